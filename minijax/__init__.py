@@ -5,7 +5,7 @@ from minijax.core import deferral
 __getattr__, __dir__, __all__ = deferral.attach(
     __name__,
     __file__,
-    at_once=("minijax.numpy", "minijax.transforms.grad", "minijax.transforms.vmap"),
+    at_once=("minijax.numpy", "minijax.transforms.autodiff.grad", "minijax.transforms.vmap"),
 )
 
 __version__ = "0.1.0"

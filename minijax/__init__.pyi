@@ -1,4 +1,4 @@
-import minijax.core.specs
+import minijax.core.meshes
 from minijax import (
     ad_checkpoint as ad_checkpoint,
     checkpoint_policies as checkpoint_policies,
@@ -95,10 +95,10 @@ from minijax.runtime.mesh_layout import make_mesh as make_mesh
 from minijax.runtime.transfer import effects_barrier as effects_barrier
 from minijax.sharding.contexts import set_mesh as set_mesh
 from minijax.sharding.named import NamedSharding as NamedSharding
-from minijax.transforms.checked import checked as checked
-from minijax.transforms.checkpoint import checkpoint as checkpoint, remat as remat
-from minijax.transforms.custom_jvp import custom_jvp as custom_jvp
-from minijax.transforms.custom_vjp import (
+from minijax.transforms.checks import checked as checked
+from minijax.transforms.autodiff.checkpoint import checkpoint as checkpoint, remat as remat
+from minijax.transforms.autodiff.custom_jvp import custom_jvp as custom_jvp
+from minijax.transforms.autodiff.custom_vjp import (
     custom_gradient as custom_gradient,
     custom_vjp as custom_vjp,
 )
@@ -114,7 +114,7 @@ from minijax.transforms.global_arrays import (
     make_array_from_process_local_data as make_array_from_process_local_data,
     make_array_from_single_device_arrays as make_array_from_single_device_arrays,
 )
-from minijax.transforms.grad import (
+from minijax.transforms.autodiff.grad import (
     closure_convert as closure_convert,
     fwd_and_bwd as fwd_and_bwd,
     grad as grad,
@@ -124,18 +124,18 @@ from minijax.transforms.grad import (
     value_and_grad as value_and_grad,
     vjp as vjp,
 )
-from minijax.transforms.jacobian import (
+from minijax.transforms.autodiff.jacobian import (
     hessian as hessian,
     jacfwd as jacfwd,
     jacobian as jacobian,
     jacrev as jacrev,
 )
-from minijax.transforms.jit import jit as jit
+from minijax.transforms.jit.jit import jit as jit
 from minijax.transforms.pmap import pmap as pmap
-from minijax.transforms.shard_map import shard_map as shard_map
-from minijax.transforms.smap import smap as smap
-from minijax.transforms.stages import ShapeDtypeStruct as ShapeDtypeStruct
-from minijax.transforms.tracing import (
+from minijax.transforms.per_device.shard_map import shard_map as shard_map
+from minijax.transforms.legacy.older import smap as smap
+from minijax.transforms.jit.stages import ShapeDtypeStruct as ShapeDtypeStruct
+from minijax.transforms.jit.tracing import (
     checking_leaks as checking_leaks,
     clear_caches as clear_caches,
     disable_jit as disable_jit,
@@ -148,6 +148,6 @@ from minijax.transforms.tracing import (
 )
 from minijax.transforms.vmap import vmap as vmap
 
-P = minijax.core.specs.PartitionSpec
+P = minijax.core.meshes.PartitionSpec
 
 __version__: str

@@ -1,15 +1,15 @@
 from minijax import checkpoint_policies as checkpoint_policies
-from minijax.interpreters.rematerialization import (
+from minijax.interpreters.remat import (
     Offloadable as Offloadable,
     Recompute as Recompute,
     Saveable as Saveable,
 )
-from minijax.transforms.checkpoint import (
+from minijax.transforms.autodiff.checkpoint import (
     checkpoint as checkpoint,
     checkpoint_name as checkpoint_name,
     remat as remat,
 )
-from minijax.transforms.residuals import (
+from minijax.transforms.autodiff.checkpoint import (
     print_saved_residuals as print_saved_residuals,
     saved_residuals as saved_residuals,
 )

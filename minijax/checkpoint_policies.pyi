@@ -1,4 +1,4 @@
-from minijax.transforms.policies import (
+from minijax.transforms.autodiff.checkpoint import (
     checkpoint_dots as checkpoint_dots,
     checkpoint_dots_with_no_batch_dims as checkpoint_dots_with_no_batch_dims,
     dots_saveable as dots_saveable,

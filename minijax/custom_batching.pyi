@@ -1,4 +1,4 @@
-from minijax.transforms.custom_batching import (
+from minijax.transforms.autodiff.custom_batching import (
     custom_vmap as custom_vmap,
     sequential_vmap as sequential_vmap,
 )

@@ -1,20 +1,20 @@
-from minijax.transforms.custom_jvp import (
+from minijax.transforms.autodiff.custom_jvp import (
     custom_jvp as custom_jvp,
     custom_jvp_call_p as custom_jvp_call_p,
 )
-from minijax.transforms.custom_rules import (
+from minijax.transforms.autodiff.custom_jvp import (
     SymbolicZero as SymbolicZero,
     zero_from_primal as zero_from_primal,
 )
-from minijax.transforms.custom_vjp import (
+from minijax.transforms.autodiff.custom_vjp import (
     CustomVJPPrimal as CustomVJPPrimal,
     custom_gradient as custom_gradient,
     custom_vjp as custom_vjp,
     custom_vjp_call_p as custom_vjp_call_p,
     custom_vjp_primal_tree_values as custom_vjp_primal_tree_values,
 )
-from minijax.transforms.grad import closure_convert as closure_convert
-from minijax.transforms.linear_call import (
+from minijax.transforms.autodiff.grad import closure_convert as closure_convert
+from minijax.transforms.autodiff.linear_call import (
     linear_call as linear_call,
     linear_call_p as linear_call_p,
 )

@@ -10,4 +10,4 @@ from minijax.core.dtypes import (
     result_type as result_type,
     scalar_type_of as scalar_type_of,
 )
-from minijax.core.extended_dtypes import extended as extended, prng_key as prng_key
+from minijax.core.dtypes import extended as extended, prng_key as prng_key

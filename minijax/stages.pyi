@@ -1,4 +1,4 @@
-from minijax.transforms.stages import (
+from minijax.transforms.jit.stages import (
     ArgInfo as ArgInfo,
     Compiled as Compiled,
     CompilerOptions as CompilerOptions,

@@ -1,6 +1,6 @@
 import minijax.core.tree
 import minijax.core.tree_registry
-from minijax.core.key_paths import keystr as keystr
+from minijax.core.tree_errors import keystr as keystr
 from minijax.core.native import (
     DictKey as DictKey,
     FlattenedIndexKey as FlattenedIndexKey,

@@ -14,10 +14,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, specs
+from minijax.core import dtypes, meshes
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.core.specs import names_of
+from minijax.core.meshes import names_of
 
 Shape = tuple[int, ...]
 
@@ -363,12 +363,12 @@ class ShapedArray(AbstractValue):
         if self.split is not None:
             spec = self.split.spec
             dims = [
-                f"{size}@{specs.axes_text(names)}" if names else str(size)
+                f"{size}@{meshes.axes_text(names)}" if names else str(size)
                 for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
             ]
             unreduced, reduced = unreduced | spec.unreduced, reduced | spec.reduced
         kinds = ("V", varying), ("U", unreduced), ("R", reduced)
-        shown = [f"{k}:{specs.axes_text(sorted(axes, key=str))}" for k, axes in kinds if axes]
+        shown = [f"{k}:{meshes.axes_text(sorted(axes, key=str))}" for k, axes in kinds if axes]
         return f"[{','.join(dims)}]" + (f"{{{', '.join(shown)}}}" if shown else "")
 
     def __len__(self) -> int:

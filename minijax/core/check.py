@@ -10,7 +10,7 @@ import contextlib
 from collections.abc import Iterable
 from typing import Any
 
-from minijax.core import printing, refs, variance
+from minijax.core import printing, refs, vma
 from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
@@ -88,10 +88,8 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
         out = eqn.primitive.abstract_eval(*avals, **eqn.params)
     except Exception as error:
         raise InternalError(_text(jaxpr, f"{text} does not type-check: {error}")) from error
-    if variance.vary.of(eqn.primitive) is not None or any(
-        variance.of(a) is not NOT_MANUAL for a in avals
-    ):
-        out = variance.typed(eqn.primitive, avals, eqn.invars, out, eqn.params)
+    if vma.vary.of(eqn.primitive) is not None or any(vma.of(a) is not NOT_MANUAL for a in avals):
+        out = vma.typed(eqn.primitive, avals, eqn.invars, out, eqn.params)
     outs = out if eqn.primitive.multiple_results else (out,)
     if len(outs) != len(eqn.outvars):
         _fail(jaxpr, f"{text} gives {len(outs)} results but binds {len(eqn.outvars)}")

@@ -18,7 +18,7 @@ from jaxlib import _jax
 
 from minijax.core import deferral
 from minijax.core.errors import error
-from minijax.core.unspecified import UNSPECIFIED
+from minijax.core.sequences import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
 if TYPE_CHECKING:

@@ -1,4 +1,12 @@
-"""Façades: packages whose parts load when a program first names them (PEP 562).
+"""Parts of a package that load when a program first names them (PEP 562), and jaxlib before all.
+
+How modules of the package are imported: jaxlib first, and while the garbage collector waits.
+
+jaxlib reads variables of the environment when it is imported.  Those that the user has set win;
+what is set here is taken back, so that child processes see the user's own environment.  What
+imports make stays, and looking through it again and again took a seventh of the time.
+
+Façades: packages whose parts load when a program first names them (PEP 562).
 
 The stub beside a façade lists its names, each once, with the module that it comes from:
 
@@ -16,16 +24,52 @@ That keeps `import minijax` light: it loads what most programs use, and no more.
 
 from __future__ import annotations
 
+import gc
 import importlib
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
-from minijax.core import bootstrap
+# Silences XLA's INFO lines.
+_READ_AT_IMPORT = {"TF_CPP_MIN_LOG_LEVEL": "1"}
 
-bootstrap.load_jaxlib()
+
+def load_jaxlib() -> None:
+    """Imports jaxlib's extension module under the settings above."""
+    if "jaxlib._jax" in sys.modules:
+        return
+    added = {name: value for name, value in _READ_AT_IMPORT.items() if name not in os.environ}
+    os.environ.update(added)
+    try:
+        __import__("jaxlib._jax")
+    finally:
+        for name in added:
+            os.environ.pop(name, None)
+
+
+def import_module(name: str) -> ModuleType:
+    """Imports a module without collecting garbage meanwhile."""
+    if name in sys.modules or not gc.isenabled():
+        return importlib.import_module(name)
+    gc.disable()
+    try:
+        return importlib.import_module(name)
+    finally:
+        _call_it_old()
+        gc.enable()
+
+
+def _call_it_old() -> None:
+    """Moves all objects into the oldest generation, which the next collection leaves alone."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()
+
+
+load_jaxlib()
 
 ROOT = "minijax"
 
@@ -70,9 +114,9 @@ def attach(
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
         home, original = homes[name]
         if home == package:
-            value = bootstrap.import_module(f"{home}.{original}")
+            value = import_module(f"{home}.{original}")
         else:
-            value = getattr(bootstrap.import_module(home), original)
+            value = getattr(import_module(home), original)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -82,7 +126,7 @@ def attach(
 
     public = sorted(name for name in homes if not name.startswith("_"))
     for module in at_once:
-        bootstrap.import_module(module)
+        import_module(module)
     for name in [name for name, (home, _) in homes.items() if home == f"{package}.{name}"]:
         load(name)
     return load, shown, public

@@ -12,12 +12,12 @@ from minijax.core.dtypes import (
     FLOATS,
     SIGNED,
     UNSIGNED,
+    ExtendedDType,
     bit_width,
     bool_,
     np_dtype,
 )
 from minijax.core.errors import error
-from minijax.core.extended_dtypes import ExtendedDType
 
 _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
     "bool": frozenset({bool_}),

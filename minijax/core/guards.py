@@ -13,7 +13,7 @@ from jaxlib import _jax
 
 from minijax.core.config import State
 from minijax.core.errors import error
-from minijax.core.unspecified import UNSPECIFIED
+from minijax.core.sequences import UNSPECIFIED
 
 _native = _jax.guard_lib
 

@@ -1,6 +1,6 @@
 """The late bindings between rooms: array operators, the eager trace, zeros, what placed types mean.
 
-`core` leaves them open; `numpy/operators.py`, `interpreters/eager.py`, `interpreters/structural.py`
+`core` leaves them open; `numpy/operators.py`, `lowering/eager.py`, `interpreters/structural.py`
 and `sharding/rules.py` fill them.
 """
 

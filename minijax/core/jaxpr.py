@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
-from minijax.core import config, deferral, statistics
+from minijax.core import config, deferral, monitoring
 from minijax.core.aval import aval_of
 
 if TYPE_CHECKING:
@@ -265,7 +265,7 @@ class ClosedJaxpr:
 
     def remember(self, key: Any, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for each key and tracing context."""
-        return statistics.transformed.of(self, (key, config.trace_context()), make)
+        return monitoring.transformed.of(self, (key, config.trace_context()), make)
 
     @property
     def eqns(self) -> list[Eqn]:

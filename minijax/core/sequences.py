@@ -1,4 +1,6 @@
-"""Lists that are cut, merged and walked in parallel; every length is checked.
+"""The mark of arguments that were left away, where None is a value of theirs.
+
+Lists that are cut, merged and walked in parallel; every length is checked.
 
 Mirrors what JAX's internals call `util`; nothing here knows about arrays.  Products of shapes are
 `math.prod`: over no dimensions it is the int 1.
@@ -10,6 +12,17 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar, overload
 
 from minijax.core.errors import error
+
+
+class Unspecified:
+    """The default of arguments for which None is a value."""
+
+    def __repr__(self) -> str:
+        return "<unspecified>"
+
+
+UNSPECIFIED: Any = Unspecified()
+
 
 T = TypeVar("T")
 T1 = TypeVar("T1")

@@ -2,7 +2,7 @@
 
 Input: nested containers.  Output: a list of leaves and a tree definition, and back.  The work is
 done by jaxlib's C++ pytrees, with registries of our own (`core/tree_registry.py`).  The texts of
-errors are in `core/tree_errors.py`, names of leaves in `core/key_paths.py`.
+errors are in `core/tree_errors.py`, names of leaves in `core/tree_errors.py`.
 """
 
 from __future__ import annotations
@@ -15,11 +15,6 @@ from jaxlib import _jax
 
 from minijax.core import tree_errors
 from minijax.core.errors import error, message
-from minijax.core.key_paths import (
-    argument_paths,
-    keystr,
-    leaf_paths,
-)
 from minijax.core.native import (
     DictKey,
     FlattenedIndexKey,
@@ -27,8 +22,12 @@ from minijax.core.native import (
     PyTreeDef,
     SequenceKey,
 )
+from minijax.core.sequences import UNSPECIFIED, Unspecified
 from minijax.core.tree_errors import (
+    argument_paths,
     equality_errors,
+    keystr,
+    leaf_paths,
     prefix_errors,
 )
 from minijax.core.tree_registry import (
@@ -46,7 +45,6 @@ from minijax.core.tree_registry import (
     registry,
     static,
 )
-from minijax.core.unspecified import UNSPECIFIED, Unspecified
 
 T = TypeVar("T")
 

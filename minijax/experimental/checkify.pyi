@@ -1,5 +1,5 @@
 import minijax.core.errors
-from minijax.transforms.checkify import (
+from minijax.transforms.checks import (
     Error as Error,
     ErrorCategory as ErrorCategory,
     all_checks as all_checks,

@@ -1,1 +1,1 @@
-from minijax.transforms.jet import jet as jet
+from minijax.transforms.autodiff.jet import jet as jet

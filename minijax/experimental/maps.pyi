@@ -1,6 +1,6 @@
 from minijax.sharding import Mesh as Mesh
-from minijax.transforms.resources import (
+from minijax.transforms.legacy.tiling import (
     custom_resource_typing_rules as custom_resource_typing_rules,
     resource_typecheck as resource_typecheck,
 )
-from minijax.transforms.xmap import xmap as xmap
+from minijax.transforms.legacy.xmap import xmap as xmap

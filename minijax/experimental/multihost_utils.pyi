@@ -1,4 +1,4 @@
-from minijax.transforms.across_processes import (
+from minijax.transforms.global_arrays import (
     assert_equal as assert_equal,
     broadcast_one_to_all as broadcast_one_to_all,
     global_array_to_host_local_array as global_array_to_host_local_array,

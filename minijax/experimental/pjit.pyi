@@ -1,4 +1,4 @@
-import minijax.transforms.jit
+import minijax.transforms.jit.jit
 from minijax.lax.shardings import with_sharding_constraint as with_sharding_constraint
 from minijax.transforms.explicit import (
     auto_axes as auto_axes,
@@ -6,4 +6,4 @@ from minijax.transforms.explicit import (
     reshard as reshard,
 )
 
-pjit = minijax.transforms.jit.jit
+pjit = minijax.transforms.jit.jit.jit

@@ -2,19 +2,19 @@ from minijax.runtime.transfer import (
     InputsHandler as InputsHandler,
     ResultsHandler as ResultsHandler,
 )
-from minijax.transforms.full_to_shard import (
+from minijax.transforms.legacy.older import (
     full_to_shard as full_to_shard,
     full_to_shard_p as full_to_shard_p,
     manual_proto as manual_proto,
     shard_to_full as shard_to_full,
     shard_to_full_p as shard_to_full_p,
 )
-from minijax.transforms.older_arrays import (
+from minijax.transforms.legacy.older import (
     ShardedDeviceArray as ShardedDeviceArray,
     device_put as device_put,
     make_sharded_device_array as make_sharded_device_array,
 )
-from minijax.transforms.tiling import (
+from minijax.transforms.legacy.tiling import (
     NamedAval as NamedAval,
     TileManual as TileManual,
     TileVectorize as TileVectorize,

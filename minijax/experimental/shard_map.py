@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import minijax.transforms.shard_map
+import minijax.transforms.per_device.shard_map
 
 __all__ = ["shard_map"]
 
@@ -29,7 +29,7 @@ def shard_map(
         Array([28], dtype=int32)
     """
     names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
-    return minijax.transforms.shard_map.shard_map(
+    return minijax.transforms.per_device.shard_map.shard_map(
         f,
         mesh=mesh,
         in_specs=in_specs,

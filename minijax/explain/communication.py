@@ -17,11 +17,11 @@ from minijax.core.errors import error
 from minijax.core.source import Frame
 from minijax.explain import groups
 from minijax.explain.groups import Box
-from minijax.interpreters import planning
+from minijax.lowering import planning
 from minijax.runtime.hlo_text import HloModule, Instruction, Tensor
 from minijax.sharding.named import NamedSharding
-from minijax.transforms.jit import jitted
-from minijax.transforms.stages import Compiled, Lowered
+from minijax.transforms.jit.jit import jitted
+from minijax.transforms.jit.stages import Compiled, Lowered
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 

@@ -12,7 +12,7 @@ import reprlib
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import history, key_paths, source
+from minijax.core import history, source, tree_errors
 from minijax.interpreters import flattening
 
 
@@ -263,7 +263,7 @@ def _leaf_names(record: history.TraceRecord) -> list[str]:
     for name, argument in _arguments(record).items():
         if not isinstance(argument.value, history.Memento):
             tree = argument.value.tree
-            names += [name + key_paths.keystr(path) for path in key_paths.leaf_paths(tree)]
+            names += [name + tree_errors.keystr(path) for path in tree_errors.leaf_paths(tree)]
     return names
 
 
@@ -388,7 +388,7 @@ def _tree_changes(path: str, was: _Value, now: _Value) -> Iterator[_Facts]:
         children = was.children(), now.children()
         if len(children[0]) != len(children[1]):
             yield path, Cause.LENGTH, str(len(children[0])), str(len(children[1]))
-        for key, *pair in zip(key_paths.child_keys(was.tree), *children, strict=False):
+        for key, *pair in zip(tree_errors.child_keys(was.tree), *children, strict=False):
             yield from _tree_changes(path + str(key), *pair)
 
 

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from minijax.core import tree
-from minijax.interpreters import planning
-from minijax.transforms.jit import jitted
-from minijax.transforms.stages import Compiled, Lowered
+from minijax.lowering import planning
+from minijax.transforms.jit.jit import jitted
+from minijax.transforms.jit.stages import Compiled, Lowered
 
 _PARTITIONER = "spmd-partitioning"
 # What tells where an instruction comes from is most of its text.

@@ -17,17 +17,16 @@ from typing import Any, NamedTuple, overload
 
 from minijax.core import tree
 from minijax.core.errors import error
-from minijax.core.meshes import AbstractMesh, MeshAxes
+from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.core.source import Frame
-from minijax.core.specs import PartitionSpec
 from minijax.explain import communication, groups
-from minijax.interpreters import planning
-from minijax.interpreters.planning import Axis, Planned, Value
+from minijax.lowering import planning
+from minijax.lowering.planning import Axis, Planned, Value
 from minijax.sharding import contexts
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding
-from minijax.transforms.jit import jitted
-from minijax.transforms.stages import ShapeDtypeStruct
+from minijax.transforms.jit.jit import jitted
+from minijax.transforms.jit.stages import ShapeDtypeStruct
 
 _TITLES = ("kind", "axes", "result", "bytes", "times", "moved", "inside", "line")
 _NUMERIC = ("bytes", "times", "moved")

@@ -1,4 +1,4 @@
-from minijax.interpreters.module_hooks import (
+from minijax.lowering.module_hooks import (
     set_outfeed_rewriter as set_outfeed_rewriter,
     set_shape_refinement as set_shape_refinement,
 )

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core.primitive import Primitive
-from minijax.interpreters.hlo_build import LoweringContext
-from minijax.interpreters.hlo_build import type_of as aval_to_ir_type
-from minijax.interpreters.lowering import lower_function
+from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext
+from minijax.lowering.stablehlo import type_of as aval_to_ir_type
 
 LoweringRuleContext = LoweringContext
 

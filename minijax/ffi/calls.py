@@ -16,10 +16,10 @@ from typing import Any
 
 from minijax.core.aval import AbstractToken, ShapedArray
 from minijax.core.errors import error
-from minijax.interpreters import custom_calls, flattening, hlo_build
-from minijax.interpreters.custom_calls import Layout
-from minijax.interpreters.foreign_attributes import attributes_of, to_mlir
+from minijax.interpreters import flattening
 from minijax.lax import callbacks, foreign
+from minijax.lowering import custom_calls, stablehlo
+from minijax.lowering.custom_calls import Layout, attributes_of, to_mlir
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
@@ -405,7 +405,7 @@ def build_ffi_lowering_function(
 
     def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
         config = _config(backend_config, params, version)
-        facts = {"result_types": list(map(hlo_build.type_of, ctx.avals_out)), **given}
+        facts = {"result_types": list(map(stablehlo.type_of, ctx.avals_out)), **given}
         if not skip_ffi_layout_processing:
             facts["operand_layouts"] = _filled("operand_layouts", ctx.avals_in, operand_layouts)
             facts["result_layouts"] = _filled("result_layouts", ctx.avals_out, result_layouts)

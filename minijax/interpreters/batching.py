@@ -2,7 +2,7 @@
 
 Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
 
-`docs/reading.md`: read after `interpreters/transpose.py`; `interpreters/lowering.py` is next.
+`docs/reading.md`: read after `interpreters/transpose.py`; `lowering/module.py` is next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""The casts between kinds of values over manual mesh axes, and their duals.
+"""Casts between kinds of values over manual mesh axes, and jaxprs for operands of other kinds.
+
+The casts between kinds of values over manual mesh axes, and their duals.
 
 A value inside `shard_map` varies over an axis (V), or is the same everywhere (I), a summand (U),
 or whole with summands as cotangents (R).  Casts change the kind and nothing else; the transpose of
@@ -7,6 +9,12 @@ each is a sum, or another cast, so that derivatives communicate where types ask 
     pvary               I -> V    psum_invariant        V -> I
     preduced            I -> R    unreduced_psum        U -> I
     reduced_vary_cast   R -> V    vary_unreduced_cast   V -> U
+
+Retyping: jaxprs for operands that vary over more mesh axes than those they were made for.
+
+Input: an operation that holds jaxprs, and operands.  Output: operands and jaxprs that fit together:
+operands are cast to vary as parameters do, and where they vary over more, the jaxpr is staged again
+for that.  Rules `agree` of primitives are made of this.
 """
 
 from __future__ import annotations
@@ -17,13 +25,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
+from minijax.core import dtypes, meshes, refs, vma
 from minijax.core import effects as core_effects
-from minijax.core import extended_dtypes, meshes, refs, variance
 from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.trace import current
-from minijax.interpreters import hlo_build
+from minijax.core.trace import Trace, current
+from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
 
@@ -81,15 +90,15 @@ class Cast(Primitive):
         return self.bind(args[0], axes=axes), dims[0]
 
 
-extended_dtypes.knows_extended.set(True, Cast)
-variance.keeps_unreduced.set(True, Cast)
+dtypes.knows_extended.set(True, Cast)
+vma.keeps_unreduced.set(True, Cast)
 
 
-@variance.vary.rule(Cast)
+@vma.vary.rule(Cast)
 def _vary_of_cast(
     primitive: Cast, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
 ) -> ManualAxisType:
-    given, over = variance.of(avals[0]), frozenset(axes)
+    given, over = vma.of(avals[0]), frozenset(axes)
     # The usual cast, of what is the same everywhere, needs no text of what would be refused.
     if given is not NOT_MANUAL or not primitive.begins_invarying:
         primitive._check(avals[0], given, over)
@@ -252,11 +261,11 @@ class PSumInvariant(TypedSum):
         return (self.bind(out, axes=rest) if rest else out,)
 
 
-@variance.vary.rule(PSumInvariant)
+@vma.vary.rule(PSumInvariant)
 def _vary_of_psum_invariant(
     primitive: PSumInvariant, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
 ) -> ManualAxisType:
-    given, named = variance.of(avals[0]), frozenset(axes)
+    given, named = vma.of(avals[0]), frozenset(axes)
     if any(isinstance(axis, int) for axis in axes):
         error(
             ValueError,
@@ -289,12 +298,12 @@ class UnreducedPSum(TypedSum):
         return (preduced_p.bind(ct, axes=ordered(axes)),)
 
 
-@variance.vary.rule(UnreducedPSum)
+@vma.vary.rule(UnreducedPSum)
 def _vary_of_unreduced_psum(
     primitive: UnreducedPSum, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
 ) -> ManualAxisType:
     check_unreduced("lax.unreduced_psum", avals[0], axes)
-    given, named = variance.of(avals[0]), frozenset(axes)
+    given, named = vma.of(avals[0]), frozenset(axes)
     return manual_type(given.varying, given.unreduced - named, given.reduced)
 
 
@@ -312,7 +321,7 @@ def check_unreduced(user: str, aval: Any, axes: Sequence[Any]) -> None:
     Raises:
         ValueError: one is not, or an axis is a dimension.
     """
-    given, named = variance.of(aval), frozenset(axes)
+    given, named = vma.of(aval), frozenset(axes)
     expected = f"a value unreduced over {axes_text(axes)}"
     if any(isinstance(axis, int) for axis in axes):
         error(ValueError, user, "axes must be names of mesh axes.", got=str(tuple(axes)))
@@ -345,7 +354,7 @@ def all_reduce(
         # Nobody to speak to.  XLA's pass that joins reductions fails where there is one device.
         return x
     aval = ctx.avals_in[0] if aval is None else aval
-    scalar = hlo_build.tensor_type((), aval.dtype)
+    scalar = ctx.tensor_type((), aval.dtype)
     attributes = {
         **devices.replica_groups(axes, axis_index_groups),
         **devices.channel(),
@@ -355,7 +364,7 @@ def all_reduce(
         "stablehlo.all_reduce",
         [x],
         attributes,
-        [hlo_build.tensor_type(aval.shape, aval.dtype)],
+        [ctx.tensor_type(aval.shape, aval.dtype)],
         [([scalar, scalar], lambda inner, a, b: [inner.op(combiner, [a, b], None, scalar)])],
     )[0]
 
@@ -368,23 +377,23 @@ def agreeing(
     The operands of a local operation must vary over the same mesh axes; operations that are not
     local say themselves what fits.
     """
-    if variance.agree.of(primitive) is not None:
-        return variance.agree.of(primitive)(trace, args, params)
-    if variance.vary.of(primitive) is not None:
+    if vma.agree.of(primitive) is not None:
+        return vma.agree.of(primitive)(trace, args, params)
+    if vma.vary.of(primitive) is not None:
         return args, params
-    avals = [variance.of_literal(x) if isinstance(x, _SCALARS) else aval_of(x) for x in args]
-    if all(aval in (None, variance.ZERO) or aval.manual_axis_type is NOT_MANUAL for aval in avals):
+    avals = [vma.of_literal(x) if isinstance(x, _SCALARS) else aval_of(x) for x in args]
+    if all(aval in (None, vma.ZERO) or aval.manual_axis_type is NOT_MANUAL for aval in avals):
         return args, params
-    varying = variance.join(primitive, avals).varying
+    varying = vma.join(primitive, avals).varying
     return [
-        x if aval in (None, variance.ZERO) or refs.is_reference(x) else varied(trace, x, varying)
+        x if aval in (None, vma.ZERO) or refs.is_reference(x) else varied(trace, x, varying)
         for x, aval in zip(args, avals, strict=True)
     ], params
 
 
 def varied(trace: Any, x: Any, axes: frozenset[Any]) -> Any:
     """A value that varies over `axes` at least, cast in `trace` where it does not."""
-    own = variance.of(aval_of(x))
+    own = vma.of(aval_of(x))
     if axes <= own.varying:
         return x
     missing = axes - own.varying
@@ -400,7 +409,7 @@ def varied(trace: Any, x: Any, axes: frozenset[Any]) -> Any:
 def varying_as(x: Any, like: Any) -> Any:
     """A value that varies over the mesh axes over which another one does."""
     aval = getattr(like, "aval", None)
-    over = NO_AXES if aval is None else variance.of(aval).varying
+    over = NO_AXES if aval is None else vma.of(aval).varying
     return varied(current.value, x, over) if over else x
 
 
@@ -419,3 +428,118 @@ def of_kind(x: Any, kind: ManualAxisType) -> Any:
     if kind.reduced:
         x = preduced_p.bind(x, axes=ordered(kind.reduced))
     return x
+
+
+Varying = frozenset[Any]
+Arguments = tuple[Sequence[Any], dict[str, Any]]
+
+
+_DROPPED = (pvary_p, reduced_vary_cast_p, preduced_p)
+
+
+class WideningTrace(Trace):
+    """Leaves away casts to what operands are already; everything goes on to `parent`."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent.function_name)
+        self.parent = parent
+
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        current.set_local(self.parent)
+        try:
+            if primitive in _DROPPED:
+                varying = vma.of(aval_of(args[0])).varying
+                missing = tuple(name for name in params["axes"] if name not in varying)
+                if not missing:
+                    return list(args)
+                params = {"axes": missing}
+            return self.parent.process(primitive, args, params)
+        finally:
+            current.set_local(self)
+
+
+def retyped(
+    closed: ClosedJaxpr, varying: Sequence[Varying], out_varying: Sequence[Varying] | None = None
+) -> ClosedJaxpr:
+    """A jaxpr whose parameters vary over more axes, and results at least over some; made once.
+
+    Args:
+        closed: the jaxpr.
+        varying: for each parameter, axes over which it varies.
+        out_varying: the same for results.
+    """
+    wanted = [NO_AXES] * len(closed.out_avals) if out_varying is None else list(out_varying)
+    is_enough = all(map(_varies, closed.in_avals, varying)) and all(
+        map(_varies, closed.out_avals, wanted)
+    )
+    if is_enough:
+        return closed
+    key = ("retyped", tuple(varying), tuple(wanted))
+    result: ClosedJaxpr = closed.remember(key, lambda: _retyped(closed, varying, wanted))
+    return result
+
+
+def _retyped(
+    closed: ClosedJaxpr, varying: Sequence[Varying], out_varying: Sequence[Varying]
+) -> ClosedJaxpr:
+    avals = [
+        aval if _varies(aval, axes) else aval.with_manual_type(_wider(vma.of(aval), axes))
+        for aval, axes in zip(closed.in_avals, varying, strict=True)
+    ]
+
+    def function(*args: Any) -> list[Any]:
+        around = current.value
+        trace = WideningTrace(around)
+        current.set_local(trace)
+        try:
+            outs = staging.eval_closed_jaxpr(closed, *args)
+        finally:
+            current.set_local(around)
+            trace.finished = True
+        return [varied(around, x, axes) for x, axes in zip(outs, out_varying, strict=True)]
+
+    return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))
+
+
+def _varies(aval: Any, axes: Varying) -> bool:
+    return axes <= vma.of(aval).varying
+
+
+def _wider(kind: Any, axes: Varying) -> Any:
+    return manual_type(kind.varying | axes, kind.unreduced, kind.reduced - axes)
+
+
+def varying_axes(values: Sequence[Any]) -> list[Varying]:
+    """The axes over which values vary."""
+    return [vma.of(aval_of(x)).varying for x in values]
+
+
+def of_types(avals: Sequence[Any]) -> list[Varying]:
+    """The axes over which values of some types vary."""
+    return [vma.of(aval).varying for aval in avals]
+
+
+def united(first: Sequence[Varying], second: Sequence[Varying]) -> list[Varying]:
+    """The axes of both lists, item by item."""
+    return [a | b for a, b in zip(first, second, strict=True)]
+
+
+def cast(trace: Any, values: Sequence[Any], varying: Sequence[Varying]) -> list[Any]:
+    """Values that vary at least over some axes, cast in `trace` where they do not."""
+    return [
+        x if refs.is_reference(x) else varied(trace, x, axes)
+        for x, axes in zip(values, varying, strict=True)
+    ]
+
+
+def agree_call(
+    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Arguments:
+    """The rule `agree` of operations that call the parameter `jaxpr` with all their operands."""
+    closed: ClosedJaxpr = params["jaxpr"]
+    varying = united(varying_axes(args), of_types(closed.in_avals))
+    fitting = retyped(closed, varying)
+    given = cast(trace, args, varying)
+    return given, params if fitting is closed else {**params, "jaxpr": fitting}

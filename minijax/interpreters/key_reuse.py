@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, extended_dtypes, source
+from minijax.core import dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
 from minijax.core.rules import Facts, Rules
@@ -148,7 +148,7 @@ class KeyFlow:
 def is_key(aval: Any) -> bool:
     """Whether values of a type may be random keys, of the new or of the old style."""
     if aval.is_extended:
-        return bool(dtypes.issubdtype(aval.dtype, extended_dtypes.prng_key))
+        return bool(dtypes.issubdtype(aval.dtype, dtypes.prng_key))
     return bool(aval.dtype == _UINT32 and aval.shape[-1:] == (2,))
 
 

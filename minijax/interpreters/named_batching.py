@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import axes
 from minijax.core.jaxpr import jaxprs_in_params
-from minijax.core.specs import names_of
+from minijax.core.meshes import names_of
 from minijax.core.trace import Trace
 from minijax.interpreters import batching
 from minijax.interpreters.batching import BatchTrace, kind_in_force

@@ -3,7 +3,7 @@
 Most programs run on one device, and no trace asks here.  The first value whose type is not plain,
 or the first operation that may give such a value, puts `PlacedTyping` in place of what a trace asks
 otherwise, for the rest of that trace.  Shardings of Explicit axes are found by `sharding/rules.py`,
-how values stand to manual axes by `core/variance.py`, and the casts of operands by `casts.py`.
+how values stand to manual axes by `core/vma.py`, and the casts of operands by `casts.py`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import axes, meshes, variance
+from minijax.core import axes, meshes, vma
 from minijax.core.aval import NOT_MANUAL
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import PLAIN, Detour, Typing
@@ -49,7 +49,7 @@ class PlacedTyping(Typing):
         avals: list[Any],
         params: dict[str, Any],
     ) -> tuple[list[Any], dict[str, Any], Any]:
-        if self.has_variance or variance.vary.of(primitive) is not None:
+        if self.has_variance or vma.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
         else:
             out = primitive.abstract_eval(*avals, **params)
@@ -68,19 +68,19 @@ class PlacedTyping(Typing):
         params: dict[str, Any],
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """As `equation`, by how operands stand to manual mesh axes."""
-        kind = variance.common(primitive, atoms, avals)
+        kind = vma.common(primitive, atoms, avals)
         if kind is None and self.has_variance:
             agreed, params = casts.agreeing(trace, primitive, args, params)
             if agreed is not args:
                 atoms = list(map(trace.atom, agreed))
                 avals = [v.aval for v in atoms]
-                kind = variance.common(primitive, atoms, avals)
+                kind = vma.common(primitive, atoms, avals)
         out = primitive.abstract_eval(*avals, **params)
         if kind is not None:
             if primitive.multiple_results:
                 return atoms, params, [aval.with_manual_type(kind) for aval in out]
             return atoms, params, out.with_manual_type(kind)
-        out = variance.typed(primitive, avals, atoms, out, params)
+        out = vma.typed(primitive, avals, atoms, out, params)
         if not self.has_variance:
             outs = out if primitive.multiple_results else (out,)
             self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
@@ -120,7 +120,7 @@ def in_force() -> Typing:
 
 def _may_place(primitive: Any) -> Detour | None:
     """What a staging trace does first with operations whose results may be placed."""
-    if variance.vary.of(primitive) is not None and not variance.told_by_types(primitive):
+    if vma.vary.of(primitive) is not None and not vma.told_by_types(primitive):
         return _placing
     return _placing_where_asked if rules.sharding_param.of(primitive) else None
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import extended_dtypes, printing
+from minijax.core import dtypes, printing
 from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
@@ -51,7 +51,7 @@ class Reshard(Primitive):
 
 
 printing.hidden_params.set(frozenset({"dst_sharding"}), Reshard)
-extended_dtypes.knows_extended.set(True, Reshard)
+dtypes.knows_extended.set(True, Reshard)
 rules.sharding_param.set("dst_sharding", Reshard)
 rules.knows_sums.set(True, Reshard)
 rules.changes_mesh.set(True, Reshard)

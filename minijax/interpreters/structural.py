@@ -13,11 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, hooks, printing, variance
+from minijax.core import dtypes, hooks, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import Zero, jvp_of_unary_linear
 from minijax.sharding import rules
@@ -50,7 +50,7 @@ class AddAny(Primitive):
         return self.bind(x, y), dim
 
 
-variance.keeps_unreduced.set(True, AddAny)
+vma.keeps_unreduced.set(True, AddAny)
 
 
 class BroadcastInDim(Primitive):
@@ -154,7 +154,7 @@ class BroadcastInDim(Primitive):
 printing.hidden_params.set(frozenset({"shape", "sharding"}), BroadcastInDim)
 printing.hidden_when_empty.set(frozenset({"broadcast_dimensions"}), BroadcastInDim)
 rules.sharding_param.set("sharding", BroadcastInDim)
-variance.keeps_unreduced.set(True, BroadcastInDim)
+vma.keeps_unreduced.set(True, BroadcastInDim)
 
 
 class Transpose(Primitive):
@@ -196,7 +196,7 @@ class Transpose(Primitive):
         return transpose(args[0], (dim, *rest)), 0
 
 
-variance.keeps_unreduced.set(True, Transpose)
+vma.keeps_unreduced.set(True, Transpose)
 
 
 class ReduceSum(Primitive):
@@ -238,7 +238,7 @@ class ReduceSum(Primitive):
 
 
 rules.sharding_param.set("out_sharding", ReduceSum)
-variance.keeps_unreduced.set(True, ReduceSum)
+vma.keeps_unreduced.set(True, ReduceSum)
 
 
 add_any_p = AddAny()

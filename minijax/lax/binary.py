@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, extended_dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import aval_of
-from minijax.interpreters import checking, lowering
+from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.lax.convert import convert_element_type
 from minijax.lax.families import (
@@ -33,6 +33,7 @@ from minijax.lax.families import (
     operands,
 )
 from minijax.lax.shape import unstack
+from minijax.lowering import module
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 
@@ -73,7 +74,7 @@ sub_p = Binary(
     derivatives=(lambda g, x, y, out: g, lambda g, x, y, out: _neg(g)),
     transposes=(lambda ct, x, y: ct, lambda ct, x, y: _neg(ct)),
 )
-variance.keeps_unreduced.set(True, add_p, sub_p)
+vma.keeps_unreduced.set(True, add_p, sub_p)
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
@@ -137,7 +138,7 @@ div_p = Binary(
     ),
     transposes=(lambda ct, x, y: div(ct, y), None),
 )
-variance.linear_in.set(((0,),), div_p)
+vma.linear_in.set(((0,),), div_p)
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
@@ -358,9 +359,9 @@ def _comparison(
 eq_p = _comparison(
     "eq",
     "EQ",
-    accepts=(*ANY, extended_dtypes.extended),
+    accepts=(*ANY, dtypes.extended),
 )
-extended_dtypes.over_words.rule(eq_p)(
+dtypes.over_words.rule(eq_p)(
     lambda primitive, same, dim: functools.reduce(bitwise_and, unstack(same, dim))
 )
 
@@ -383,9 +384,9 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
 ne_p = _comparison(
     "ne",
     "NE",
-    accepts=(*ANY, extended_dtypes.extended),
+    accepts=(*ANY, dtypes.extended),
 )
-extended_dtypes.over_words.rule(ne_p)(
+dtypes.over_words.rule(ne_p)(
     lambda primitive, other, dim: functools.reduce(bitwise_or, unstack(other, dim))
 )
 
@@ -622,7 +623,7 @@ def _upper_half_of_product(x: Any, y: Any) -> Any:
 
 def _lower_mulhi(ctx: Any, x: Any, y: Any) -> Any:
     ctx.avals_in = [ctx.avals_out[0]] * 2
-    return lowering.lower_function(ctx, lambda x, y: [_upper_half_of_product(x, y)], x, y)[0]
+    return module.lower_function(ctx, lambda x, y: [_upper_half_of_product(x, y)], x, y)[0]
 
 
 mulhi_p = _on_bits("mulhi", _lower_mulhi, INTEGER)

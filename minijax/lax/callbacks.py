@@ -17,14 +17,15 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, effects, extended_dtypes, tree
+from minijax.core import dtypes, effects, tree
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error, message
 from minijax.core.primitive import Primitive
-from minijax.interpreters import eager, flattening
+from minijax.interpreters import flattening
 from minijax.interpreters.structural import moveaxis, new_axis, to_batch_dim
 from minijax.lax import shape, slicing
 from minijax.lax.control_flow import mapping
+from minijax.lowering import eager
 from minijax.runtime import callbacks, transfer
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
 from minijax.sharding import rules
@@ -314,7 +315,7 @@ class PureCallback(Primitive):
 
 
 core_axes.makes_different.set(True, PureCallback)
-extended_dtypes.knows_extended.set(True, PureCallback)
+dtypes.knows_extended.set(True, PureCallback)
 
 
 class IOCallback(Primitive):
@@ -370,7 +371,7 @@ class IOCallback(Primitive):
 
 
 core_axes.makes_different.set(True, IOCallback)
-extended_dtypes.knows_extended.set(True, IOCallback)
+dtypes.knows_extended.set(True, IOCallback)
 
 
 _IO = frozenset({io_effect})

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
@@ -28,6 +27,7 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -126,7 +126,7 @@ class SelectN(Primitive):
         return self.bind(which, *cases), dim
 
 
-variance.linear_in.set(((1, ...),), SelectN)
+vma.linear_in.set(((1, ...),), SelectN)
 
 
 def _named(cases: Sequence[ShapedArray]) -> dict[str, ShapedArray]:

@@ -10,24 +10,16 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import tree, variance
+from minijax.core import tree, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.interpreters import (
-    batching,
-    eager,
-    foreign_attributes,
-    hlo_build,
-    jvp,
-    lowering,
-    staging,
-    transpose,
-)
+from minijax.interpreters import batching, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
+from minijax.lowering import custom_calls, eager, module, stablehlo
 from minijax.sharding import rules
 
 
@@ -49,7 +41,7 @@ class Composed(Primitive):
     def lower(self, ctx: Any, *values: Any, **params: Any) -> Any:
         closed = self.composition(ctx.avals_in, params)
         return self._outs(
-            lowering.lower_jaxpr(ctx, closed.jaxpr, closed.consts, values, location=ctx.location)
+            module.lower_jaxpr(ctx, closed.jaxpr, closed.consts, values, location=ctx.location)
         )
 
     def jvp(
@@ -117,18 +109,18 @@ class Composite(Composed):
     ) -> list[Any]:
         function = ctx.module.fresh_name(name)
         ctx.module.function(function, jaxpr.jaxpr, jaxpr.consts)
-        entries = {key: foreign_attributes.to_mlir(value) for key, value in attributes}
+        entries = {key: custom_calls.to_mlir(value) for key, value in attributes}
         given = {
-            "name": hlo_build.string(name),
-            "decomposition": hlo_build.symbol(function),
-            "version": hlo_build.integer(version, 32),
-            "composite_attributes": hlo_build.dictionary(entries),
+            "name": stablehlo.string(name),
+            "decomposition": stablehlo.symbol(function),
+            "version": stablehlo.integer(version, 32),
+            "composite_attributes": stablehlo.dictionary(entries),
         }
-        types = [hlo_build.type_of(aval) for aval in jaxpr.out_avals]
+        types = [stablehlo.type_of(aval) for aval in jaxpr.out_avals]
         return list(ctx.ops("stablehlo.composite", values, given, types=types))
 
 
-variance.vary.rule(Composite)(variance.from_types)
+vma.vary.rule(Composite)(vma.from_types)
 
 
 composite_p = Composite()
@@ -199,7 +191,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 def _attributes(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     _check_known("an attribute", tree.leaves(dict(given)))
     kept = {key: _with_tuples(value) for key, value in given.items() if value is not None}
-    return foreign_attributes.attributes_of("lax.composite", kept)
+    return custom_calls.attributes_of("lax.composite", kept)
 
 
 def _with_tuples(value: Any) -> Any:

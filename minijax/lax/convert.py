@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, printing, variance
+from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error, message
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import families
@@ -88,7 +88,7 @@ class ConvertElementType(Primitive):
 
 
 printing.hidden_params.set(frozenset({"sharding"}), ConvertElementType)
-variance.keeps_unreduced.set(True, ConvertElementType)
+vma.keeps_unreduced.set(True, ConvertElementType)
 
 
 convert_element_type_p = ConvertElementType()

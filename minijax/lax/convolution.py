@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.reshard import reshard_to
 from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
@@ -148,7 +148,7 @@ class ConvGeneralDilated(Primitive):
         return out if wanted is None else reshard_to(out, rules.batched(wanted, dim)), dim
 
 
-variance.linear_in.set(((0,), (1,)), ConvGeneralDilated)
+vma.linear_in.set(((0,), (1,)), ConvGeneralDilated)
 rules.sharding_param.set("out_sharding", ConvGeneralDilated)
 
 

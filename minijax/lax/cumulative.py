@@ -12,13 +12,12 @@ import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import Zero, jvp_flat
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax.binary import add, div, max, min, mul, ne, sub
 from minijax.lax.choice import select
@@ -29,6 +28,7 @@ from minijax.lax.reduction import Identity, highest, lowest, one, scan, zero
 from minijax.lax.shape import reshape, rev, split
 from minijax.lax.unary import ceil, complex, exp, imag, log1p, real
 from minijax.lax.window_reduction import reduce_window
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -167,7 +167,7 @@ def _logaddexp(x: Any, y: Any) -> Any:
 
 
 cumsum_p = Cumulative("cumsum", add, zero, linear=True)
-variance.linear_in.set(((0,),), cumsum_p)
+vma.linear_in.set(((0,),), cumsum_p)
 cumprod_p = Cumulative("cumprod", mul, one)
 cummax_p = Cumulative("cummax", max, lowest)
 cummin_p = Cumulative("cummin", min, highest)

@@ -23,13 +23,13 @@ from typing import Any, overload
 
 import numpy as np
 
-from minijax.core import dtypes, effects, extended_dtypes, printing, source, tree
+from minijax.core import dtypes, effects, printing, source, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import eager, inspection
-from minijax.interpreters.inspection import Inspection
 from minijax.lax.callbacks import FlatCallback, example, lower_call
+from minijax.lowering import eager, module_hooks
+from minijax.lowering.module_hooks import Inspection
 from minijax.runtime import callbacks, client, transfer
 from minijax.runtime.array import Array, physical_aval
 from minijax.sharding import rules
@@ -62,7 +62,7 @@ class InspectSharding(Primitive):
         return []
 
     def effects(self, *avals: Any, **_: Any) -> frozenset[Any]:
-        return frozenset({inspection.effect})
+        return frozenset({module_hooks.effect})
 
     def lower(self, ctx: Any, value: Any, *, callback: Inspection) -> list[Any]:
         if ctx.module.partitioning.partitions > 1:
@@ -80,7 +80,7 @@ class InspectSharding(Primitive):
         return self.bind(*args, **params), []
 
 
-extended_dtypes.knows_extended.set(True, InspectSharding)
+dtypes.knows_extended.set(True, InspectSharding)
 
 
 inspect_sharding_p = InspectSharding()
@@ -204,7 +204,7 @@ class DebugCallback(Primitive):
         return [], []
 
 
-extended_dtypes.knows_extended.set(True, DebugCallback)
+dtypes.knows_extended.set(True, DebugCallback)
 printing.hidden_params.set(frozenset({"partitioned"}), DebugCallback)
 
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, printing, variance
+from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, transpose
 from minijax.lax import shardings
@@ -207,7 +207,7 @@ def _shown_params_of_dot_general(
     return {**given, "dimension_numbers": numbers}
 
 
-variance.linear_in.set(((0,), (1,)), DotGeneral)
+vma.linear_in.set(((0,), (1,)), DotGeneral)
 rules.sharding_param.set("out_sharding", DotGeneral)
 rules.knows_sums.set(True, DotGeneral)
 

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
@@ -223,7 +223,7 @@ class Unary(Primitive):
         return self.bind(args[0], **params), dims[0]
 
 
-variance.keeps_unreduced.derive(Unary)(lambda unary: unary.derivative is Unary.LINEAR)
+vma.keeps_unreduced.derive(Unary)(lambda unary: unary.derivative is Unary.LINEAR)
 
 
 class Binary(Primitive):
@@ -514,6 +514,6 @@ mul_p = Binary(
     derivatives=(lambda g, x, y, out: _mul(g, y), lambda g, x, y, out: _mul(x, g)),
     transposes=(lambda ct, x, y: _mul(ct, y), lambda ct, x, y: _mul(x, ct)),
 )
-variance.linear_in.set(((0,), (1,)), mul_p)
+vma.linear_in.set(((0,), (1,)), mul_p)
 
 neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR, total=True)

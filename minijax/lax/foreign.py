@@ -8,16 +8,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, NoReturn
 
-from minijax.core import effects, extended_dtypes, printing
+from minijax.core import dtypes, effects, printing
 from minijax.core.aval import AbstractToken, aval_of
 from minijax.core.errors import ShardingTypeError, error, message
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import custom_calls, manual_regions
-from minijax.interpreters.custom_calls import Layout
-from minijax.interpreters.foreign_attributes import Attribute, attributes_of, to_mlir
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import callbacks
+from minijax.lowering import custom_calls, regions
+from minijax.lowering.custom_calls import Attribute, Layout, attributes_of, to_mlir
 from minijax.sharding import rules
 
 
@@ -111,7 +110,7 @@ class FfiCall(Primitive):
 
         if has_side_effect and all(map(_is_array, [*ctx.avals_in, *result_avals])):
             types = list(map(ctx.type_of, result_avals))
-            return manual_regions.on_each_device(ctx, values, types, call)
+            return regions.on_each_device(ctx, values, types, call)
         return call(ctx, *values)
 
     def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
@@ -147,7 +146,7 @@ class FfiCall(Primitive):
         return self.bind(*operands, **params), return_dims
 
 
-extended_dtypes.knows_extended.set(True, FfiCall)
+dtypes.knows_extended.set(True, FfiCall)
 printing.hidden_when_empty.set(frozenset({"num_batch_dims"}), FfiCall)
 
 

@@ -16,11 +16,10 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import hlo_build
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import full, moveaxis
 from minijax.lax.arguments import int_tuple
@@ -31,6 +30,7 @@ from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import operand
 from minijax.lax.shape import broadcast_in_dim
 from minijax.lax.unary import conj
+from minijax.lowering import stablehlo
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -86,7 +86,7 @@ class Fft(Primitive):
         return rules.spec_of(avals[0])
 
     def lower(self, ctx: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
-        kind = hlo_build.attribute(f"#stablehlo<fft_type {fft_type.name}>")
+        kind = stablehlo.attribute(f"#stablehlo<fft_type {fft_type.name}>")
         lengths = ctx.i64_array(fft_lengths)
         ndim = ctx.avals_in[0].ndim
         # XLA gathers what is split, and may leave it in an order that its transform refuses.
@@ -120,7 +120,7 @@ class Fft(Primitive):
         return self.bind(x, fft_type=fft_type, fft_lengths=fft_lengths), dim
 
 
-variance.keeps_unreduced.set(True, Fft)
+vma.keeps_unreduced.set(True, Fft)
 
 
 fft_p = Fft()

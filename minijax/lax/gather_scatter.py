@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, tree, variance
+from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.jvp import Zero, is_linear
@@ -232,7 +232,7 @@ def _faults_of_gather(
     return gather_numbers.windows_outside(x, indices, dims, slice_sizes)
 
 
-variance.linear_in.set(((0,),), Gather)
+vma.linear_in.set(((0,),), Gather)
 
 
 gather_p = Gather()
@@ -622,7 +622,7 @@ scatter_sub_p = Scatter(
     (_cotangent_itself, _negated_cotangent_inside),
 )
 # Adding, subtracting and replacing are linear in old and new elements together.
-variance.linear_in.set(((0, 2),), scatter_p, scatter_add_p, scatter_sub_p)
+vma.linear_in.set(((0, 2),), scatter_p, scatter_add_p, scatter_sub_p)
 scatter_mul_p = Scatter("scatter-mul", binary.mul, _tangent_of_product, (_scaled_cotangent, None))
 scatter_min_p = Scatter("scatter-min", binary.min, _tangent_of_extremum)
 scatter_max_p = Scatter("scatter-max", binary.max, _tangent_of_extremum)

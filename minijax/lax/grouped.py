@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import ml_dtypes
 import numpy as np
 
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
@@ -162,7 +162,7 @@ class RaggedDotGeneral(Composed):
         return out, total
 
 
-variance.linear_in.set(((0,), (1,)), RaggedDotGeneral)
+vma.linear_in.set(((0,), (1,)), RaggedDotGeneral)
 rules.sharding_param.set("out_sharding", RaggedDotGeneral)
 
 

@@ -12,14 +12,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, TypeVar
 
-from minijax.core import effects, extended_dtypes, tree, variance
+from minijax.core import dtypes, effects, tree, vma
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import checking, hlo_build, manual_regions
+from minijax.interpreters import checking
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, moveaxis
 from minijax.lax.families import operand as as_operand
+from minijax.lowering import regions, stablehlo
 from minijax.sharding import rules
 
 T = TypeVar("T")
@@ -61,7 +62,7 @@ class OptimizationBarrier(Primitive):
 
 
 checking.fault_flow.set(checking.COPIES, OptimizationBarrier)
-variance.vary.rule(OptimizationBarrier)(variance.from_types)
+vma.vary.rule(OptimizationBarrier)(vma.from_types)
 
 
 optimization_barrier_p = OptimizationBarrier()
@@ -105,7 +106,7 @@ class CreateToken(Primitive):
         return ctx.op("stablehlo.create_token", [])
 
 
-extended_dtypes.knows_extended.set(True, CreateToken)
+dtypes.knows_extended.set(True, CreateToken)
 
 
 class AfterAll(Primitive):
@@ -124,7 +125,7 @@ class AfterAll(Primitive):
         return ctx.op("stablehlo.after_all", tokens)
 
 
-extended_dtypes.knows_extended.set(True, AfterAll)
+dtypes.knows_extended.set(True, AfterAll)
 
 
 create_token_p = CreateToken()
@@ -201,16 +202,16 @@ class DceSink(Primitive):
     def lower(self, ctx: Any, *values: Any, prevent_mlir_dce: bool) -> list[Any]:
         if prevent_mlir_dce:
             attributes = {
-                "call_target_name": hlo_build.string("dce_sink"),
-                "has_side_effect": hlo_build.boolean(True),
-                "api_version": hlo_build.integer(4, 32),
-                "backend_config": hlo_build.dictionary({}),
+                "call_target_name": stablehlo.string("dce_sink"),
+                "has_side_effect": stablehlo.boolean(True),
+                "api_version": stablehlo.integer(4, 32),
+                "backend_config": stablehlo.dictionary({}),
             }
 
             def sink(ctx: Any, *values: Any) -> list[Any]:
                 return list(ctx.ops("stablehlo.custom_call", values, attributes, types=[]))
 
-            manual_regions.on_each_device(ctx, values, [], sink)
+            regions.on_each_device(ctx, values, [], sink)
         return []
 
     def jvp(

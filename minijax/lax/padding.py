@@ -15,11 +15,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import checking, structural
 from minijax.interpreters.jvp import is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
@@ -131,7 +131,7 @@ class Pad(Primitive):
         return select_n(_mask_of_operand(aval_of(x).shape, config), values, padded), 0
 
 
-variance.linear_in.set(((0, 1),), Pad)
+vma.linear_in.set(((0, 1),), Pad)
 
 
 pad_p = Pad()

@@ -16,8 +16,8 @@ from minijax.core import axes as core_axes
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_array
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import slicing

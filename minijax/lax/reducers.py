@@ -11,13 +11,12 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Var
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat
-from minijax.interpreters.lowering import lower_jaxpr
 from minijax.interpreters.structural import check_axes
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.families import BITS, check_same_dtype, operand
@@ -34,6 +33,7 @@ from minijax.lax.reduction import (
     reduce_xor_p,
     zero,
 )
+from minijax.lowering.module import lower_jaxpr
 from minijax.sharding import rules
 
 

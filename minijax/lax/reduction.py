@@ -23,12 +23,11 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import check_axes, instantiate
 from minijax.lax.arguments import int_tuple, is_array
 from minijax.lax.binary import bitwise_or, div, eq, max, min, mul, ne
@@ -37,6 +36,7 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
 from minijax.lax.shape import concatenate, reshape, split, squeeze
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules

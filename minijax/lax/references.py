@@ -16,13 +16,13 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes, printing, refs, variance
+from minijax.core import dtypes, printing, refs, vma
 from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
-from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.jvp import Zero
@@ -84,10 +84,10 @@ def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) 
     Raises:
         ValueError: the value varies over more, or the place does.
     """
-    held = variance.of(aval_of(ref)).varying
+    held = vma.of(aval_of(ref)).varying
     for what, x in (("value", value), *(("index", i) for i in operands)):
         aval = aval_of(x)
-        more = variance.of(aval).varying - held
+        more = vma.of(aval).varying - held
         if more:
             error(
                 ValueError,
@@ -95,7 +95,7 @@ def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) 
                 f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
                 got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
                 expected="a reference whose value may differ between the same devices",
-                fix=f"new_ref({variance.difference(aval_of(ref), aval)}) where it is made",
+                fix=f"new_ref({vma.difference(aval_of(ref), aval)}) where it is made",
             )
 
 
@@ -278,7 +278,7 @@ def _stored_kind(
     Raises:
         ShardingTypeError: one of value and reference is unreduced or reduced, and not the other.
     """
-    ref, value = (variance.of(aval) for aval in avals[:2])
+    ref, value = (vma.of(aval) for aval in avals[:2])
     if ref[1:] != value[1:]:
         error(
             ShardingTypeError,
@@ -333,7 +333,7 @@ def _discharge_of_new_ref(primitive: NewRef, x: Any, *, kind: str | None, **_: A
     return Ref(x, kind)
 
 
-variance.keeps_unreduced.set(True, NewRef)
+vma.keeps_unreduced.set(True, NewRef)
 
 
 class Freeze(Primitive):
@@ -367,7 +367,7 @@ def _discharge_of_freeze(primitive: Freeze, ref: Cell) -> Any:
     return value
 
 
-variance.keeps_unreduced.set(True, Freeze)
+vma.keeps_unreduced.set(True, Freeze)
 
 
 class Get(Primitive):
@@ -420,7 +420,7 @@ def _discharge_of_get(primitive: Get, ref: Cell, *operands: Any, index: Index) -
     return reference_indexing.read(ref.read(), index, operands)
 
 
-variance.linear_in.set(((0,),), Get)
+vma.linear_in.set(((0,),), Get)
 
 
 def _batched_index(
@@ -505,10 +505,10 @@ def _discharge_of_swap(primitive: Swap, ref: Cell, value: Any, *operands: Any, i
     return reference_indexing.read(before, index, operands)
 
 
-variance.vary.rule(Swap)(_stored_kind)
+vma.vary.rule(Swap)(_stored_kind)
 
 
-@variance.agree.rule(Swap)
+@vma.agree.rule(Swap)
 def _agree_of_swap(
     primitive: Swap, trace: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -587,14 +587,14 @@ def _discharge_of_add_update(
     return []
 
 
-@variance.agree.rule(AddUpdate)
+@vma.agree.rule(AddUpdate)
 def _agree_of_add_update(
     primitive: AddUpdate, trace: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     return _fit_for_writing(primitive.name, trace, args), params
 
 
-@variance.vary.rule(AddUpdate)
+@vma.vary.rule(AddUpdate)
 def _vary_of_add_update(
     primitive: AddUpdate, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> list[Any]:
@@ -617,9 +617,9 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
     """
     ref, value, *operands = args
     check_varies_less(name, ref, value, operands)
-    held = variance.of(aval_of(ref)).varying
+    held = vma.of(aval_of(ref)).varying
     value = casts.varied(trace, value, held) if held else value
-    reduced = variance.of(aval_of(ref)).reduced
+    reduced = vma.of(aval_of(ref)).reduced
     if reduced and isinstance(value, (int, float, complex, np.generic)):
         over = {"axes": casts.ordered(reduced)}
         (value,) = trace.process(casts.preduced_p, (value,), over)

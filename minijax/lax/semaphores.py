@@ -9,7 +9,7 @@ after the other, so a wait never blocks: it finds what it waits for, or nothing 
 Copies from reference to reference that go on while the program does: start, then wait.
 
 A copy counts bytes on a semaphore when they have arrived; to wait takes them from the count.  In
-the simulation the bytes arrive at once, and `transforms/core_checks.py` sees to it that nobody
+the simulation the bytes arrive at once, and `transforms/cores/checks.py` sees to it that nobody
 relies on that.
 """
 
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from minijax.core import printing, refs, variance
+from minijax.core import printing, refs, vma
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
@@ -455,7 +455,7 @@ def _discharge_of_dma_start(
     return []
 
 
-@variance.agree.rule(DmaStart)
+@vma.agree.rule(DmaStart)
 def _agree_of_dma_start(
     primitive: DmaStart, trace: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
@@ -465,7 +465,7 @@ def _agree_of_dma_start(
     return args, params
 
 
-@variance.vary.rule(DmaStart)
+@vma.vary.rule(DmaStart)
 def _vary_of_dma_start(
     primitive: DmaStart, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> list[Any]:

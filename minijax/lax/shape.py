@@ -17,11 +17,11 @@ from typing import Any, cast
 
 import numpy as np
 
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import IncompatibleShapesError, error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
@@ -288,7 +288,7 @@ class Reshape(Primitive):
 
 
 rules.sharding_param.set("sharding", Reshape)
-variance.keeps_unreduced.set(True, Reshape)
+vma.keeps_unreduced.set(True, Reshape)
 
 
 reshape_p = Reshape()
@@ -399,7 +399,7 @@ class Squeeze(Primitive):
         return squeeze(args[0], moved), dim - sum(d < dim for d in moved)
 
 
-variance.keeps_unreduced.set(True, Squeeze)
+vma.keeps_unreduced.set(True, Squeeze)
 
 
 squeeze_p = Squeeze()
@@ -487,7 +487,7 @@ class Concatenate(Primitive):
         return concatenate(aligned, dimension + (dimension >= target)), target
 
 
-variance.linear_in.set(((0, ...),), Concatenate)
+vma.linear_in.set(((0, ...),), Concatenate)
 
 
 concatenate_p = Concatenate()
@@ -589,7 +589,7 @@ class Split(Primitive):
         return outs, [dim] * len(outs)
 
 
-variance.linear_in.set(((0,),), Split)
+vma.linear_in.set(((0,),), Split)
 
 
 split_p = Split()
@@ -649,7 +649,7 @@ class Rev(Primitive):
         return rev(args[0], [d + (d >= dim) for d in dimensions]), dim
 
 
-variance.keeps_unreduced.set(True, Rev)
+vma.keeps_unreduced.set(True, Rev)
 
 
 rev_p = Rev()
@@ -697,7 +697,7 @@ class Copy(Primitive):
         return self.bind(args[0]), dims[0]
 
 
-variance.keeps_unreduced.set(True, Copy)
+vma.keeps_unreduced.set(True, Copy)
 
 
 copy_p = Copy()

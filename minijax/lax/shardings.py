@@ -17,15 +17,16 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
-from minijax.core import extended_dtypes, key_paths, meshes, tree
+from minijax.core import dtypes, meshes, tree, tree_errors
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
+from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.primitive import Primitive
-from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.trace import Tracer
-from minijax.interpreters import assignment, named_batching, relocation
+from minijax.interpreters import named_batching
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
+from minijax.lowering import assignment, relocation
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
@@ -228,7 +229,7 @@ class ShardingConstraint(Primitive):
         return self.bind(args[0], sharding=wider), dims[0]
 
 
-extended_dtypes.knows_extended.set(True, ShardingConstraint)
+dtypes.knows_extended.set(True, ShardingConstraint)
 rules.constrains_results.set(False, ShardingConstraint)
 
 
@@ -338,7 +339,7 @@ def with_sharding_constraint(x: T, shardings: Any) -> T:
         shardings, x, is_leaf=tree.is_none, user=user, first="shardings", second="x"
     )
     outs = [
-        _constrain(leaf, target, functools.partial(key_paths.leaf_name, user, "x", treedef, i))
+        _constrain(leaf, target, functools.partial(tree_errors.leaf_name, user, "x", treedef, i))
         for i, (leaf, target) in enumerate(zip(leaves, prefix, strict=True))
     ]
     return tree.unflatten(treedef, outs)

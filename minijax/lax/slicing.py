@@ -11,11 +11,11 @@ from typing import Any, SupportsIndex
 
 import numpy as np
 
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
@@ -116,7 +116,7 @@ class Slice(Primitive):
         return out, d
 
 
-variance.keeps_unreduced.set(True, Slice)
+vma.keeps_unreduced.set(True, Slice)
 
 
 def _sliced_type(
@@ -263,7 +263,7 @@ def _faults_of_dynamic_slice(
     return _starts_outside(args[0], args[1:], slice_sizes)
 
 
-variance.linear_in.set(((0,),), DynamicSlice)
+vma.linear_in.set(((0,),), DynamicSlice)
 
 
 def _starts_outside(x: Any, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
@@ -406,7 +406,7 @@ def _faults_of_dynamic_update_slice(
     return _starts_outside(args[0], args[2:], aval_of(args[1]).shape)
 
 
-variance.linear_in.set(((0, 1),), DynamicUpdateSlice)
+vma.linear_in.set(((0, 1),), DynamicUpdateSlice)
 
 
 def _clamped(ctx: Any, starts: Sequence[Any], sizes: Shape) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from typing import Any, overload
 
 import numpy as np
 
-from minijax.core import dtypes, extended_dtypes
+from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -134,7 +134,7 @@ class Sort(Primitive):
         return outs, [target] * len(outs)
 
 
-@extended_dtypes.over_words.rule(Sort)
+@dtypes.over_words.rule(Sort)
 def _over_words_of_sort(primitive: Sort, x: Any, dim: int) -> Any:
     # Operands beside keys are sorted once for each word, and alike.
     return unstack(x, dim)[0]

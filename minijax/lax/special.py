@@ -21,7 +21,6 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import lowering
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
 from minijax.lax.binary import (
@@ -66,6 +65,7 @@ from minijax.lax.unary import (
     sign,
     square,
 )
+from minijax.lowering import module
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -158,7 +158,7 @@ class Computation:
         ctx: Any, function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], values: Any
     ) -> list[Any]:
         ctx.avals_in = avals
-        return lowering.lower_function(ctx, function, *values)
+        return module.lower_function(ctx, function, *values)
 
 
 erf_p = Unary(

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, tree, variance
+from minijax.core import dtypes, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -592,7 +592,7 @@ class Conj(Primitive):
         return self.bind(*args, **params), dims[0]
 
 
-variance.keeps_unreduced.set(True, Conj)
+vma.keeps_unreduced.set(True, Conj)
 
 
 conj_p = Conj()
@@ -636,7 +636,7 @@ class StopGradient(Primitive):
         return self.bind(*args), dims[0]
 
 
-variance.keeps_unreduced.set(True, StopGradient)
+vma.keeps_unreduced.set(True, StopGradient)
 
 
 stop_gradient_p = StopGradient()

@@ -9,8 +9,8 @@ from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat

@@ -20,16 +20,16 @@ from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.interpreters import structural
-from minijax.interpreters.hlo_build import i64_matrix
 from minijax.interpreters.jvp import Zero
 from minijax.lax.arguments import int_tuple, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
 from minijax.lax.reducers import as_initial_value, region_of_jaxpr, stage_reducer
 from minijax.lax.reduction import Combine, halves, highest, lowest
+from minijax.lowering.stablehlo import i64_matrix
 from minijax.sharding import rules
 
 Pads = tuple[tuple[int, int], ...]

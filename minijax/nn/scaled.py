@@ -27,7 +27,7 @@ from minijax.numpy import creation
 from minijax.numpy.promotion import check_array
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
-from minijax.transforms.custom_vjp import custom_vjp
+from minijax.transforms.autodiff.custom_vjp import custom_vjp
 
 _FLOAT32, _UINT32, _UINT8 = np.dtype(np.float32), np.dtype(np.uint32), np.dtype(np.uint8)
 _SCALED_DOT = "nn.scaled_dot_general"

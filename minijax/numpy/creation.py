@@ -17,12 +17,13 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import error
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import casts, eager
+from minijax.interpreters import casts
 from minijax.lax import shape
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import as_element
+from minijax.lowering import eager
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import broadcast_to, check_array, check_that
 from minijax.runtime import transfer

@@ -30,8 +30,8 @@ from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import expand_dims, ravel, reshape
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.transforms.stages import ShapeDtypeStruct
-from minijax.transforms.tracing import eval_shape
+from minijax.transforms.jit.stages import ShapeDtypeStruct
+from minijax.transforms.jit.tracing import eval_shape
 from minijax.transforms.vmap import vmap
 
 _CoreDims = tuple[tuple[str, ...], ...]

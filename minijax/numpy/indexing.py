@@ -19,7 +19,6 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import NestedTrace, Tracer, current
-from minijax.interpreters import eager
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.confinement import ConfiningTrace
 from minijax.lax import (
@@ -33,6 +32,7 @@ from minijax.lax import (
     shape,
     slicing,
 )
+from minijax.lowering import eager
 from minijax.numpy.one_program import native_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

@@ -22,9 +22,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.dtype_queries import isdtype
-from minijax.core.dtypes import (
-    SCALAR_TYPES,
-)
+from minijax.core.dtypes import SCALAR_TYPES
 from minijax.lax import arguments
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array

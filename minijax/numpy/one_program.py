@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, cast
 
 from minijax.core.trace import current
-from minijax.interpreters import eager, recordings
+from minijax.interpreters import recordings
 from minijax.interpreters.staging import StagingTrace
+from minijax.lowering import eager
 from minijax.runtime import client
-from minijax.transforms import jit, jit_arguments
+from minijax.transforms.jit import arguments, jit
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -25,7 +26,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
     """The C++ callable behind `one_program`: right only for concrete arguments and no statics
     that lack a hash, but with nothing of Python before it.
     """
-    nums, names = jit_arguments.resolve_names(function, None, tuple(static), "static")
+    nums, names = arguments.resolve_names(function, None, tuple(static), "static")
     settings = jit.Settings(
         static_argnums=nums,
         static_argnames=names,

@@ -16,8 +16,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
-from minijax.interpreters.eager import check_callable
 from minijax.lax.arguments import canonicalize_axis
+from minijax.lowering.eager import check_callable
 from minijax.numpy import accumulations, arithmetic, elementary, functional, logic, reductions
 from minijax.numpy.creation import asarray
 from minijax.numpy.functional import vectorize

@@ -18,7 +18,6 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager
 from minijax.lax import (
     binary,
     choice,
@@ -29,6 +28,7 @@ from minijax.lax import (
     shape,
     slicing,
 )
+from minijax.lowering import eager
 from minijax.numpy import arithmetic, creation, indexing, promotion
 from minijax.numpy.indexing import (
     At,

@@ -14,12 +14,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, extended_dtypes
+from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import key_reuse, lowering, staging
+from minijax.interpreters import key_reuse, staging
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
@@ -29,6 +29,7 @@ from minijax.lax.control_flow import mapping
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import full_like
 from minijax.lax.unary import exp, log, sqrt, stop_gradient
+from minijax.lowering import module
 from minijax.numpy import arithmetic
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
@@ -87,7 +88,7 @@ class RandomGamma(Primitive):
         # The loop is written for types that do not speak of meshes; what it computes fits on any.
         avals = [shaped_array(aval.shape, aval.dtype) for aval in ctx.avals_in]
         jaxpr, consts = staging.stage(sample, avals)
-        return lowering.lower_jaxpr(ctx, jaxpr, consts, [keys, a], location=ctx.location)[0]
+        return module.lower_jaxpr(ctx, jaxpr, consts, [keys, a], location=ctx.location)[0]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], *, log_space: bool
@@ -114,7 +115,7 @@ class RandomGamma(Primitive):
         return self.bind(keys, a, log_space=log_space), 0
 
 
-extended_dtypes.knows_extended.set(True, RandomGamma)
+dtypes.knows_extended.set(True, RandomGamma)
 key_reuse.consumes_keys.set((0,), RandomGamma)
 
 

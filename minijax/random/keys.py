@@ -16,16 +16,17 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from minijax.core import config, dtypes, extended_dtypes
+from minijax.core import config, dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import IncompatibleShapesError, error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import key_reuse, lowering
+from minijax.interpreters import key_reuse
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import convert
 from minijax.lax import shape as lax_shape
+from minijax.lowering import module
 from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import check_array
 from minijax.random.generators import GENERATORS, Generator, arranged
@@ -36,10 +37,10 @@ from minijax.sharding import rules
 from minijax.transforms import explicit
 
 
-class KeyDType(extended_dtypes.ExtendedDType):
+class KeyDType(dtypes.ExtendedDType):
     """The dtype of random keys."""
 
-    type = extended_dtypes.prng_key
+    type = dtypes.prng_key
     physical_dtype = np.dtype(np.uint32)
 
     def __init__(self, impl: Generator) -> None:
@@ -77,7 +78,7 @@ class RandomSeed(Primitive):
         return shaped_array(seeds.shape, _KEY_DTYPES[impl])
 
     def lower(self, ctx: Any, seeds: Any, *, impl: Generator) -> Any:
-        return lowering.lower_function(ctx, lambda s: [impl.seed(s)], seeds)[0]
+        return module.lower_function(ctx, lambda s: [impl.seed(s)], seeds)[0]
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
@@ -85,7 +86,7 @@ class RandomSeed(Primitive):
         return self.bind(args[0], impl=impl), dims[0]
 
 
-extended_dtypes.knows_extended.set(True, RandomSeed)
+dtypes.knows_extended.set(True, RandomSeed)
 
 
 class RandomWrap(Primitive):
@@ -125,7 +126,7 @@ class RandomWrap(Primitive):
         return self.bind(moveaxis(args[0], dims[0], 0), impl=impl), 0
 
 
-extended_dtypes.knows_extended.set(True, RandomWrap)
+dtypes.knows_extended.set(True, RandomWrap)
 
 
 @key_reuse.follow_keys.rule(RandomWrap)
@@ -158,7 +159,7 @@ class RandomUnwrap(Primitive):
         return self.bind(args[0]), dims[0]
 
 
-extended_dtypes.knows_extended.set(True, RandomUnwrap)
+dtypes.knows_extended.set(True, RandomUnwrap)
 
 
 @key_reuse.follow_keys.rule(RandomUnwrap)
@@ -188,7 +189,7 @@ class RandomClone(Primitive):
         return self.bind(args[0]), dims[0]
 
 
-extended_dtypes.knows_extended.set(True, RandomClone)
+dtypes.knows_extended.set(True, RandomClone)
 
 
 class RandomSplit(Primitive):
@@ -215,7 +216,7 @@ class RandomSplit(Primitive):
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
-extended_dtypes.knows_extended.set(True, RandomSplit)
+dtypes.knows_extended.set(True, RandomSplit)
 key_reuse.consumes_keys.set((0,), RandomSplit)
 
 
@@ -256,7 +257,7 @@ class RandomFoldIn(Primitive):
         return self.bind(keys, data), 0
 
 
-extended_dtypes.knows_extended.set(True, RandomFoldIn)
+dtypes.knows_extended.set(True, RandomFoldIn)
 
 
 class RandomBits(Primitive):
@@ -285,7 +286,7 @@ class RandomBits(Primitive):
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
-extended_dtypes.knows_extended.set(True, RandomBits)
+dtypes.knows_extended.set(True, RandomBits)
 key_reuse.consumes_keys.set((0,), RandomBits)
 
 
@@ -314,7 +315,7 @@ def _arrangement() -> dict[str, bool]:
 
 def _lower_on_data(ctx: Any, function: Any, *values: Any) -> Any:
     """Lowers a function of the integers underneath keys."""
-    return lowering.lower_physical_function(ctx, lambda *xs: [function(*xs)], *values)[0]
+    return module.lower_physical_function(ctx, lambda *xs: [function(*xs)], *values)[0]
 
 
 def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
@@ -422,7 +423,7 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
         return keys, False
     aval = aval_of(keys)
     generator = GENERATORS[config.default_prng_impl.value]
-    if dtypes.issubdtype(aval.dtype, extended_dtypes.prng_key):
+    if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         wrapped, old = keys, False
     elif aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
         wrapped, old = random_wrap_p.bind(keys, impl=generator), True

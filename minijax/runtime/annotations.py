@@ -7,8 +7,8 @@ from typing import Any, Protocol, SupportsIndex, TypeAlias
 
 import numpy as np
 
+from minijax.core.meshes import PartitionSpec
 from minijax.core.native import Device
-from minijax.core.specs import PartitionSpec
 from minijax.runtime.array import Array
 from minijax.sharding.base import Sharding
 

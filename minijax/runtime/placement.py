@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import meshes, statistics
+from minijax.core import meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -343,7 +343,7 @@ def copy_buffer(buffer: Any, placement: Any) -> Any:
 
 def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]:
     """Buffers copied to other devices of the same client, each cut as it was."""
-    statistics.transfers["copied between devices"] += len(buffers)
+    monitoring.transfers["copied between devices"] += len(buffers)
     return _jax.batched_copy_array_to_devices_with_sharding(
         list(buffers),
         [native_devices(placement.devices) for placement in placements],

@@ -33,7 +33,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import dtypes, statistics
+from minijax.core import dtypes, monitoring
 from minijax.core.aval import Shape, ShapedArray, abstract_token
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, leaked
@@ -178,7 +178,7 @@ def moved(buffer: Any, target: Any) -> Any:
         found = _reassembled(buffer, source, target)
         if found is not None:
             return found
-    statistics.transfers["through the host"] += 1
+    monitoring.transfers["through the host"] += 1
     host = to_numpy(buffer, keep=False)
     return placement.put_host_value(host, buffer.aval, target, committed=True)
 
@@ -206,7 +206,7 @@ def _reassembled(buffer: Any, source: Any, target: Any) -> Any:
             found[place.device] = own
         else:
             copies[place.device] = next(iter(candidates.values())) if own is None else own
-    statistics.transfers["used where they are"] += len(found)
+    monitoring.transfers["used where they are"] += len(found)
     if copies:
         there = [placement.piece_sharding(device, target.memory_kind) for device in copies]
         found.update(zip(copies, placement.copy_buffers(list(copies.values()), there), strict=True))

@@ -31,7 +31,7 @@ from minijax.numpy.shaping import array_argument
 from minijax.numpy.ufuncs import maximum, minimum
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.transforms.grad import value_and_grad
+from minijax.transforms.autodiff.grad import value_and_grad
 
 __all__ = ["OptimizeResults", "minimize"]
 

@@ -4,7 +4,7 @@ from minijax.core.meshes import (
     AxisType as AxisType,
     get_abstract_mesh as get_abstract_mesh,
 )
-from minijax.core.specs import PartitionSpec as PartitionSpec
+from minijax.core.meshes import PartitionSpec as PartitionSpec
 from minijax.runtime.pmap_sharding import PmapSharding as PmapSharding
 from minijax.sharding.base import Sharding as Sharding
 from minijax.sharding.contexts import (

@@ -12,8 +12,7 @@ import numpy as np
 
 from minijax.core import meshes, trace
 from minijax.core.errors import NoMeshError, error, message
-from minijax.core.meshes import AbstractMesh, MeshAxes
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.sharding.mesh import Mesh, mesh_stack
 from minijax.sharding.named import NamedSharding, named
 

@@ -21,8 +21,7 @@ import numpy as np
 from jaxlib import xla_client
 
 from minijax.core.cache import Cache
-from minijax.core.meshes import MeshAxes
-from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+from minijax.core.meshes import UNCONSTRAINED, MeshAxes, PartitionSpec, names_of
 
 
 class Tiling(NamedTuple):

@@ -7,7 +7,7 @@ until something is placed on them.
 
 Meshes of cores: the parts of one device that run a program side by side.
 
-There are none on a host, so they are simulated; `transforms/core_map.py` runs programs on them.
+There are none on a host, so they are simulated: `transforms/cores/core_map.py` runs programs there.
 
 `Mesh`: devices in a box whose dimensions have names.
 """

@@ -22,8 +22,14 @@ import numpy as np
 from minijax.core.aval import Shape
 from minijax.core.cache import Cache
 from minijax.core.errors import DuplicateSpecError, error
-from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes, names_text
-from minijax.core.specs import UNCONSTRAINED, PartitionSpec
+from minijax.core.meshes import (
+    UNCONSTRAINED,
+    AbstractMesh,
+    AxisType,
+    MeshAxes,
+    PartitionSpec,
+    names_text,
+)
 from minijax.sharding import hlo
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.hlo import Tiling

@@ -25,7 +25,7 @@ import numpy as np
 
 from minijax.core.aval import ShapedArray, abstract_token
 from minijax.core.errors import IndivisibleError, error
-from minijax.core.specs import PartitionSpec, names_of
+from minijax.core.meshes import PartitionSpec, names_of
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.hlo import Tiling

@@ -11,13 +11,12 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import hooks, meshes, variance
+from minijax.core import hooks, meshes, vma
 from minijax.core.aval import Shape
 from minijax.core.cache import Cache
 from minijax.core.errors import ShardingTypeError, error, message
-from minijax.core.meshes import AbstractMesh
+from minijax.core.meshes import AbstractMesh, PartitionSpec, names_of
 from minijax.core.rules import Facts
-from minijax.core.specs import PartitionSpec, names_of
 from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding, named
 
@@ -148,7 +147,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
     found = primitive.shard(avals, outs, **params)
     specs = found if primitive.multiple_results else (found,)
     # What jaxprs tell about results, they tell about sums too.
-    if not (knows_sums.of(primitive) or variance.told_by_types(primitive)):
+    if not (knows_sums.of(primitive) or vma.told_by_types(primitive)):
         sums = _sums(primitive, avals)
         if sums is not None:
             specs = [s.update(unreduced=sums.unreduced, reduced=sums.reduced) for s in specs]
@@ -215,8 +214,7 @@ def _sums(primitive: Any, avals: Sequence[Any]) -> PartitionSpec | None:
     if first is None:
         return None
     if first.unreduced and not (
-        variance.keeps_unreduced.of(primitive)
-        and all(s.unreduced == first.unreduced for s in specs)
+        vma.keeps_unreduced.of(primitive) and all(s.unreduced == first.unreduced for s in specs)
     ):
         raise refusal(
             primitive.name,

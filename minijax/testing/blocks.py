@@ -13,7 +13,7 @@ import numpy as np
 
 from minijax.core import meshes, tree
 from minijax.core.errors import error
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.testing import exchanges
 from minijax.testing.exchanges import Coordinates
 

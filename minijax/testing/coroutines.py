@@ -23,8 +23,7 @@ from minijax.core import axes, meshes
 from minijax.core.aval import NOT_MANUAL, manual_type
 from minijax.core.config import config
 from minijax.core.errors import error
-from minijax.core.meshes import AbstractMesh, AxisType
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec
 from minijax.core.trace import current
 from minijax.interpreters import staging
 from minijax.testing import blocks, exchanges, numpy_collectives

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import axes, meshes, refs, source, variance
+from minijax.core import axes, meshes, refs, source, vma
 from minijax.core.aval import (
     ManualAxisType,
     ShapedArray,
@@ -22,9 +22,10 @@ from minijax.core.aval import (
     shaped_array,
 )
 from minijax.core.errors import UnexpectedTracerError, error
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import eager, staging
+from minijax.interpreters import staging
+from minijax.lowering import eager
 from minijax.runtime.array import ExtendedArray, Token, array_from_host, to_numpy
 from minijax.sharding import rules
 from minijax.testing import (
@@ -59,7 +60,7 @@ def _run_cond(
     index, aval = trace.read(args[0])
     branches = params["branches"]
     outs = staging.eval_closed_jaxpr(branches[int(index)], *args[1:])
-    over = variance.of(aval).varying
+    over = vma.of(aval).varying
     # The type is that of every branch, whichever was taken.
     weak = [a.weak_type if isinstance(a, ShapedArray) else False for a in branches[0].out_avals]
     return [_typed(trace, x, w, over) for x, w in zip(outs, weak, strict=True)]
@@ -70,7 +71,7 @@ def _typed(trace: Any, x: Any, weak_type: bool, over: frozenset[Any]) -> Any:
     value, aval = trace.read(x)
     if not isinstance(aval, ShapedArray):
         return x
-    varying, unreduced, reduced = variance.of(aval)
+    varying, unreduced, reduced = vma.of(aval)
     kind = manual_type(varying | over, unreduced - over, reduced - over)
     return trace.tracer(value, aval.update(weak_type=weak_type).with_manual_type(kind))
 
@@ -86,7 +87,7 @@ def _run_while(
         trace.device.step()
         (out,) = staging.eval_closed_jaxpr(params["cond_jaxpr"], *test_consts, *carry)
         goes_on, aval = trace.read(out)
-        over |= variance.of(aval).varying
+        over |= vma.of(aval).varying
         if not np.any(goes_on):
             break
         after = staging.eval_closed_jaxpr(params["body_jaxpr"], *body_consts, *carry)
@@ -158,7 +159,7 @@ def _run_shard_map(
         return _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *given))
 
     outs = _on_devices(trace, region, body, values, params["in_specs"])
-    around = frozenset().union(*(variance.of(value.aval).varying for value in values))
+    around = frozenset().union(*(vma.of(value.aval).varying for value in values))
     found = []
     for k, spec in enumerate(params["out_specs"]):
         parts = {place: own[k] for place, own in outs.items()}
@@ -166,7 +167,7 @@ def _run_shard_map(
         aval = next(iter(parts.values())).aval
         kind = manual_type(around)
         if region.check_vma:
-            kind = manual_type(*(state - names for state in variance.of(aval)))
+            kind = manual_type(*(state - names for state in vma.of(aval)))
         found.append(_whole(trace, whole, aval.with_manual_type(kind)))
     return found
 
@@ -362,10 +363,10 @@ class DeviceTrace(Trace):
         out_avals = list(out) if primitive.multiple_results else [out]
         if self.checked:
             counted = [
-                variance.of_literal(x) if isinstance(x, _SCALARS) else aval
+                vma.of_literal(x) if isinstance(x, _SCALARS) else aval
                 for x, aval in zip(args, avals, strict=True)
             ]
-            kind = variance.join(primitive, counted)
+            kind = vma.join(primitive, counted)
             out_avals = [aval.with_manual_type(kind) for aval in out_avals]
         return self._compute(primitive, values, avals, out_avals, params)
 
@@ -436,7 +437,7 @@ class DeviceTrace(Trace):
         else:
             (answer,) = numpy_collectives.apply(name, params, [values])
         aval = avals[1] if name == "ragged_all_to_all" else avals[0]
-        kinds = [variance.of(a) for a in avals]
+        kinds = [vma.of(a) for a in avals]
         kind = _state(name, kinds, axes.typed_among(over), params) if self.checked else kinds[0]
         weak = aval.weak_type and name not in ("all_to_all", "ragged_all_to_all")
         return [self.tracer(x, _type_of(x, aval, weak, kind)) for x in answer]

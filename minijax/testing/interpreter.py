@@ -24,9 +24,11 @@ from minijax.core.aval import NOT_MANUAL, ShapedArray, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
-from minijax.interpreters import flattening, hlo_build, lowering, staging
-from minijax.interpreters.device_axes import DeviceAxes, PartitionAxes, ReplicaAxes
-from minijax.transforms.shard_map_region import Region
+from minijax.interpreters import flattening, staging
+from minijax.lowering import stablehlo
+from minijax.lowering.module import Lowering
+from minijax.lowering.regions import DeviceAxes, PartitionAxes, ReplicaAxes
+from minijax.transforms.per_device.region import Region
 
 Block = np.ndarray[Any, Any]
 _TIMEOUT = 120
@@ -98,11 +100,11 @@ def _program(closed: ClosedJaxpr, region: Region, platform: str, *, replicas: bo
     axes: DeviceAxes = PartitionAxes(region.inner, region.axes)
     if replicas:
         axes = ReplicaAxes(mesh.axis_names, mesh.axis_sizes, count)
-    module = lowering.Lowering("interpreted", platform)
-    with hlo_build.context(), module.unknown, region.entered(), module.inside(axes):
+    module = Lowering("interpreted", platform)
+    with stablehlo.context(), module.unknown, region.entered(), module.inside(axes):
         module.function("p", closed.jaxpr, closed.consts)
     ins, outs = (
-        [str(hlo_build.type_of(aval)) for aval in avals]
+        [str(stablehlo.type_of(aval)) for aval in avals]
         for avals in (closed.in_avals, closed.out_avals)
     )
     programs = ["[@p]"] * count if replicas else [f"[{', '.join(['@p'] * count)}]"]
@@ -149,10 +151,10 @@ def _results(text: str, blocks: Sequence[Block], avals: Sequence[Any]) -> list[l
 def main() -> None:
     """Reads a module and arguments from standard input, and writes the results to its output."""
     text, arguments = pickle.load(sys.stdin.buffer)
-    context = hlo_build.context()
+    context = stablehlo.context()
     _stablehlo.register_interpreter_dialect(context)
     with context, ir.Location.unknown():
-        given = [hlo_build.dense(np.asarray(x)) for x in arguments]
+        given = [stablehlo.dense(np.asarray(x)) for x in arguments]
         found = _stablehlo.eval_module(ir.Module.parse(text), given)
         results = [np.array(x) for x in found]
     pickle.dump(results, sys.stdout.buffer)

@@ -24,16 +24,15 @@ import numpy as np
 from minijax import lax
 from minijax.core import config, tree
 from minijax.core.errors import message
-from minijax.core.meshes import AbstractMesh
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import AbstractMesh, PartitionSpec
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh
 from minijax.testing import oracle
-from minijax.transforms.checkpoint import checkpoint
-from minijax.transforms.grad import grad
-from minijax.transforms.jit import jit
+from minijax.transforms.autodiff.checkpoint import checkpoint
+from minijax.transforms.autodiff.grad import grad
+from minijax.transforms.jit.jit import jit
+from minijax.transforms.per_device.shard_map import shard_map
 from minijax.transforms.pmap import pmap
-from minijax.transforms.shard_map import shard_map
 from minijax.transforms.vmap import vmap
 
 BOTH = frozenset({"checked", "unchecked"})

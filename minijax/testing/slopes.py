@@ -18,7 +18,7 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.runtime.array import Array
-from minijax.transforms.grad import jvp, vjp
+from minijax.transforms.autodiff.grad import jvp, vjp
 
 _MODES = ("fwd", "rev")
 

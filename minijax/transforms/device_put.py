@@ -8,15 +8,15 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, guards, key_paths, printing, tree, variance
+from minijax.core import dtypes, guards, printing, tree, tree_errors, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
+from minijax.core.meshes import UNCONSTRAINED, PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import UNCONSTRAINED, PartitionSpec
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import assignment, eager, relocation
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.lax import shardings
+from minijax.lowering import assignment, eager, relocation
 from minijax.runtime import agreement, client, transfer
 from minijax.runtime.array import (
     Array,
@@ -114,7 +114,7 @@ def _names_placement_of_device_put(primitive: DevicePut, *, sharding: Any) -> An
 
 
 rules.sharding_param.set("sharding", DevicePut)
-variance.keeps_unreduced.set(True, DevicePut)
+vma.keeps_unreduced.set(True, DevicePut)
 rules.changes_mesh.set(True, DevicePut)
 
 
@@ -189,7 +189,7 @@ def device_put(
         _target_of(source)
     facts = zip(leaves, targets, donations, aliases, strict=True)
     for i, (leaf, target, given, shared) in enumerate(facts):
-        what = functools.partial(key_paths.leaf_name, "device_put", "x", treedef, i)
+        what = functools.partial(tree_errors.leaf_name, "device_put", "x", treedef, i)
         _check_put(leaf, target, what)
         if given and shared:
             error(

@@ -13,15 +13,14 @@ from typing import Any, TypeVar, overload
 from minijax.core import meshes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
-from minijax.core.meshes import AbstractMesh, AxisType
-from minijax.core.specs import UNCONSTRAINED, PartitionSpec, names_of
+from minijax.core.meshes import UNCONSTRAINED, AbstractMesh, AxisType, PartitionSpec, names_of
 from minijax.core.trace import current
-from minijax.interpreters import eager
 from minijax.interpreters.reshard import reshard_to
+from minijax.lowering import eager
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding, is_abstract, named
-from minijax.transforms import jit
 from minijax.transforms.device_put import device_put
+from minijax.transforms.jit import jit
 
 T = TypeVar("T")
 

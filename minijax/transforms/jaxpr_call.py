@@ -1,25 +1,35 @@
-"""The family of operations that hold one jaxpr: `jit`, `vmap`, `shard_map`, `pmap`, `remat2`.
+"""Operations that hold a jaxpr: one family, whose members differ by data.
+
+The family of operations that hold one jaxpr: `jit`, `vmap`, `shard_map`, `pmap`, `remat2`.
 
 Transforming such an operation transforms its jaxpr, and applies the operation to the result.  What
 sets one apart is data: which parameters have an entry for each operand or result, and the scope
 that the jaxpr is written for.
+
+How calls are checked: what is called returns its first fault before its results.
+
+Input: an operation that calls a jaxpr, and the functionalization of what is around it.  Output:
+its results.  Rules of the user's for derivatives stay, and return the fault of the function too,
+so that a checked function can still be differentiated from outside.
 """
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import check, extended_dtypes, refs, variance
+from minijax.core import check, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
-from minijax.interpreters import batching, jvp, partial_eval, passes, transpose
+from minijax.interpreters import batching, jvp, partial_eval, passes, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
+from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
 from minijax.sharding import rules
+from minijax.transforms.autodiff import calls
 
 Places = Sequence[int | None]
 """Positions of operands or results; None is one that a transformation adds."""
@@ -144,8 +154,8 @@ class JaxprCall(Primitive):
         return list(self.bind(*moved, **params)), [0 if b else None for b in out_batched]
 
 
-extended_dtypes.knows_extended.set(True, JaxprCall)
-variance.vary.rule(JaxprCall)(variance.from_types)
+dtypes.knows_extended.set(True, JaxprCall)
+vma.vary.rule(JaxprCall)(vma.from_types)
 
 
 @check.inside.rule(JaxprCall)
@@ -187,3 +197,108 @@ def _entries(entries: Any, places: Places, new: Any) -> Any:
 def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
     """The positions of the flags that are the wanted one."""
     return [i for i, flag in enumerate(flags) if bool(flag) is wanted]
+
+
+def check_call(
+    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """The rule of operations that call the parameter `jaxpr` with all their operands."""
+    inner = checker.inner(params["jaxpr"])
+    return _call(primitive, checker, args, {**params, "jaxpr": inner.closed}, inner)
+
+
+def check_custom_jvp_call(
+    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """The rule of `custom_jvp_call`."""
+    return _call_with_rule(primitive, checker, args, params, "jvp", _with_state_jvp)
+
+
+def check_custom_vjp_call(
+    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """The rule of `custom_vjp_call`."""
+    return _call_with_rule(primitive, checker, args, params, "fwd", _with_state_fwd)
+
+
+def check_custom_vmap_call(
+    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+) -> Sequence[Any]:
+    """The rule of `custom_vmap_call`: the function itself, which is batched as it stands.
+
+    A rule of the user's maps a function that does not return its fault.
+    """
+    inner = checker.inner(params["call_jaxpr"])
+    if not inner.sites:
+        return list(primitive.bind(*args, **{**params, "call_jaxpr": inner.closed}))
+    outs = staging.eval_closed_jaxpr(inner.closed, *args)
+    checker.add(outs[:STATE_SIZE], inner.sites)
+    return outs[STATE_SIZE:]
+
+
+def _call_with_rule(
+    primitive: Any,
+    checker: Checker,
+    args: Sequence[Any],
+    params: dict[str, Any],
+    rule: str,
+    with_state: Callable[[Callable[..., Any], Checked, int, str], Callable[..., Any]],
+) -> Sequence[Any]:
+    """A call whose parameter `rule` is the user's: it gives the state, too, as the call does."""
+    inner = checker.inner(params["call_jaxpr"])
+    if inner.sites:
+        changed = with_state(params[rule], inner, params["num_consts"], params["name"])
+        params = {**params, rule: changed, "num_consts": 0}
+    return _call(primitive, checker, args, {**params, "call_jaxpr": inner.closed}, inner)
+
+
+def _call(
+    primitive: Any,
+    checker: Checker,
+    args: Sequence[Any],
+    params: dict[str, Any],
+    inner: Checked,
+) -> Sequence[Any]:
+    outs = list(primitive.bind(*args, **params))
+    if not inner.sites:
+        return outs
+    checker.add(outs[:STATE_SIZE], inner.sites)
+    return outs[STATE_SIZE:]
+
+
+def _state(inner: Checked, args: Sequence[Any]) -> list[Any]:
+    return staging.eval_closed_jaxpr(inner.closed, *args)[:STATE_SIZE]
+
+
+def _with_state_jvp(
+    rule: Callable[..., Any], inner: Checked, num_consts: int, name: str
+) -> Callable[..., Any]:
+    """The rule of a function that returns its state, too; what it closed over are arguments."""
+
+    def with_state(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        calls.check_constants(name, tangents, num_consts)
+        state = _state(inner, primals)
+        outs, out_dots = rule(primals[num_consts:], tangents[num_consts:])
+        return [*state, *outs], [*map(Zero.like, state), *out_dots]
+
+    with_state.__name__ = getattr(rule, "__name__", name)
+    return with_state
+
+
+def _with_state_fwd(
+    rule: Callable[..., Any], inner: Checked, num_consts: int, name: str
+) -> Callable[..., Any]:
+    def with_state(
+        perturbed: tuple[bool, ...], *args: Any
+    ) -> tuple[list[Any], list[Any], Callable[..., Any]]:
+        state = _state(inner, args)
+        outs, residuals, backward = rule(perturbed[num_consts:], *args[num_consts:])
+        nothing = [Zero(aval_of(x).tangent_aval()) for x in args[:num_consts]]
+
+        def backward_with_state(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+            return [*nothing, *backward(residuals, cts[STATE_SIZE:])]
+
+        return [*state, *outs], residuals, backward_with_state
+
+    with_state.__name__ = getattr(rule, "__name__", name)
+    return with_state

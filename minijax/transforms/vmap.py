@@ -12,8 +12,9 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar
 from minijax.core import config, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.interpreters import eager, flattening, named_batching
+from minijax.interpreters import flattening, named_batching
 from minijax.interpreters.structural import to_batch_dim
+from minijax.lowering import eager
 from minijax.transforms import vmap_primitive
 
 P = ParamSpec("P")

@@ -9,23 +9,23 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import axes, config, effects, printing, variance
+from minijax.core import axes, config, effects, printing, vma
 from minijax.core import axes as core_axes
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.interpreters import (
     batching,
+    casts,
     checking,
     key_reuse,
-    lowering,
     named_batching,
     passes,
-    retyping,
     staging,
 )
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax import functionalization, slicing
+from minijax.lowering import module
 from minijax.sharding import rules
 from minijax.transforms.jaxpr_call import JaxprCall
 
@@ -58,7 +58,7 @@ class Vmap(JaxprCall):
         return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
     def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return lowering.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
+        return module.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
 
     def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
         # What all examples share gets the cotangents of all.
@@ -132,7 +132,7 @@ def _check_inside_of_vmap(
     return outs[count:]
 
 
-variance.agree.rule(Vmap)(retyping.agree_call)
+vma.agree.rule(Vmap)(casts.agree_call)
 core_axes.binds_axis.set("axis_name", Vmap)
 
 

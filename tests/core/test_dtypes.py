@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minijax.core import config, dtype_queries, dtypes, extended_dtypes
+from minijax.core import config, dtype_queries, dtypes
 
 pytestmark = pytest.mark.feature("CR-13")
 
@@ -34,11 +34,11 @@ class Operand:
         self.weak_type = weak_type
 
 
-class KeyDType(extended_dtypes.ExtendedDType):
+class KeyDType(dtypes.ExtendedDType):
     """An extended dtype, as random keys have."""
 
     itemsize = 8
-    type = extended_dtypes.prng_key
+    type = dtypes.prng_key
 
     def __init__(self, name="key<fry>"):
         self.name = name
@@ -277,7 +277,7 @@ def test_canonicalize_dtype_halves_64_bits_unless_x64(dtype_like, narrow, wide):
         assert dtypes.canonicalize_dtype(dtype_like) == wide
 
 
-@pytest.mark.parametrize("not_a_dtype", ["foo", 3, np.floating, extended_dtypes.prng_key])
+@pytest.mark.parametrize("not_a_dtype", ["foo", 3, np.floating, dtypes.prng_key])
 def test_canonicalize_dtype_refuses_what_is_no_dtype(not_a_dtype):
     with pytest.raises(TypeError, match="canonicalize_dtype: not a dtype"):
         dtypes.canonicalize_dtype(not_a_dtype)
@@ -332,16 +332,16 @@ def test_user_dtype_given_as_an_array_is_refused():
         (np.float32, float, False),
         (bool, np.integer, False),
         (np.integer, np.number, True),
-        (np.float32, extended_dtypes.extended, False),
+        (np.float32, dtypes.extended, False),
         (dtypes.float0, np.floating, False),
         (dtypes.float0, np.void, True),
-        (KeyDType(), extended_dtypes.prng_key, True),
-        (KeyDType(), extended_dtypes.extended, True),
+        (KeyDType(), dtypes.prng_key, True),
+        (KeyDType(), dtypes.extended, True),
         (KeyDType(), np.generic, True),
         (KeyDType(), np.floating, False),
         (KeyDType(), KeyDType(), True),
         (KeyDType(), KeyDType("key<rbg>"), False),
-        (extended_dtypes.prng_key, extended_dtypes.extended, True),
+        (dtypes.prng_key, dtypes.extended, True),
         (dtypes.SCALAR_TYPES["float32"], np.floating, True),
         (np.float32, dtypes.SCALAR_TYPES["float32"], True),
         (np.float32, dtypes.SCALAR_TYPES["bfloat16"], False),

@@ -12,7 +12,7 @@ import pytest
 import minijax as jax
 from minijax import ffi
 from minijax.extend import core, mlir
-from minijax.interpreters import hlo_build
+from minijax.lowering import stablehlo
 from tests.ffi.conftest import PREFIX
 
 
@@ -98,7 +98,7 @@ X = np.ones((2, 3), np.float32)
 
 @pytest.mark.feature("FF-02")
 def test_lowering_passes_parameters_as_attributes() -> None:
-    config = {"mode": hlo_build.integer(4, 8)}
+    config = {"mode": stablehlo.integer(4, 8)}
     text = lowered("with_config", X, params={"count": 2, "word": "w"}, backend_config=config)
 
     assert 'backend_config = {count = 2 : i64, mode = 4 : i8, word = "w"}' in text
@@ -116,7 +116,7 @@ def test_lowering_says_what_it_is_told() -> None:
         has_side_effect=True,
         operand_output_aliases={0: 0},
         called_computations=["inner"],
-        extra_attributes={"mhlo.sharding": hlo_build.string("{replicated}")},
+        extra_attributes={"mhlo.sharding": stablehlo.string("{replicated}")},
     )
 
     for written in (

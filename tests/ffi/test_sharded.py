@@ -11,7 +11,7 @@ import minijax as jax
 from minijax import P, ffi
 from minijax.core import config
 from minijax.extend import core, mlir
-from minijax.interpreters import hlo_build
+from minijax.lowering import stablehlo
 from minijax.sharding import AxisType, Mesh, NamedSharding
 from tests.ffi.conftest import PREFIX
 
@@ -85,10 +85,10 @@ def operation(*, frontend: bool, rule: bool) -> Any:
     """A primitive that calls the marked kernel and says so much of its batch."""
     extra: dict[str, Any] = {}
     if frontend:
-        count = hlo_build.dictionary({"num_batch_dims": hlo_build.string("2")})
+        count = stablehlo.dictionary({"num_batch_dims": stablehlo.string("2")})
         extra["mhlo.frontend_attributes"] = count
     if rule:
-        extra["sdy.sharding_rule"] = hlo_build.attribute(RULE)
+        extra["sdy.sharding_rule"] = stablehlo.attribute(RULE)
     made = core.Primitive(f"{PREFIX}normalize_{frontend}_{rule}")
     made.def_abstract_eval(lambda x: x)
     mlir.register_lowering(made, ffi.ffi_lowering(MARKED, extra_attributes=extra))

@@ -17,7 +17,7 @@ from minijax.core import effects
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.extend import hooks
-from minijax.interpreters import assignment, program
+from minijax.lowering import assignment, program
 from minijax.runtime import client
 from minijax.runtime.compile import ForeignProgram
 from minijax.runtime.transfer import InputsHandler, ResultsHandler

@@ -5,13 +5,13 @@ import pytest
 from jaxlib.mlir import ir
 
 from minijax.core.errors import InternalError
-from minijax.interpreters import hlo_build, planning
+from minijax.lowering import planning, stablehlo
 
 MESH = 'sdy.mesh @mesh = <["x"=4, "y"=2]>\n'
 
 
 def parse(body, mesh=MESH):
-    with hlo_build.context():
+    with stablehlo.context():
         return ir.Module.parse(f"module {{ {mesh} {body} }}")
 
 
@@ -59,7 +59,7 @@ def test_the_module_that_was_given_stays_as_it_was():
 
 def test_a_module_that_shardy_refuses_is_an_internal_error():
     module = reshard(("x", ""), ("", ""))
-    with hlo_build.context():
+    with stablehlo.context():
         module.body.operations[1].attributes["arg_attrs"] = ir.Attribute.parse(
             '[{sdy.sharding = #sdy.sharding<@nowhere, [{"x"}, {}]>}]'
         )

@@ -11,13 +11,13 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.interpreters import structure
+from minijax.interpreters import passes
 
 VECTOR = np.arange(3, dtype=np.float32)
 
 
 def key(function: Callable[..., Any], *args: Any) -> Any:
-    return structure.key_of(jax.make_jaxpr(function)(*args))
+    return passes.key_of(jax.make_jaxpr(function)(*args))
 
 
 def compilations(action: Callable[[], Any]) -> int:

@@ -13,14 +13,14 @@ import minijax
 import minijax.lax
 import minijax.random
 from minijax import lax
-from minijax.core import axes, variance
+from minijax.core import axes, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Literal, jaxprs_in_params
 from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import PRIMITIVES
 from minijax.core.refs import AbstractRef
-from minijax.interpreters import checking, confinement, diagnosis, rematerialization, staging
-from minijax.transforms.shard_map_region import Region
+from minijax.interpreters import checking, confinement, diagnosis, remat, staging
+from minijax.transforms.per_device.region import Region
 from tests.lax.records import Record
 from tests.lax.test_laws import RECORDS, by_record, wide_if
 
@@ -49,7 +49,7 @@ def _needs_a_rule(primitive: Any) -> bool:
         or axes.binds_axis.of(primitive)
         or confinement.stage_functions.of(primitive) is not None
         or diagnosis.walk.of(primitive) is not None
-        or rematerialization.division.of(primitive) is not None
+        or remat.division.of(primitive) is not None
         or checking.check_inside.of(primitive) is not None
     )
 
@@ -60,7 +60,7 @@ def _needs_a_rule(primitive: Any) -> bool:
 )
 def test_primitives_that_are_not_local_say_over_what_results_vary(name: str) -> None:
     primitive = PRIMITIVES[name]
-    assert variance.vary.of(primitive) is not None or not _needs_a_rule(primitive) or name in EXEMPT
+    assert vma.vary.of(primitive) is not None or not _needs_a_rule(primitive) or name in EXEMPT
 
 
 def _holders(closed: ClosedJaxpr) -> set[str]:
@@ -79,7 +79,7 @@ def test_operations_that_hold_programs_say_over_what_results_vary(record: Record
     with wide_if(record.dtypes[0]):
         closed = minijax.make_jaxpr(record.call)(*record.make_args(record.dtypes[0]))
     for name in _holders(closed):
-        assert variance.vary.of(PRIMITIVES[name]) is not None
+        assert vma.vary.of(PRIMITIVES[name]) is not None
 
 
 def _staged(record: Record, varying: tuple[frozenset[str], ...]) -> ClosedJaxpr:
@@ -88,7 +88,7 @@ def _staged(record: Record, varying: tuple[frozenset[str], ...]) -> ClosedJaxpr:
     with wide_if(dtype), inside():
         args = record.make_args(dtype)
         avals = [
-            aval_of(x).with_manual_type(variance.manual_type(over))
+            aval_of(x).with_manual_type(vma.manual_type(over))
             for x, over in zip(args, varying, strict=True)
         ]
         outs: list[Any] = []
@@ -101,7 +101,7 @@ def _staged(record: Record, varying: tuple[frozenset[str], ...]) -> ClosedJaxpr:
 
 
 def _eqns(closed: ClosedJaxpr) -> list[Eqn]:
-    return [eqn for eqn in closed.jaxpr.eqns if variance.vary.of(eqn.primitive) is None]
+    return [eqn for eqn in closed.jaxpr.eqns if vma.vary.of(eqn.primitive) is None]
 
 
 _SPLIT = frozenset({"x"})
@@ -116,11 +116,11 @@ def test_results_vary_where_operands_do(record: Record) -> None:
     closed = _staged(record, (_SPLIT,) * count)
     for eqn in _eqns(closed):
         operands = [a.aval for a in eqn.invars if not isinstance(a, Literal)]
-        given = frozenset().union(*(variance.of(aval).varying for aval in operands))
-        assert all(variance.of(out.aval).varying == given for out in eqn.outvars)
+        given = frozenset().union(*(vma.of(aval).varying for aval in operands))
+        assert all(vma.of(out.aval).varying == given for out in eqn.outvars)
     if count and not _is_constant(record):
         outs = [aval for aval in closed.out_avals if not isinstance(aval, AbstractRef)]
-        assert any(variance.of(aval).varying == _SPLIT for aval in outs)
+        assert any(vma.of(aval).varying == _SPLIT for aval in outs)
 
 
 def _is_constant(record: Record) -> bool:
@@ -139,7 +139,7 @@ def _is_constant(record: Record) -> bool:
 @by_record(RECORDS)
 def test_what_is_the_same_everywhere_stays_so(record: Record) -> None:
     closed = _staged(record, (frozenset(),) * len(record.args))
-    assert all(not variance.of(aval).varying for aval in closed.out_avals)
+    assert all(not vma.of(aval).varying for aval in closed.out_avals)
 
 
 @pytest.mark.feature("VT-02", "VT-09")
@@ -150,7 +150,7 @@ def test_operands_that_vary_less_are_cast(record: Record) -> None:
     closed = _staged(record, mixed)
     for eqn in _eqns(closed):
         kinds = {
-            variance.of(a.aval)
+            vma.of(a.aval)
             for a in eqn.invars
             if not isinstance(a, Literal) and isinstance(a.aval, ShapedArray)
         }
@@ -173,16 +173,16 @@ def test_references_vary_as_their_first_values() -> None:
         return ref[...]
 
     with inside():
-        aval = ShapedArray((4,), np.float32, manual_axis_type=variance.manual_type("x"))
+        aval = ShapedArray((4,), np.float32, manual_axis_type=vma.manual_type("x"))
         closed = staging.stage_closed(lambda v: [f(v)], [aval])
     assert str(closed.out_avals[0]) == "f32[4]{V:x}"
 
 
 STATES = {
-    "V": variance.manual_type("x"),
-    "I": variance.manual_type(),
-    "U": variance.manual_type((), "x"),
-    "R": variance.manual_type((), (), "x"),
+    "V": vma.manual_type("x"),
+    "I": vma.manual_type(),
+    "U": vma.manual_type((), "x"),
+    "R": vma.manual_type((), (), "x"),
 }
 
 

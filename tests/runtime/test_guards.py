@@ -17,7 +17,7 @@ import minijax as jax
 from minijax import lax
 from minijax.core import config
 from minijax.core.primitive import PRIMITIVES
-from minijax.interpreters import hlo_build
+from minijax.lowering import stablehlo
 from minijax.runtime import in_flight
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
@@ -414,7 +414,7 @@ def test_threads_that_lower_first_share_one_context() -> None:
 def test_context_has_the_dialect_that_xla_would_load() -> None:
     # Without it: SIGSEGV in MLIRContext::getOrLoadDialect, once in some 30 times, where threads
     # compile first at the same time.
-    assert hlo_build.context().dialects["mhlo"].descriptor.namespace == "mhlo"
+    assert stablehlo.context().dialects["mhlo"].descriptor.namespace == "mhlo"
 
 
 @pytest.mark.slow

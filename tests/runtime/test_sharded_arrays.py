@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.core import statistics
-from minijax.interpreters import relocation
+from minijax.core import monitoring
+from minijax.lowering import relocation
 from minijax.runtime import placement
 from minijax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding, set_mesh
 from minijax.sharding import PartitionSpec as P
@@ -209,10 +209,10 @@ def test_pieces_that_are_in_place_are_used_without_a_copy() -> None:
 @pytest.mark.feature("AR-05")
 def test_transfers_are_counted() -> None:
     x = put("x", mesh=line())
-    statistics.transfers.clear()
+    monitoring.transfers.clear()
     jax.device_put(x, NamedSharding(line(2, 6), P("x"))).block_until_ready()
     jax.device_put(x, NamedSharding(box(), P("x")))
-    assert statistics.transfers == {
+    assert monitoring.transfers == {
         "copied between devices": 1 + 8 - 1,
         "used where they are": 1,
     }
@@ -221,9 +221,9 @@ def test_transfers_are_counted() -> None:
 @pytest.mark.feature("AR-05")
 def test_pieces_that_nobody_has_pass_through_the_host() -> None:
     x = put("x", mesh=line())
-    statistics.transfers.clear()
+    monitoring.transfers.clear()
     moved = jax.device_put(x, NamedSharding(line(4, 6), P("x")))
-    assert statistics.transfers == {"through the host": 1}
+    assert monitoring.transfers == {"through the host": 1}
     np.testing.assert_array_equal(moved, X)
 
 
@@ -257,9 +257,9 @@ def test_places_of_other_processes_are_not_local() -> None:
 @pytest.mark.feature("AR-05")
 def test_program_moves_arrays_where_the_host_is_far(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(relocation, "NEAR_THE_HOST", frozenset())
-    statistics.transfers.clear()
+    monitoring.transfers.clear()
     moved = jax.device_put(put("x"), NamedSharding(box(), P("y")))
-    assert statistics.transfers == {"by a program": 1}
+    assert monitoring.transfers == {"by a program": 1}
     assert moved.sharding.spec == P("y")
     np.testing.assert_array_equal(moved, X)
 

@@ -20,7 +20,7 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.core.trace import current
 from minijax.custom_batching import custom_vmap
-from minijax.interpreters import eager
+from minijax.lowering import eager
 
 VECTOR = np.array([1.0, 2.0, 3.0], np.float32)
 STEPS = np.array([1, 2, 3])

@@ -12,7 +12,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.interpreters import program
+from minijax.lowering import program
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 from minijax.sharding.named import AUTO, UNSPECIFIED

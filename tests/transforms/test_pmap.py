@@ -13,11 +13,11 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.core import axes, config, statistics
+from minijax.core import axes, config, monitoring
 from minijax.interpreters import passes
 from minijax.sharding import Mesh, NamedSharding, PmapSharding
 from minijax.sharding import PartitionSpec as P
-from minijax.transforms.older_arrays import replicate
+from minijax.transforms.legacy.older import replicate
 from tests.transforms.mapped import NUMBERS, PROGRAMS, ROWS, nested
 
 
@@ -117,9 +117,9 @@ def test_arrays_cut_over_a_mesh_are_used_where_they_are(devices: list[Any]) -> N
     x = minijax.device_put(np.arange(8.0, dtype=np.float32), sharding)
     f = minijax.pmap(lambda x: x + 1)
     f(x)
-    before = statistics.transfers.copy()
+    before = monitoring.transfers.copy()
     assert f(x).tolist() == list(range(1, 9))
-    assert statistics.transfers == before
+    assert monitoring.transfers == before
 
 
 @pytest.mark.feature("PM-11")

@@ -9,8 +9,8 @@ import pytest
 import minijax
 from minijax import lax
 from minijax import numpy as jnp
-from minijax.core import statistics
-from minijax.interpreters.assignment import DeviceAssignmentMismatchError
+from minijax.core import monitoring
+from minijax.lowering.assignment import DeviceAssignmentMismatchError
 from minijax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 
@@ -45,7 +45,7 @@ class Counts:
         self.before = self._now()
 
     def _now(self) -> tuple[int, int, int]:
-        counters = statistics.tracing, statistics.lowering, statistics.compilation
+        counters = monitoring.tracing, monitoring.lowering, monitoring.compilation
         return tuple(counter.misses for counter in counters)  # type: ignore[return-value]
 
     def since(self) -> tuple[int, ...]:

@@ -10,11 +10,17 @@ from minijax.experimental.pallas import tpu
 from minijax.lax.reference_indexing import Slice, ds
 from minijax.lax.reference_indexing import ds as dslice
 from minijax.lax.semaphores import semaphore_read, semaphore_signal, semaphore_wait
-from minijax.transforms.core_map import core_map
-from minijax.transforms.core_pipeline import BlockSpec
-from minijax.transforms.kernels import kernel, when
-from minijax.transforms.run_state import run_state
-from minijax.transforms.scratch import MemoryRef, MemorySpace, run_scoped, with_scoped
+from minijax.transforms.cores.core_map import (
+    MemoryRef,
+    MemorySpace,
+    core_map,
+    kernel,
+    run_scoped,
+    run_state,
+    when,
+    with_scoped,
+)
+from minijax.transforms.cores.pipeline import BlockSpec
 
 ANY = MemorySpace.ANY
 

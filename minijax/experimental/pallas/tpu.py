@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from minijax.lax.semaphores import SemaphoreType, async_copy, make_async_copy, sync_copy
 from minijax.sharding.mesh import create_tensorcore_mesh
-from minijax.transforms.core_pipeline import GridDimensionSemantics, emit_pipeline
-from minijax.transforms.kernels import prefetch_scalars
-from minijax.transforms.scratch import MemorySpace
-from minijax.transforms.simulation import InterpretParams, force_tpu_interpret_mode
+from minijax.transforms.cores.core_map import (
+    InterpretParams,
+    MemorySpace,
+    force_tpu_interpret_mode,
+    prefetch_scalars,
+)
+from minijax.transforms.cores.pipeline import GridDimensionSemantics, emit_pipeline
 
 ARBITRARY = GridDimensionSemantics.ARBITRARY
 PARALLEL = GridDimensionSemantics.PARALLEL

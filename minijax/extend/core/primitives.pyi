@@ -167,12 +167,12 @@ from minijax.random.keys import (
     random_seed_p as random_seed_p,
     random_split_p as random_split_p,
 )
-from minijax.transforms.checkpoint import name_p as name_p
-from minijax.transforms.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
-from minijax.transforms.custom_vjp import (
+from minijax.transforms.autodiff.checkpoint import name_p as name_p
+from minijax.transforms.autodiff.custom_jvp import custom_jvp_call_p as custom_jvp_call_p
+from minijax.transforms.autodiff.custom_vjp import (
     custom_lin_p as custom_lin_p,
     custom_vjp_call_p as custom_vjp_call_p,
 )
 from minijax.transforms.device_put import device_put_p as device_put_p
-from minijax.transforms.jit_primitive import jit_p as jit_p
-from minijax.transforms.remat_primitive import remat_p as remat_p
+from minijax.transforms.jit.primitive import jit_p as jit_p
+from minijax.transforms.autodiff.remat import remat_p as remat_p

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import config, tree, variance
+from minijax.core import config, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
 from minijax.core.trace import current
@@ -239,7 +239,7 @@ def check_no_sums(name: str, x: Any, axes: Axes, fix: str = "") -> None:
         ValueError: one is.
     """
     aval = aval_of(x)
-    given, wanted = variance.of(aval), frozenset(axes)
+    given, wanted = vma.of(aval), frozenset(axes)
     expected = "a value that varies, or is the same everywhere"
     casts.refuse_kind(name, aval, wanted & given.unreduced, "unreduced", expected, fix)
     casts.refuse_kind(name, aval, wanted & given.reduced, "reduced", expected, fix)
@@ -251,7 +251,7 @@ def check_varying(name: str, aval: Any, axes: Axes) -> None:
     Raises:
         ValueError: one does not.
     """
-    given = variance.of(aval)
+    given = vma.of(aval)
     expected = f"a value that varies over {casts.axes_text(axes)}"
     typed = frozenset(core_axes.typed_among(axes))
     casts.refuse_kind(name, aval, typed & given.unreduced, "unreduced", expected)
@@ -263,7 +263,7 @@ def check_varying(name: str, aval: Any, axes: Axes) -> None:
 
 def kind_over(x: Any, axis: Any) -> str:
     """Of which kind a value is over one mesh axis: "V", "I", "U" or "R"."""
-    given = variance.of(aval_of(x))
+    given = vma.of(aval_of(x))
     kinds = {"V": given.varying, "U": given.unreduced, "R": given.reduced}
     return next((kind for kind, over in kinds.items() if axis in over), "I")
 

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from minijax.core import axes as core_axes
-from minijax.core import printing, tree, variance
+from minijax.core import printing, tree, vma
 from minijax.core.aval import AbstractTodo, ManualAxisType
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import casts, hlo_build
+from minijax.interpreters import casts
 from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
 from minijax.lax.collectives.arguments import Application
+from minijax.lowering import stablehlo
 from minijax.sharding import rules
 
 
@@ -75,7 +76,7 @@ class Start(Primitive):
             inner.avals_out = [todo.inner_aval]
             return [self.exchange(inner, operand, **params)]
 
-        future = [hlo_build.type_of(todo)]
+        future = [stablehlo.type_of(todo)]
         return ctx.ops("stablehlo.async_start", [x], {}, future, [([x.type], body)])[0]
 
 
@@ -87,11 +88,11 @@ def _shown_params_of_start(primitive: Start, params: Any) -> dict[str, Any]:
     return printing.shown_params(primitive.base, params)
 
 
-@variance.vary.rule(Start)
+@vma.vary.rule(Start)
 def _vary_of_start(
     primitive: Start, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> ManualAxisType:
-    return variance.vary.of(primitive.base)(avals, [out.inner_aval for out in outs], **params)
+    return vma.vary.of(primitive.base)(avals, [out.inner_aval for out in outs], **params)
 
 
 core_axes.communicates.set(True, Start)
@@ -120,7 +121,7 @@ class Done(Primitive):
         return rules.spec_of(outs[0])
 
     def lower(self, ctx: Any, x: Any) -> Any:
-        if x.type == hlo_build.type_of(ctx.avals_out[0]):
+        if x.type == stablehlo.type_of(ctx.avals_out[0]):
             # It was done at once.
             return x
         return ctx.op("stablehlo.async_done", [x])
@@ -129,9 +130,9 @@ class Done(Primitive):
 rules.constrains_results.set(False, Done)
 
 
-@variance.vary.rule(Done)
+@vma.vary.rule(Done)
 def _vary_of_done(primitive: Done, avals: Sequence[Any], outs: Sequence[Any]) -> ManualAxisType:
-    return variance.of(avals[0])
+    return vma.of(avals[0])
 
 
 STARTS: dict[Any, Start] = {}

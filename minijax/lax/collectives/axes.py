@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import (
     NOT_MANUAL,
     ManualAxisType,
@@ -24,13 +24,14 @@ from minijax.core.aval import (
     shaped_array,
 )
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import casts, lowering
+from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Tree
 from minijax.lax.creation import iota
+from minijax.lowering import module
 from minijax.runtime.array import Array
 
 
@@ -56,7 +57,7 @@ class AxisIndex(Primitive):
 
     def lower(self, ctx: Any, *, axis_name: Any) -> Any:
         if isinstance(axis_name, tuple):
-            return lowering.lower_function(ctx, lambda: [axis_index(axis_name)])[0]
+            return module.lower_function(ctx, lambda: [axis_index(axis_name)])[0]
         return ctx.module.device_axes.index(ctx, axis_name)
 
     def batch(
@@ -65,7 +66,7 @@ class AxisIndex(Primitive):
         return self.bind(axis_name=axis_name), None
 
 
-@variance.vary.rule(AxisIndex)
+@vma.vary.rule(AxisIndex)
 def _vary_of_axis_index(
     primitive: AxisIndex, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any
 ) -> ManualAxisType:

@@ -13,13 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, printing, variance
+from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.core.trace import current
-from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters import casts
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.lax.binary import add, bitwise_and, eq, ge, lt, mul, sub
@@ -36,6 +36,7 @@ from minijax.lax.gather_scatter import scatter_add
 from minijax.lax.reduction import reduce_max
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims, reshape
 from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
+from minijax.lowering import module, stablehlo
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
@@ -132,13 +133,13 @@ class AllToAll(Primitive):
 printing.hidden_params.set(frozenset({"axis_size"}), AllToAll)
 
 
-@variance.vary.rule(AllToAll)
+@vma.vary.rule(AllToAll)
 def _vary_of_all_to_all(
     primitive: AllToAll, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **_: Any
 ) -> ManualAxisType:
     axes = arguments.canonical_axes(primitive.name, axis_name)
     arguments.check_varying(primitive.name, avals[0], axes)
-    return variance.of(avals[0])
+    return vma.of(avals[0])
 
 
 core_axes.axis_params.set(("axis_name",), AllToAll)
@@ -337,15 +338,15 @@ class RaggedAllToAll(Primitive):
             def composed(*args: Any) -> list[Any]:
                 return [_composed(*args, axes=axis_name, groups=axis_index_groups)]
 
-            return lowering.lower_function(ctx, composed, *values)[0]
+            return module.lower_function(ctx, composed, *values)[0]
         devices = ctx.module.device_axes
         config = devices.replica_groups(axis_name, axis_index_groups)
         if devices.channel():
             config["channel_id"] = ctx.integer(1)
         attributes = {
             "call_target_name": ctx.string(self.name),
-            "api_version": hlo_build.integer(4, 32),
-            "backend_config": hlo_build.dictionary(config),
+            "api_version": stablehlo.integer(4, 32),
+            "backend_config": stablehlo.dictionary(config),
         }
         return ctx.op("stablehlo.custom_call", values, attributes)
 
@@ -403,7 +404,7 @@ class RaggedAllToAll(Primitive):
         raise RuntimeError(arguments.outside_text("lax.ragged_all_to_all"))
 
 
-@variance.vary.rule(RaggedAllToAll)
+@vma.vary.rule(RaggedAllToAll)
 def _vary_of_ragged_all_to_all(
     primitive: RaggedAllToAll,
     avals: Sequence[Any],
@@ -414,7 +415,7 @@ def _vary_of_ragged_all_to_all(
 ) -> ManualAxisType:
     for aval in avals[:2]:
         arguments.check_varying(primitive.name, aval, axis_name)
-    return manual_type(frozenset().union(*(variance.of(aval).varying for aval in avals)))
+    return manual_type(frozenset().union(*(vma.of(aval).varying for aval in avals)))
 
 
 core_axes.axis_params.set(("axis_name",), RaggedAllToAll)

@@ -12,12 +12,12 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import casts, hlo_build
+from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax.binary import mul
@@ -26,6 +26,7 @@ from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
 from minijax.lax.collectives.axes import axis_index
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
+from minijax.lowering import stablehlo
 from minijax.sharding import rules
 
 
@@ -208,12 +209,12 @@ class AllGather(Gather):
         )
 
 
-@variance.vary.rule(AllGather)
+@vma.vary.rule(AllGather)
 def _vary_of_all_gather(
     primitive: AllGather, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:
     arguments.check_varying("all_gather", avals[0], axis_name)
-    return variance.of(avals[0])
+    return vma.of(avals[0])
 
 
 class AllGatherInvariant(Gather):
@@ -238,7 +239,7 @@ class AllGatherInvariant(Gather):
         return (own if tiled else squeeze(own, (dim,)),)
 
 
-@variance.vary.rule(AllGatherInvariant)
+@vma.vary.rule(AllGatherInvariant)
 def _vary_of_all_gather_invariant(
     primitive: AllGatherInvariant,
     avals: Sequence[Any],
@@ -248,7 +249,7 @@ def _vary_of_all_gather_invariant(
     **_: Any,
 ) -> ManualAxisType:
     arguments.check_varying("all_gather_invariant", avals[0], axis_name)
-    given = variance.of(avals[0])
+    given = vma.of(avals[0])
     return manual_type(given.varying - frozenset(axis_name), given.unreduced, given.reduced)
 
 
@@ -278,7 +279,7 @@ class AllGatherReduced(Gather):
         )
 
 
-@variance.vary.rule(AllGatherReduced)
+@vma.vary.rule(AllGatherReduced)
 def _vary_of_all_gather_reduced(
     primitive: AllGatherReduced,
     avals: Sequence[Any],
@@ -287,7 +288,7 @@ def _vary_of_all_gather_reduced(
     axis_name: Axes,
     **_: Any,
 ) -> ManualAxisType:
-    given, named = variance.of(avals[0]), frozenset(axis_name)
+    given, named = vma.of(avals[0]), frozenset(axis_name)
     expected = f"a value that varies over {casts.axes_text(named)}"
     user = "lax.all_gather_reduced"
     casts.refuse_kind(user, avals[0], named & given.reduced, "reduced already", expected)
@@ -351,7 +352,7 @@ class Scatter(Primitive):
         dim = scatter_dimension
         block = (*aval.shape[:dim], aval.shape[dim] // axis_size, *aval.shape[dim + 1 :])
         devices = ctx.module.device_axes
-        scalar = hlo_build.tensor_type((), aval.dtype)
+        scalar = stablehlo.tensor_type((), aval.dtype)
         found = ctx.ops(
             "stablehlo.reduce_scatter",
             [x],
@@ -361,7 +362,7 @@ class Scatter(Primitive):
                 **devices.channel(),
                 **devices.global_ids(),
             },
-            [hlo_build.tensor_type(block, aval.dtype)],
+            [stablehlo.tensor_type(block, aval.dtype)],
             [([scalar, scalar], lambda c, a, b: [c.op("stablehlo.add", [a, b], None, scalar)])],
         )[0]
         return found if tiled else ctx.reshape(found, out.shape, out.dtype)
@@ -448,7 +449,7 @@ class ReduceScatter(Scatter):
         )
 
 
-@variance.vary.rule(ReduceScatter)
+@vma.vary.rule(ReduceScatter)
 def _vary_of_reduce_scatter(
     primitive: ReduceScatter,
     avals: Sequence[Any],
@@ -458,7 +459,7 @@ def _vary_of_reduce_scatter(
     **_: Any,
 ) -> ManualAxisType:
     arguments.check_varying("reduce_scatter", avals[0], axis_name)
-    return variance.of(avals[0])
+    return vma.of(avals[0])
 
 
 class UnreducedReduceScatter(Scatter):
@@ -487,7 +488,7 @@ class UnreducedReduceScatter(Scatter):
         )
 
 
-@variance.vary.rule(UnreducedReduceScatter)
+@vma.vary.rule(UnreducedReduceScatter)
 def _vary_of_unreduced_reduce_scatter(
     primitive: UnreducedReduceScatter,
     avals: Sequence[Any],
@@ -497,7 +498,7 @@ def _vary_of_unreduced_reduce_scatter(
     **_: Any,
 ) -> ManualAxisType:
     casts.check_unreduced("lax.unreduced_psum_scatter", avals[0], axis_name)
-    given, named = variance.of(avals[0]), frozenset(axis_name)
+    given, named = vma.of(avals[0]), frozenset(axis_name)
     return manual_type(given.varying | named, given.unreduced - named, given.reduced)
 
 

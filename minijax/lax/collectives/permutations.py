@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, extended_dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import (
     NOT_MANUAL,
     AbstractToken,
@@ -25,9 +25,9 @@ from minijax.core.aval import (
 )
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.lax import unary
@@ -43,6 +43,7 @@ from minijax.lax.convert import bitcast_convert_type_p
 from minijax.lax.creation import full_like
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
+from minijax.lowering import module, stablehlo
 from minijax.sharding import rules
 
 Pairs = tuple[tuple[int, int], ...]
@@ -65,7 +66,7 @@ class PPermute(Primitive):
         devices = ctx.module.device_axes
         pairs = arguments.pairs_of_devices(devices, axis_name, perm)
         attributes = {
-            "source_target_pairs": hlo_build.dense(pairs),
+            "source_target_pairs": stablehlo.dense(pairs),
             **devices.channel(),
         }
         return ctx.op("stablehlo.collective_permute", [x], attributes)
@@ -124,12 +125,12 @@ class PPermute(Primitive):
         return select(mask, picked, full_like(picked, 0))
 
 
-@variance.vary.rule(PPermute)
+@vma.vary.rule(PPermute)
 def _vary_of_ppermute(
     primitive: PPermute, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
 ) -> ManualAxisType:
     arguments.check_varying("ppermute", avals[0], axis_name)
-    return variance.of(avals[0])
+    return vma.of(avals[0])
 
 
 core_axes.axis_params.set(("axis_name",), PPermute)
@@ -216,14 +217,14 @@ class PBroadcast(Primitive):
         axes = arguments.canonical_axes(self.name, axis_name)
         if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs only.
-            return lowering.lower_function(ctx, lambda v: [_summed_from(v, axes, source)], x)[0]
+            return module.lower_function(ctx, lambda v: [_summed_from(v, axes, source)], x)[0]
         devices = ctx.module.device_axes
         groups = [
             [group[source], *(m for m in group if m != group[source])]
             for group in devices.groups(axes)
         ]
         attributes = {
-            "replica_groups": hlo_build.dense(np.array(groups, np.int64)),
+            "replica_groups": stablehlo.dense(np.array(groups, np.int64)),
             **devices.channel(),
         }
         return ctx.op("stablehlo.collective_broadcast", [x], attributes)
@@ -244,13 +245,13 @@ class PBroadcast(Primitive):
 core_axes.makes_equal.set(True, PBroadcast)
 
 
-@variance.vary.rule(PBroadcast)
+@vma.vary.rule(PBroadcast)
 def _vary_of_pbroadcast(
     primitive: PBroadcast, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, source: int
 ) -> ManualAxisType:
     axes = arguments.canonical_axes(primitive.name, axis_name)
     arguments.check_varying(primitive.name, avals[0], axes)
-    return variance.of(avals[0])
+    return vma.of(avals[0])
 
 
 core_axes.axis_params.set(("axis_name",), PBroadcast)
@@ -474,15 +475,15 @@ class OneSided(Primitive):
                 fix="shard_map in place of pmap, or lax.ppermute",
             )
         found = {
-            "source_target_pairs": hlo_build.dense(arguments.pairs_of_devices(devices, axes, perm)),
+            "source_target_pairs": stablehlo.dense(arguments.pairs_of_devices(devices, axes, perm)),
             **channel,
         }
         if not ctx.module.partitioning.with_shardy:
-            found["mhlo.sharding"] = hlo_build.string("{manual}")
+            found["mhlo.sharding"] = stablehlo.string("{manual}")
         return found
 
 
-extended_dtypes.knows_extended.set(True, OneSided)
+dtypes.knows_extended.set(True, OneSided)
 rules.constrains_results.set(False, OneSided)
 core_axes.axis_params.set(("axis_name",), OneSided)
 core_axes.communicates.set(True, OneSided)
@@ -508,7 +509,7 @@ class PSend(OneSided):
         return ctx.op("stablehlo.send", [x, token], attributes)
 
 
-@variance.vary.rule(PSend)
+@vma.vary.rule(PSend)
 def _vary_of_psend(
     primitive: PSend, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
 ) -> ManualAxisType:
@@ -538,11 +539,11 @@ class PRecv(OneSided):
         self, ctx: Any, token: Any, *, axis_name: Axes, out_shape: ShapedArray, perm: Pairs
     ) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
-        types = [hlo_build.type_of(out_shape), hlo_build.type_of(abstract_token)]
+        types = [stablehlo.type_of(out_shape), stablehlo.type_of(abstract_token)]
         return ctx.ops("stablehlo.recv", [token], attributes, types)[0]
 
 
-@variance.vary.rule(PRecv)
+@vma.vary.rule(PRecv)
 def _vary_of_precv(
     primitive: PRecv, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:

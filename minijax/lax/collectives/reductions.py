@@ -8,13 +8,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, tree, variance
+from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
-from minijax.interpreters import casts, hlo_build, lowering
+from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.lax.binary import eq
@@ -26,6 +26,7 @@ from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.convert import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
+from minijax.lowering import module, stablehlo
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
@@ -78,7 +79,7 @@ class AllReduce(Primitive):
                     self.reduce(all_gather(own, names, axis_index_groups=axis_index_groups), (0,))
                 ]
 
-            return lowering.lower_function(ctx, gathered, x)[0]
+            return module.lower_function(ctx, gathered, x)[0]
         x = self.reduced(ctx, x, axes=axes)
         return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 
@@ -89,7 +90,7 @@ class AllReduce(Primitive):
             return x
         (aval,) = ctx.avals_in
         kept = tuple(n for i, n in enumerate(aval.shape) if i not in dims)
-        wanted = [hlo_build.tensor_type(kept, aval.dtype)]
+        wanted = [stablehlo.tensor_type(kept, aval.dtype)]
         return ctx.reduce(self.combiner, x, dims, self.identity(aval.dtype), wanted)
 
     def exchange(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
@@ -124,7 +125,7 @@ class AllReduce(Primitive):
 core_axes.makes_equal.set(True, AllReduce)
 
 
-@variance.vary.rule(AllReduce)
+@vma.vary.rule(AllReduce)
 def _vary_of_all_reduce(
     primitive: AllReduce,
     avals: Sequence[Any],
@@ -133,7 +134,7 @@ def _vary_of_all_reduce(
     axes: Axes,
     axis_index_groups: Groups,
 ) -> Any:
-    given = variance.of(avals[0])
+    given = vma.of(avals[0])
     casts.refuse_kind(
         f"lax.{primitive.name}",
         avals[0],

@@ -18,26 +18,17 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import (
-    config,
-    dtypes,
-    effects,
-    key_paths,
-    refs,
-    source,
-    tree,
-    tree_errors,
-    variance,
-)
+from minijax.core import config, dtypes, effects, refs, source, tree, tree_errors, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import Tracer
-from minijax.interpreters import eager, flattening, program, staging
+from minijax.interpreters import flattening, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
 from minijax.lax import convert
+from minijax.lowering import eager, program
 
 
 class Bodies(NamedTuple):
@@ -381,8 +372,8 @@ def _casts_of_carry(
     fixes = []
     for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=False):
         if _differ_in_variance_only(given, out.aval):
-            fixes.append(variance.difference(given, out.aval, f"{naming.carry}{path}"))
-            cast = variance.difference(out.aval, given)
+            fixes.append(vma.difference(given, out.aval, f"{naming.carry}{path}"))
+            cast = vma.difference(out.aval, given)
             fixes.append(cast and f"{cast} on what {naming.body} returns for {naming.carry}{path}")
         elif not _fits(given, out.aval):
             return ""
@@ -397,7 +388,7 @@ def _casts_of_results(
     for path, a, b in zip(leaf_names(tree), first.out_avals, second.out_avals, strict=True):
         if _differ_in_variance_only(a, b):
             for given, wanted, name in ((a, b, first_name), (b, a, second_name)):
-                cast = variance.difference(given, wanted)
+                cast = vma.difference(given, wanted)
                 fixes.append(cast and f"{cast} on result{path} of {name}")
         elif not _fits(a, b):
             return ""
@@ -416,7 +407,7 @@ def _fits(a: AbstractValue, b: AbstractValue) -> bool:
 
 def leaf_names(treedef: Any) -> list[str]:
     """The path of each leaf, such as `['w'][0]`; empty for a tree that is a leaf."""
-    return [key_paths.keystr(path) for path in key_paths.leaf_paths(treedef)]
+    return [tree_errors.keystr(path) for path in tree_errors.leaf_paths(treedef)]
 
 
 def difference(a: AbstractValue, b: AbstractValue) -> str:
@@ -434,8 +425,8 @@ def difference(a: AbstractValue, b: AbstractValue) -> str:
 
 def _differences(first: Any, second: Any, first_name: str, second_name: str) -> str:
     return "\n".join(
-        f"{first_name}{key_paths.keystr(found.path)}: {found.first}   "
-        f"{second_name}{key_paths.keystr(found.path)}: {found.second}   ({found.reason})"
+        f"{first_name}{tree_errors.keystr(found.path)}: {found.first}   "
+        f"{second_name}{tree_errors.keystr(found.path)}: {found.second}   ({found.reason})"
         for found in tree_errors.differences(first, second, prefix=False)
     )
 

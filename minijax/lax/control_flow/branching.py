@@ -10,26 +10,22 @@ from typing import Any, ClassVar, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, extended_dtypes, printing, refs, tree, variance
+from minijax.core import config, dtypes, effects, printing, refs, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
-from minijax.core.sequences import merge_lists, partition_list
+from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
 from minijax.core.trace import Tracer
-from minijax.core.unspecified import UNSPECIFIED
 from minijax.interpreters import (
     batching,
     checking,
     diagnosis,
-    eager,
     jvp,
     key_reuse,
-    lowering,
     partial_eval,
     passes,
-    program,
-    rematerialization,
+    remat,
     staging,
     transpose,
     uniformity,
@@ -40,6 +36,7 @@ from minijax.lax import choice, convert, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import operand as as_operand
+from minijax.lowering import eager, module, program
 from minijax.sharding import rules
 
 R = TypeVar("R")
@@ -94,10 +91,10 @@ class Cond(Primitive):
             branches = (branches[_platform_number(ctx.platform, branches_platforms)],)
         tokens = [ctx.tokens[effect] for effect in ordered]
         if len(branches) == 1:
-            return lowering.lower_jaxpr(ctx, branches[0].jaxpr, branches[0].consts, operands)
+            return module.lower_jaxpr(ctx, branches[0].jaxpr, branches[0].consts, operands)
 
         def region(branch: ClosedJaxpr) -> Any:
-            return [], lambda inner: lowering.lower_region(
+            return [], lambda inner: module.lower_region(
                 inner, branch, ordered, [*tokens, *operands]
             )
 
@@ -180,7 +177,7 @@ class Cond(Primitive):
         return list(outs), [0 if b else None for b in out_batched]
 
 
-extended_dtypes.knows_extended.set(True, Cond)
+dtypes.knows_extended.set(True, Cond)
 checking.check_inside.rule(Cond)(checks.check_cond)
 key_reuse.follow_keys.rule(Cond)(checks.keys_of_cond)
 printing.hidden_when_empty.set(frozenset({"branches_platforms"}), Cond)
@@ -209,10 +206,10 @@ def _walk_of_cond(
     run(branches[int(index)], *operands)
 
 
-@rematerialization.division.rule(Cond)
+@remat.division.rule(Cond)
 def _divide_of_cond(
-    primitive: Cond, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
-) -> rematerialization.Division:
+    primitive: Cond, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+) -> remat.Division:
     branches: Branches = eqn.params["branches"]
     found = _divide(branches, wanted, policy)
     slots = [Var(aval) for aval in found.slots]
@@ -227,7 +224,7 @@ def _divide_of_cond(
         params={**eqn.params, "branches": found.again},
         effects=frozenset().union(*(b.effects for b in found.again)),
     )
-    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+    return remat.Division([now], remat.without_unread(again), saved)
 
 
 @passes.dead_code.rule(Cond)
@@ -245,8 +242,8 @@ def _dead_code_of_cond(primitive: Cond, eqn: Eqn, used: Sequence[bool]) -> Eqn |
     )
 
 
-variance.vary.rule(Cond)(variance.from_types)
-variance.agree.rule(Cond)(checks.agree_cond)
+vma.vary.rule(Cond)(vma.from_types)
+vma.agree.rule(Cond)(checks.agree_cond)
 
 
 cond_p = Cond()
@@ -371,22 +368,15 @@ class _Division(NamedTuple):
     given: list[int]
 
 
-def _divide(
-    branches: Branches, wanted: Sequence[bool], policy: rematerialization.Policy
-) -> _Division:
+def _divide(branches: Branches, wanted: Sequence[bool], policy: remat.Policy) -> _Division:
     key = ("divide", branches[1:], tuple(wanted), policy)
     found: _Division = branches[0].remember(key, lambda: _make_division(branches, wanted, policy))
     return found
 
 
-def _make_division(
-    branches: Branches, wanted: Sequence[bool], policy: rematerialization.Policy
-) -> _Division:
+def _make_division(branches: Branches, wanted: Sequence[bool], policy: remat.Policy) -> _Division:
     places = [i for i, w in enumerate(wanted) if w]
-    parts = [
-        rematerialization.divide(b.jaxpr, [b.jaxpr.outvars[i] for i in places], policy)
-        for b in branches
-    ]
+    parts = [remat.divide(b.jaxpr, [b.jaxpr.outvars[i] for i in places], policy) for b in branches]
     pairs = list(zip(branches, parts, strict=True))
     reused = [i for i in places if all(b.jaxpr.outvars[i] in part.saved for b, part in pairs)]
     given = [i for i in places if i not in reused]

@@ -20,13 +20,13 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax.core import axes, config, meshes, refs, source, variance
+from minijax.core import axes, config, meshes, refs, source, vma
 from minijax.core.aval import aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.interpreters import key_reuse, retyping, staging, uniformity
+from minijax.interpreters import casts, key_reuse, staging, uniformity
+from minijax.interpreters.casts import Arguments, Varying
 from minijax.interpreters.checking import Site
-from minijax.interpreters.retyping import Arguments, Axes
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.interpreters.uniformity import Flow, Names
 from minijax.lax import binary
@@ -52,24 +52,24 @@ def agree_cond(
         ValueError: a branch has a collective over such an axis.
     """
     index, operands = args[0], args[1:]
-    over = variance.of(aval_of(index)).varying
+    over = vma.of(aval_of(index)).varying
     branches: tuple[ClosedJaxpr, ...] = params["branches"]
     if over:
         for branch in branches:
             _check("lax.cond", "branch", branch, over, aval_of(index))
-    varying = retyping.varying_axes(operands)
+    varying = casts.varying_axes(operands)
     varying = [
         own if refs.is_reference(x) else own | over
         for x, own in zip(operands, varying, strict=True)
     ]
     for branch in branches:
-        varying = retyping.united(varying, retyping.of_types(branch.in_avals))
-    fitting = [retyping.retyped(branch, varying) for branch in branches]
+        varying = casts.united(varying, casts.of_types(branch.in_avals))
+    fitting = [casts.retyped(branch, varying) for branch in branches]
     outs = [over] * len(fitting[0].out_avals)
     for branch in fitting:
-        outs = retyping.united(outs, retyping.of_types(branch.out_avals))
-    fitting = [retyping.retyped(branch, varying, outs) for branch in branches]
-    operands = retyping.cast(trace, operands, varying)
+        outs = casts.united(outs, casts.of_types(branch.out_avals))
+    fitting = [casts.retyped(branch, varying, outs) for branch in branches]
+    operands = casts.cast(trace, operands, varying)
     return [index, *operands], {**params, "branches": tuple(fitting)}
 
 
@@ -84,24 +84,24 @@ def agree_while(
     given: tuple[ClosedJaxpr, ClosedJaxpr] = (params["cond_jaxpr"], params["body_jaxpr"])
     num_test = params["cond_nconsts"]
     num_consts = num_test + params["body_nconsts"]
-    own = retyping.varying_axes(args)
-    test_in, body_in = (retyping.of_types(closed.in_avals) for closed in given)
-    carry = retyping.united(own[num_consts:], test_in[num_test:])
-    carry = retyping.united(carry, body_in[num_consts - num_test :])
-    test_consts = retyping.united(own[:num_test], test_in[:num_test])
-    body_consts = retyping.united(own[num_test:num_consts], body_in[: num_consts - num_test])
+    own = casts.varying_axes(args)
+    test_in, body_in = (casts.of_types(closed.in_avals) for closed in given)
+    carry = casts.united(own[num_consts:], test_in[num_test:])
+    carry = casts.united(carry, body_in[num_consts - num_test :])
+    test_consts = casts.united(own[:num_test], test_in[:num_test])
+    body_consts = casts.united(own[num_test:num_consts], body_in[: num_consts - num_test])
     while True:
-        condition = retyping.retyped(given[0], [*test_consts, *carry])
-        body = retyping.retyped(given[1], [*body_consts, *carry], carry)
-        over = variance.of(condition.out_avals[0]).varying
-        grown = [own | over for own in retyping.of_types(body.out_avals)]
+        condition = casts.retyped(given[0], [*test_consts, *carry])
+        body = casts.retyped(given[1], [*body_consts, *carry], carry)
+        over = vma.of(condition.out_avals[0]).varying
+        grown = [own | over for own in casts.of_types(body.out_avals)]
         if grown == carry:
             break
         carry = grown
     if over:
         for what, closed in (("condition", condition), ("body", body)):
             _check("lax.while_loop", what, closed, over, condition.out_avals[0])
-    args = retyping.cast(trace, args, [*test_consts, *body_consts, *carry])
+    args = casts.cast(trace, args, [*test_consts, *body_consts, *carry])
     return args, {**params, "cond_jaxpr": condition, "body_jaxpr": body}
 
 
@@ -112,18 +112,18 @@ def agree_scan(
     given: ClosedJaxpr = params["jaxpr"]
     first, num_carry = params["num_consts"], params["num_carry"]
     rest = [frozenset[Any]()] * (len(given.out_avals) - num_carry)
-    varying = retyping.united(retyping.varying_axes(args), retyping.of_types(given.in_avals))
+    varying = casts.united(casts.varying_axes(args), casts.of_types(given.in_avals))
     while True:
-        carry: list[Axes] = varying[first : first + num_carry]
-        body = retyping.retyped(given, varying, [*carry, *rest])
-        grown = retyping.of_types(body.out_avals)[:num_carry]
+        carry: list[Varying] = varying[first : first + num_carry]
+        body = casts.retyped(given, varying, [*carry, *rest])
+        grown = casts.of_types(body.out_avals)[:num_carry]
         if grown == carry:
             break
         varying[first : first + num_carry] = grown
-    return retyping.cast(trace, args, varying), {**params, "jaxpr": body}
+    return casts.cast(trace, args, varying), {**params, "jaxpr": body}
 
 
-def _check(name: str, part: str, closed: ClosedJaxpr, over: Axes, predicate: Any) -> None:
+def _check(name: str, part: str, closed: ClosedJaxpr, over: Varying, predicate: Any) -> None:
     eqn = axes.communication_over(closed.jaxpr, over)
     if eqn is not None and not config.allow_divergent_collectives.value:
         _refuse(name, part, eqn, over, f"a predicate of type {predicate}")
@@ -132,8 +132,8 @@ def _check(name: str, part: str, closed: ClosedJaxpr, over: Axes, predicate: Any
             _check_write(name, part, effect.reference.aval, over, predicate)
 
 
-def _check_write(name: str, part: str, ref: Any, over: Axes, predicate: Any) -> None:
-    missing = over - variance.of(ref).varying
+def _check_write(name: str, part: str, ref: Any, over: Varying, predicate: Any) -> None:
+    missing = over - vma.of(ref).varying
     if missing:
         shown = meshes.names_text(sorted(missing, key=str))
         error(
@@ -142,7 +142,7 @@ def _check_write(name: str, part: str, ref: Any, over: Axes, predicate: Any) -> 
             f"its {part} writes to a reference that does not vary over {shown}, over which the "
             "predicate does: only some devices would write.",
             got=f"{ref.str_short()}, under a predicate of type {predicate}",
-            fix=f"new_ref({variance.difference(ref, predicate)}) where it is made",
+            fix=f"new_ref({vma.difference(ref, predicate)}) where it is made",
         )
 
 
@@ -150,7 +150,7 @@ def _refuse(
     name: str,
     part: str,
     eqn: Any,
-    over: Axes,
+    over: Varying,
     predicate: str,
     at: str | None = None,
 ) -> NoReturn:

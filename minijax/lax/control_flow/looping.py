@@ -11,7 +11,7 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from minijax.core import config, dtypes, effects, extended_dtypes, refs, tree, variance
+from minijax.core import config, dtypes, effects, refs, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
@@ -21,7 +21,6 @@ from minijax.interpreters import (
     batching,
     checking,
     diagnosis,
-    eager,
     jvp,
     key_reuse,
     partial_eval,
@@ -38,6 +37,7 @@ from minijax.interpreters.structural import (
 from minijax.lax import choice, convert, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
+from minijax.lowering import eager
 from minijax.sharding import rules
 
 T = TypeVar("T")
@@ -193,7 +193,7 @@ class While(Primitive):
         return list(outs), [place if b else None for b in carry]
 
 
-extended_dtypes.knows_extended.set(True, While)
+dtypes.knows_extended.set(True, While)
 checking.check_inside.rule(While)(checks.check_while)
 key_reuse.follow_keys.rule(While)(checks.keys_of_while)
 uniformity.differ.rule(While)(checks.differ_while)
@@ -239,8 +239,8 @@ def _dead_code_of_while(primitive: While, eqn: Eqn, used: Sequence[bool]) -> Eqn
     )
 
 
-variance.vary.rule(While)(variance.from_types)
-variance.agree.rule(While)(checks.agree_while)
+vma.vary.rule(While)(vma.from_types)
+vma.agree.rule(While)(checks.agree_while)
 
 
 while_p = While()

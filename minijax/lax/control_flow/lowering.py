@@ -20,7 +20,7 @@ import numpy as np
 from minijax.core import effects
 from minijax.core.aval import AbstractToken, shaped_array
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.interpreters import lowering
+from minijax.lowering import module
 from minijax.runtime.array import physical_aval
 
 
@@ -39,7 +39,7 @@ class _WhileLoop(NamedTuple):
         ctx.tokens = dict(zip(self.ordered, state[:count], strict=True))
         args = [*self.condition_consts, *state[count:]]
         jaxpr = self.condition.jaxpr
-        return lowering.lower_jaxpr(ctx, jaxpr, self.condition.consts, args)[0]
+        return module.lower_jaxpr(ctx, jaxpr, self.condition.consts, args)[0]
 
     def holds_for_some(self, ctx: Any, state: Sequence[Any]) -> Any:
         """Whether the condition holds for some example."""
@@ -64,7 +64,7 @@ class _WhileLoop(NamedTuple):
         """The next state; examples for which the condition fails keep theirs."""
         count = len(self.ordered)
         args = [*state[:count], *self.body_consts, *state[count:]]
-        new = lowering.lower_region(ctx, self.body, self.ordered, args)
+        new = module.lower_region(ctx, self.body, self.ordered, args)
         if not self.condition.out_avals[0].shape:
             return new
         pred = self.holds(ctx, state)
@@ -169,7 +169,7 @@ class _ScanLoop(NamedTuple):
         """One step: tokens and carry, and the slices to stack."""
         count = len(self.ordered)
         args = [*carry[:count], *self.consts, *carry[count:], *slices]
-        outs = lowering.lower_region(ctx, self.body, self.ordered, args)
+        outs = module.lower_region(ctx, self.body, self.ordered, args)
         return outs[: len(carry)], outs[len(carry) :]
 
     def known_step(

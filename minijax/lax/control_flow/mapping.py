@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.interpreters import batching, eager, flattening
+from minijax.interpreters import batching, flattening
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import shape, slicing
 from minijax.lax.arguments import canonicalize_axis
@@ -17,6 +17,7 @@ from minijax.lax.control_flow import bodies, scanning
 from minijax.lax.families import operand as as_operand
 from minijax.lax.families import scalar_like
 from minijax.lax.padding import pad
+from minijax.lowering import eager
 
 R = TypeVar("R")
 

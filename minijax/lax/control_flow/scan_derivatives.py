@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.sequences import merge_lists, partition_list
-from minijax.interpreters import partial_eval, passes, rematerialization, staging, transpose
+from minijax.interpreters import partial_eval, passes, remat, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 
@@ -320,8 +320,8 @@ def backward_body(
 
 
 def divide_scan(
-    self: Any, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
-) -> rematerialization.Division:
+    self: Any, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+) -> remat.Division:
     """The rule of `scan`: what the policy saves of each step is stacked."""
     closed: ClosedJaxpr = eqn.params["jaxpr"]
     num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
@@ -349,23 +349,23 @@ def divide_scan(
         params={**eqn.params, "jaxpr": body.again, "num_carry": sum(live)},
         effects=body.again.effects,
     )
-    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+    return remat.Division([now], remat.without_unread(again), saved)
 
 
 def _divide_scan_body(
     closed: ClosedJaxpr,
     wanted: Sequence[bool],
-    policy: rematerialization.Policy,
+    policy: remat.Policy,
     num_consts: int,
     num_carry: int,
-) -> tuple[rematerialization.DividedBody, list[bool]]:
+) -> tuple[remat.DividedBody, list[bool]]:
     """The divided body, and which parts of the carry its second half takes and gives."""
     carry = closed.jaxpr.invars[num_consts : num_consts + num_carry]
     live, ys = list(wanted[:num_carry]), list(wanted[num_carry:])
     # Only what is stacked can be read again: a carry's result is that of the last step.
     reusable = [False] * num_carry + [True] * len(ys)
     while True:
-        body = rematerialization.divide_body(closed, live + ys, policy, reusable)
+        body = remat.divide_body(closed, live + ys, policy, reusable)
         read = used_variables(body.again.jaxpr)
         now = [u or v in read for u, v in zip(live, carry, strict=True)]
         if now == live:

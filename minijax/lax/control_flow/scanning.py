@@ -13,28 +13,28 @@ from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
-from minijax.core import config, extended_dtypes, refs, tree, tree_errors, variance
+from minijax.core import config, dtypes, refs, tree, tree_errors, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
     checking,
     diagnosis,
-    eager,
     jvp,
     key_reuse,
     passes,
-    rematerialization,
+    remat,
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, with_zeros
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.lax import convert, references, shape, slicing
 from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
+from minijax.lowering import eager
 from minijax.sharding import rules
 
 Carry = TypeVar("Carry")
@@ -168,10 +168,10 @@ class Scan(Primitive):
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
 
 
-extended_dtypes.knows_extended.set(True, Scan)
+dtypes.knows_extended.set(True, Scan)
 checking.check_inside.rule(Scan)(checks.check_scan)
 key_reuse.follow_keys.rule(Scan)(checks.keys_of_scan)
-rematerialization.division.rule(Scan)(scan_derivatives.divide_scan)
+remat.division.rule(Scan)(scan_derivatives.divide_scan)
 uniformity.differ.rule(Scan)(checks.differ_scan)
 refs.discharge.rule(Scan)(bodies.discharge_scan)
 refs.with_references.rule(Scan)(references.with_references)
@@ -224,8 +224,8 @@ def _dead_code_of_scan(primitive: Scan, eqn: Eqn, used: Sequence[bool]) -> Eqn |
     )
 
 
-variance.vary.rule(Scan)(variance.from_types)
-variance.agree.rule(Scan)(checks.agree_scan)
+vma.vary.rule(Scan)(vma.from_types)
+vma.agree.rule(Scan)(checks.agree_scan)
 
 
 scan_p = Scan()

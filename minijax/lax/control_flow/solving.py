@@ -9,18 +9,19 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
-from minijax.core import tree, variance
+from minijax.core import tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.interpreters import batching, checking, eager, jvp, lowering, staging, transpose
+from minijax.interpreters import batching, checking, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checks
 from minijax.lax.unary import neg
+from minijax.lowering import eager, module
 from minijax.sharding import rules
 
 R = TypeVar("R")
@@ -66,7 +67,7 @@ class CustomRoot(Primitive):
     ) -> list[Any]:
         _, consts, _, guess = _groups(values, const_lengths)
         solve = jaxprs.solve
-        return lowering.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *guess])
+        return module.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *guess])
 
     def jvp(
         self,
@@ -119,7 +120,7 @@ class CustomRoot(Primitive):
 
 
 checking.check_inside.rule(CustomRoot)(checks.check_solver)
-variance.vary.rule(CustomRoot)(variance.from_types)
+vma.vary.rule(CustomRoot)(vma.from_types)
 
 
 class SolveParts(NamedTuple):
@@ -168,7 +169,7 @@ class CustomLinearSolve(Primitive):
     ) -> list[Any]:
         _, _, consts, _, b = _groups(values, const_lengths)
         solve = jaxprs.solve
-        return lowering.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *b])
+        return module.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *b])
 
     def jvp(
         self,
@@ -270,7 +271,7 @@ class CustomLinearSolve(Primitive):
 
 
 checking.check_inside.rule(CustomLinearSolve)(checks.check_solver)
-variance.vary.rule(CustomLinearSolve)(variance.from_types)
+vma.vary.rule(CustomLinearSolve)(vma.from_types)
 
 
 custom_root_p = CustomRoot()

@@ -13,7 +13,6 @@ from typing import Any
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.interpreters.jvp import Zero
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.lax import binary, unary
 from minijax.lax.choice import select
@@ -25,6 +24,7 @@ from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, check_t
 from minijax.lax.linalg.lu import triangular_solve
 from minijax.lax.shape import concatenate, expand_dims
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

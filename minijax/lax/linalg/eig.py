@@ -18,7 +18,6 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import MissingRule, error, message
 from minijax.interpreters.jvp import Zero
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.choice import select
@@ -28,6 +27,7 @@ from minijax.lax.linalg import kernels
 from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.linalg.lu import solve_square
 from minijax.lax.shape import broadcast_in_dim
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

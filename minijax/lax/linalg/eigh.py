@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, variance
+from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, unary
 from minijax.lax.families import INEXACT, check_dtype
@@ -32,6 +31,7 @@ from minijax.lax.linalg.kernels import (
 )
 from minijax.lax.padding import pad
 from minijax.lax.shape import reshape
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -185,7 +185,7 @@ class TridiagonalSolve(BatchedPrimitive):
         return reshape(self.bind(*diagonals, joined, **params), b.shape), last
 
 
-variance.linear_in.set(((3,),), TridiagonalSolve)
+vma.linear_in.set(((3,),), TridiagonalSolve)
 
 
 def _solved(platform: str, operands: Sequence[Any], perturb_singular: bool) -> Any:

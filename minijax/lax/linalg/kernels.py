@@ -24,9 +24,8 @@ import numpy as np
 
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import IncompatibleShapesError, error, message
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import custom_calls
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
@@ -40,6 +39,7 @@ from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import expand_dims
 from minijax.lax.shape import transpose as permute
 from minijax.lax.unary import reciprocal
+from minijax.lowering import custom_calls
 from minijax.runtime import call_targets
 from minijax.sharding import rules
 

@@ -14,11 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import variance
+from minijax.core import vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_constant
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import add_tangents, full, moveaxis, to_batch_dim, zeros
 from minijax.lax import binary, creation, shape, sorting, unary
 from minijax.lax.control_flow.looping import fori_loop
@@ -38,6 +37,7 @@ from minijax.lax.linalg.kernels import (
 from minijax.lax.shape import expand_dims, reshape, squeeze
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -165,7 +165,7 @@ class TriangularSolve(BatchedPrimitive):
         return reshape(x, b.shape), position
 
 
-variance.linear_in.set(((1,),), TriangularSolve)
+vma.linear_in.set(((1,),), TriangularSolve)
 
 
 def _operated(

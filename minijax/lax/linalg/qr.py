@@ -18,7 +18,6 @@ import numpy as np
 from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import error
 from minijax.interpreters.jvp import Zero
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import full
 from minijax.lax import binary, shape, unary
 from minijax.lax.families import INEXACT, check_dtype
@@ -33,6 +32,7 @@ from minijax.lax.linalg.kernels import (
 )
 from minijax.lax.linalg.lu import solve_square, triangular_solve
 from minijax.lax.padding import pad
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

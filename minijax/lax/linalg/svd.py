@@ -23,7 +23,6 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
 from minijax.interpreters.jvp import Zero
-from minijax.interpreters.lowering import lower_function
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, reduction, unary
 from minijax.lax.choice import select
@@ -41,6 +40,7 @@ from minijax.lax.linalg.qr import qr
 from minijax.lax.shape import concatenate, unstack
 from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
 from minijax.lax.unary import reciprocal, sqrt, square
+from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

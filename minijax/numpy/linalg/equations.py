@@ -54,7 +54,7 @@ from minijax.numpy.shaping import (
 )
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.transforms.custom_jvp import custom_jvp
+from minijax.transforms.autodiff.custom_jvp import custom_jvp
 
 
 class SlogdetResult(NamedTuple):

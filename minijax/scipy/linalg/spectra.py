@@ -42,7 +42,7 @@ from minijax.scipy.linalg.systems import (
     inexact_or_nested,
     inexact_together,
 )
-from minijax.transforms import grad
+from minijax.transforms.autodiff import grad
 
 
 @overload

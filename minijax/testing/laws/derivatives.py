@@ -16,15 +16,15 @@ from minijax import lax
 from minijax.core import tree
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import jaxprs_in_params
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.interpreters import passes
 from minijax.testing import oracle, programs
 from minijax.testing.laws.cases import Case, linear_operations, statement_of
 from minijax.testing.programs import DeviceProgram, check_agree
 from minijax.testing.strategies import arguments
-from minijax.transforms.grad import grad, jvp, vjp
-from minijax.transforms.shard_map import shard_map
-from minijax.transforms.tracing import make_jaxpr
+from minijax.transforms.autodiff.grad import grad, jvp, vjp
+from minijax.transforms.jit.tracing import make_jaxpr
+from minijax.transforms.per_device.shard_map import shard_map
 
 
 def whole_function(program: DeviceProgram, *, check_vma: bool) -> Callable[..., Any]:

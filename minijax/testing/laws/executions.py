@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.core import tree
 from minijax.core.aval import aval_of
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.testing import programs
 from minijax.testing.laws.cases import Case, operations, statement_of
 from minijax.testing.programs import DeviceProgram, check_agree

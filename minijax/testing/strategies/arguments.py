@@ -21,8 +21,7 @@ from hypothesis.strategies import SearchStrategy
 from minijax.core import dtypes as core_dtypes
 from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import error
-from minijax.core.meshes import AxisType, MeshAxes
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import AxisType, MeshAxes, PartitionSpec
 from minijax.runtime import client
 from minijax.sharding.mesh import Mesh
 

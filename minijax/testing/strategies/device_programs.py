@@ -14,7 +14,7 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-from minijax.core.specs import PartitionSpec
+from minijax.core.meshes import PartitionSpec
 from minijax.testing.programs import BOTH, DeviceProgram, Kind
 from minijax.testing.strategies import arguments, collective_steps, local_steps
 from minijax.testing.strategies.local_steps import (

@@ -12,14 +12,15 @@ import operator
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar
 
-from minijax.core import axes, config, refs, statistics, tree
+from minijax.core import axes, config, monitoring, refs, tree
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, current
-from minijax.interpreters import eager, flattening, key_reuse, program, staging
+from minijax.interpreters import flattening, key_reuse, staging
 from minijax.lax.control_flow import checks
+from minijax.lowering import eager, program
 from minijax.runtime import client
-from minijax.transforms import jit, jit_arguments, stages
+from minijax.transforms.jit import arguments, jit, stages
 from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
@@ -159,7 +160,7 @@ class PmapFunction(jit.JitFunction):
     def _flat(self, in_tree: Any, statics: Any, positions: Any) -> flattening.FlatFunction:
         function = self.function
         if statics:
-            function = jit_arguments.with_statics(function, statics, positions)
+            function = arguments.with_statics(function, statics, positions)
         return flattening.FlatFunction(function, in_tree, self.name)
 
     def _info(self, along: MappedArguments, *more: Any) -> MapInfo:
@@ -179,7 +180,7 @@ class PmapFunction(jit.JitFunction):
         info = self.debug_info(in_tree, positions)
         slices = programs.sliced_avals(avals, along.axes)
         sizes = {"axis_name": self.axis_name, "global_axis_size": along.global_size}
-        with statistics.timed("trace", "tracing", self.name), programs.inside(sizes):
+        with monitoring.timed("trace", "tracing", self.name), programs.inside(sizes):
             jaxpr, consts = staging.stage(flat, slices, info)
             _check_no_references(self.name, [*consts, *(v.aval for v in jaxpr.invars)])
             closed, outer = jit.lifted(jaxpr, consts)
@@ -188,7 +189,7 @@ class PmapFunction(jit.JitFunction):
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         static = tuple(where for where, _, _ in statics)
         settings = self.settings._replace(static_argnums=static)
-        donated = jit_arguments.donated_leaves(settings, in_tree, positions, num_args) or (
+        donated = arguments.donated_leaves(settings, in_tree, positions, num_args) or (
             False,
         ) * len(avals)
         out_axes = out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals)

@@ -14,24 +14,17 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import effects, variance
+from minijax.core import effects, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import (
-    batching,
-    checking,
-    key_reuse,
-    lowering,
-    rematerialization,
-    replicas,
-    transpose,
-)
+from minijax.core.meshes import PartitionSpec
+from minijax.interpreters import batching, checking, key_reuse, remat, transpose
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.interpreters.structural import moveaxis, reduce_sum
 from minijax.lax import binary, functionalization
+from minijax.lowering import module, placed_programs
+from minijax.lowering.regions import NoDeviceAxes, ReplicaAxes
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.transforms.jaxpr_call import JaxprCall
@@ -150,13 +143,13 @@ class Pmap(JaxprCall):
         return list(outs), [0 if b else None for b in out_batched]
 
 
-replicas.device_count_param.set("global_axis_size", Pmap)
+placed_programs.device_count_param.set("global_axis_size", Pmap)
 
 
-@rematerialization.division.rule(Pmap)
+@remat.division.rule(Pmap)
 def _divide_of_pmap(
-    primitive: Pmap, eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
-) -> rematerialization.Division:
+    primitive: Pmap, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+) -> remat.Division:
     return _divide(eqn, wanted, policy)
 
 
@@ -187,7 +180,7 @@ def _follow_keys_of_pmap(
 
 core_axes.binds_axis.set("axis_name", Pmap)
 core_axes.communicates.set(True, Pmap)
-variance.vary.set(None, Pmap)
+vma.vary.set(None, Pmap)
 
 pmap_p = Pmap()
 
@@ -228,7 +221,7 @@ def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[A
     ]
     jaxpr: ClosedJaxpr = params["jaxpr"]
     with ctx.module.inside(inner), programs.inside(params):
-        outs = lowering.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
+        outs = module.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
     ctx.location = location
     return [
         x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
@@ -279,15 +272,13 @@ def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: 
     )
 
 
-def _divide(
-    eqn: Eqn, wanted: Sequence[bool], policy: rematerialization.Policy
-) -> rematerialization.Division:
+def _divide(eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy) -> remat.Division:
     """The rule `divide`: two maps, the second of which computes again what was not saved."""
     params = _keeping_memory(eqn.params)
     closed: ClosedJaxpr = params["jaxpr"]
-    body: rematerialization.DividedBody = closed.remember(
+    body: remat.DividedBody = closed.remember(
         ("divide", tuple(wanted), policy),
-        lambda: rematerialization.divide_body(closed, wanted, policy, [True] * len(wanted)),
+        lambda: remat.divide_body(closed, wanted, policy, [True] * len(wanted)),
     )
     new = body.now.out_avals[len(wanted) :]
     outvars = eqn.outvars + [Var(aval.with_dim(0, params["axis_size"])) for aval in new]
@@ -309,7 +300,7 @@ def _divide(
         },
         effects=effects.without_axis(body.again.effects, params["axis_name"]),
     )
-    return rematerialization.Division([now], rematerialization.without_unread(again), saved)
+    return remat.Division([now], remat.without_unread(again), saved)
 
 
 def _follow_keys(

@@ -15,22 +15,23 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import axes, config, statistics
+from minijax.core import axes, config, monitoring
 from minijax.core.aval import AbstractToken
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
-from minijax.core.specs import PartitionSpec
-from minijax.interpreters import program, replicas, staging
-from minijax.interpreters.assignment import Assignment, Placeholder
-from minijax.interpreters.replicas import Replicas
+from minijax.core.meshes import PartitionSpec
+from minijax.interpreters import staging
 from minijax.lax import shape
+from minijax.lowering import placed_programs, program
+from minijax.lowering.assignment import Assignment, Placeholder
+from minijax.lowering.placed_programs import Replicas
 from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding.mesh import Mesh, device_list
 from minijax.sharding.named import NamedSharding
 from minijax.sharding.older import pmap_sharding_spec
-from minijax.transforms.shard_map import shard_map
+from minijax.transforms.per_device.shard_map import shard_map
 
 logger = logging.getLogger("minijax")
 Axes = tuple[int | None, ...]
@@ -97,7 +98,7 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
     """The executable of a map; compiled on the first call, for the devices there are."""
     by_mesh = is_shard_map(jaxpr, info)
     key = by_mesh, info, _platform(info), config.use_shardy_partitioner.value
-    found: Executable | None = statistics.compilation.find(jaxpr, key)
+    found: Executable | None = monitoring.compilation.find(jaxpr, key)
     if found is None:
         made = (by_shard_map if by_mesh else by_replicas)(jaxpr, info)
         logger.debug(
@@ -113,9 +114,9 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
         with contextlib.nullcontext() if by_mesh else inside(info._asdict()):
             args = list(map(Placeholder, made.options.in_shardings))
             found = program.executable_at(*made, args)
-        statistics.compilation.keep(jaxpr, key, found)
+        monitoring.compilation.keep(jaxpr, key, found)
     else:
-        statistics.compilation.hits += 1
+        monitoring.compilation.hits += 1
     if config.distributed_debug.value:
         logger.warning(
             "Running pmapped function: %s\ndevices: %s\nabstract args: %s\nfingerprint: %s",
@@ -194,7 +195,7 @@ def is_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> bool:
         config.pmap_via_shard_map.value
         and not axes.any_of_kind("pmap")
         and info.axis_size == info.global_axis_size
-        and replicas.count(jaxpr) == 1
+        and placed_programs.count(jaxpr) == 1
     )
 
 
@@ -308,7 +309,9 @@ def _checked_devices(jaxpr: Jaxpr, info: MapInfo) -> tuple[Any, ...]:
         ValueError: there are not the devices that it needs.
         TypeError: some belong to other processes, with which not all can be done that it does.
     """
-    devices = devices_for(info, replicas.count_in(jaxpr), replicas.maps_devices(jaxpr))
+    devices = devices_for(
+        info, placed_programs.count_in(jaxpr), placed_programs.maps_devices(jaxpr)
+    )
     if not device_list(devices).is_fully_addressable:
         check_collectives(jaxpr, info.name)
     return devices

@@ -17,8 +17,9 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.trace import Trace, Tracer, check_alive, current
-from minijax.interpreters import confinement, eager, relocation, staging
+from minijax.interpreters import confinement, staging
 from minijax.interpreters.structural import moveaxis, new_axis
+from minijax.lowering import eager, relocation
 from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.primitive import pmap_p

@@ -1,0 +1,227 @@
+"""Eager evaluation: what `bind` does when nothing is being traced.
+
+Each operation is a program of one primitive, compiled once for each signature.  Repeated calls
+are answered by jaxlib's C++ call path.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from jaxlib import _jax
+
+from minijax.core import config, hooks, refs, tree
+from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
+from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
+from minijax.core.trace import Trace, Tracer, leaked
+from minijax.interpreters import named_batching, placed_types, staging
+from minijax.lowering import program
+from minijax.runtime import array, client, transfer
+from minijax.runtime.array import Array
+
+# jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
+_jax.jax_jit.set_enable_x64_state(config.enable_x64.native)
+_jax.jax_jit.set_disable_jit_state(config.disable_jit.native)
+_jax.jax_jit.set_post_hook_state(_jax.config.Config("minijax_post_hook", None))
+
+_discharge_of = refs.discharge.of
+
+
+class EagerTrace(Trace):
+    """Computes at once."""
+
+    __slots__ = ()
+
+    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+        discharge = _discharge_of(primitive)
+        if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
+            out = discharge(*args, **params)
+        elif primitive.impl is not None:
+            out = primitive.impl(*args, **params)
+        else:
+            key = (primitive, *params.items()) if params else primitive
+            function = _one_op_functions.get(key)
+            if function is None:
+                function = _one_op_functions.setdefault(key, _one_op(primitive, params))
+            out = function(*args)
+        return out if primitive.multiple_results else (out,)
+
+
+EAGER = EagerTrace()
+hooks.fill_eager_trace(EAGER)
+hooks.fill_typing(placed_types.in_force, placed_types.meet, named_batching.kind_after)
+
+_one_op_functions: dict[Any, Callable[..., Any]] = Cache(
+    "operations",
+    "primitives as functions that C++ calls",
+    key="primitive, parameters",
+    emptied=True,
+    counted=False,
+).table()
+_staged = Cache(
+    "eager",
+    "primitives staged for one signature",
+    key="types, tracing context",
+    owner="function of the primitive",
+)
+_function_cache = Cache(
+    "C++ signatures",
+    "what C++ needs to answer a known call by itself",
+    key="types, native shardings, trees, static values, configuration, the current trace",
+    owner="jitted function",
+    emptied=True,
+    counted=False,
+).native(_jax.PjitFunctionCache())
+
+
+def native_function(
+    name: str,
+    python: Callable[..., Any],
+    miss: Callable[..., Any],
+    *,
+    static_argnums: Sequence[int] = (),
+    static_argnames: Sequence[str] = (),
+    key: Any = None,
+    function: Any = None,
+) -> Any:
+    """A C++ callable that answers known signatures itself and asks `miss` about others.
+
+    Args:
+        name: what it is called in profiles.
+        python: the same function without C++.
+        miss: takes a call's arguments; returns the result, `FastPathData` or None, and whether
+            C++ shall forget the call.
+        static_argnums: positions of arguments that are part of the signature by value.
+        static_argnames: the same by name.
+        key: callables of one `function` with equal keys share their signatures.
+        function: the user's function.
+    """
+    # C++ refers to the function weakly, and crashes on one that cannot be referred to like that.
+    if function is None or not type(function).__weakrefoffset__:
+        function = python
+    return _jax.pjit(
+        name,
+        function,
+        miss,
+        list(static_argnums),
+        list(static_argnames),
+        object() if key is None else key,
+        tree.dispatch_registry,
+        _placed,
+        _function_cache,
+    )
+
+
+def _placed(x: Any, target: Any, *_: Any) -> Any:
+    """The buffer for an argument that C++ cannot place itself, such as a number on many devices."""
+    if isinstance(x, _jax.ArrayImpl):
+        return transfer.moved(x, target)
+    return transfer.buffer_on(x, aval_of(x), target)
+
+
+def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
+    options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OP_OPTIONS.items()))
+    programs: dict[Any, ClosedJaxpr] = {}
+
+    def miss(*args: Any) -> tuple[Any, Any, bool]:
+        check_no_tracers(args)
+        check_all_here(primitive.name, args)
+        avals = tuple(map(aval_of, args))
+        key = (avals, config.trace_context())
+        closed = programs.get(key)
+        if closed is None:
+            _staged.misses += 1
+            info = DebugInfo("eager", primitive.name)
+            function = _bind_function(primitive, params)
+            closed = programs[key] = staging.stage_closed(function, avals, info)
+        else:
+            _staged.hits += 1
+        executable = program.executable_for(closed, args, options)
+        outs = executable(args)
+        result = outs if primitive.multiple_results else outs[0]
+        return result, fast_path(executable, len(args), result, args), False
+
+    def python(*args: Any) -> Any:
+        return miss(*args)[0]
+
+    return native_function(primitive.name, python, miss)
+
+
+def _bind_function(primitive: Any, params: dict[str, Any]) -> Callable[..., Sequence[Any]]:
+    def function(*args: Any) -> Sequence[Any]:
+        return primitive.bind_all(*args, **params)
+
+    return function
+
+
+def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) -> Any:
+    """Data for jaxlib's call path, or None where a call must pass through Python."""
+    if not executable.may_be_called_by_cpp:
+        return None
+    if config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value:
+        return None
+    if any(not type.__instancecheck__(Array, x) and _is_wide(x) for x in args):
+        return None
+    if executable.donated and any(map(_is_shared, args)):
+        return None
+    return executable.fast_path(num_args, tree.dispatch_registry.flatten(result)[1])
+
+
+def _is_wide(x: Any) -> bool:
+    # C++ converts host values by a process-wide 64-bit switch, which another library may own.
+    return getattr(getattr(x, "dtype", None), "itemsize", 4) == 8
+
+
+def _is_shared(x: Any) -> bool:
+    return type.__instancecheck__(Array, x) and array.is_shared(x.buffer)
+
+
+def check_no_tracers(args: Sequence[Any]) -> None:
+    """Refuses tracers where nothing is being traced: they leaked.
+
+    Raises:
+        UnexpectedTracerError: one did.
+    """
+    for x in args:
+        if isinstance(x, Tracer):
+            raise leaked(x)
+
+
+def check_all_here(name: str, args: Sequence[Any]) -> None:
+    """Refuses single operations on arrays of which other processes hold pieces.
+
+    Such operations are programs that all processes must run; outside `jit` some may not.
+
+    Raises:
+        RuntimeError: there is one, and `spmd_mode` does not allow it.
+    """
+    if config.spmd_mode.value == "allow_all":
+        return
+    for x in args:
+        if type.__instancecheck__(Array, x):
+            public = x.buffer._sharding.public
+            if not public.is_fully_addressable:
+                error(
+                    RuntimeError,
+                    name,
+                    "other processes hold pieces of an operand.",
+                    got=f"{x.buffer.aval} with {public}",
+                    expected="operations on such arrays inside jit, which all processes call",
+                    fix="jit the function; or, where all processes run the same operations, "
+                    "config.update('spmd_mode', 'allow_all')",
+                )
+
+
+def check_callable(name: str, function: Any) -> None:
+    """Refuses what cannot be called, where a transformation expects a function.
+
+    Raises:
+        TypeError: `function` is not callable.
+    """
+    if not callable(function):
+        error(
+            TypeError, name, "expected a function.", got=f"{type(function).__name__}: {function!r}"
+        )

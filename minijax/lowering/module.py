@@ -1,0 +1,487 @@
+"""Lowering: from a jaxpr to a StableHLO module.  Step 5 of the walk of an argument.
+
+Input: a closed jaxpr and what is known about its arguments.  Output: an MLIR module.  Each
+equation asks its primitive for the operations it stands for.
+
+`docs/reading.md`: read after `interpreters/batching.py`; `lowering/program.py` is next.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+from jaxlib.mlir._mlir_libs import _jax_mlir_ext
+
+from minijax.core import config, dtypes, effects, source
+from minijax.core.aval import AbstractTodo, AbstractToken, abstract_token
+from minijax.core.errors import InternalError, message
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.meshes import PartitionSpec
+from minijax.interpreters import batching, staging
+from minijax.interpreters.structural import to_batch_dim
+from minijax.lowering import regions, stablehlo
+from minijax.lowering.assignment import Layout
+from minijax.lowering.partitioning import Partitioning
+from minijax.lowering.placed_programs import Replicas
+from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
+from minijax.lowering.stablehlo import LoweringContext, integer, string, symbol, type_of
+from minijax.runtime.array import Array, physical_aval, to_numpy
+from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding, named
+
+_create = ir.Operation.create
+_name_location = ir.Location.name
+_FRAMES_IN_LOCATIONS = 10
+
+
+class Lowering:
+    """A module under construction: its functions, names and source locations."""
+
+    def __init__(
+        self, name: str, platform: str, partitions: int = 1, replicas: Replicas | None = None
+    ) -> None:
+        context = stablehlo.context()
+        self.platform = platform
+        self.unknown = ir.Location.unknown(context)
+        self.module = ir.Module.create(loc=self.unknown)
+        operation = self.module.operation
+        operation.attributes["sym_name"] = string(sanitize(name))
+        copies = 1 if replicas is None else replicas.number
+        # How many devices run the module at once, as partitions or replicas.
+        self.devices = partitions * copies
+        operation.attributes["mhlo.num_replicas"] = integer(copies, 32)
+        operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
+        self.point = ir.InsertionPoint(self.module.body)
+        self.host_callbacks: list[Any] = []
+        # The choices that may go another way on each device, where the compiler splits values.
+        self.choices: list[str] = []
+        # The axes that what is being built is written per device of.
+        self.device_axes: DeviceAxes = NoDeviceAxes() if replicas is None else replicas.axes
+        self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
+        self._context = context
+        self._names: dict[str, int] = {}
+        self._op_names: dict[Any, str] = {}
+        self._functions: dict[Any, str] = {}
+        self._kept_alive: list[Any] = []
+        self._locations = _jax_mlir_ext.TracebackToLocationCache(
+            code_to_filename=_user_file,
+            frame_limit=_FRAMES_IN_LOCATIONS,
+            context=context,
+        )
+
+    @contextlib.contextmanager
+    def inside(self, device_axes: DeviceAxes) -> Iterator[None]:
+        """While this is entered, what is built is written per device of these axes."""
+        before = self.device_axes, self.partitioning.is_manual
+        self.device_axes = device_axes
+        self.partitioning.is_manual = device_axes.are_all_manual
+        try:
+            yield
+        finally:
+            self.device_axes, self.partitioning.is_manual = before
+
+    scalar_of_region = staticmethod(regions.scalar)
+
+    def location(self, eqn: Any, scope: tuple[str, ...]) -> Any:
+        """Where an equation comes from: its scope, its primitive, the user's lines."""
+        key = (scope, eqn.scope, eqn.primitive)
+        name = self._op_names.get(key)
+        if name is None:
+            name = self._op_names[key] = "/".join((*scope, *eqn.scope, eqn.primitive.name))
+        child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
+        return _name_location(name, child, self._context)
+
+    def fresh_name(self, name: str) -> str:
+        """A symbol of the module not taken yet."""
+        base = sanitize(name)
+        count = self._names.get(base, 0)
+        self._names[base] = count + 1
+        return base if count == 0 else f"{base}_{count - 1}"
+
+    def function(
+        self,
+        name: str,
+        jaxpr: Jaxpr,
+        consts: Sequence[Any],
+        *,
+        scope: tuple[str, ...] = (),
+        public: bool = False,
+        arg_attributes: Sequence[dict[str, Any]] = (),
+        result_attributes: Sequence[dict[str, Any]] = (),
+        arg_names: Sequence[str] | None = None,
+    ) -> None:
+        """Adds a function that computes `jaxpr`.
+
+        The tokens of its ordered effects are its first arguments and its first results.
+        """
+        ordered = effects.ordered_among(jaxpr.effects)
+        tokens = [type_of(abstract_token)] * len(ordered)
+        in_types = tokens + [type_of(v.aval) for v in jaxpr.invars]
+        out_types = tokens + [type_of(v.aval) for v in jaxpr.outvars]
+        context = stablehlo.context()
+        attributes = {
+            "sym_name": string(name),
+            "function_type": ir.TypeAttr.get(
+                ir.FunctionType.get(in_types, out_types, context), context
+            ),
+            "sym_visibility": string("public" if public else "private"),
+        }
+        of_tokens: list[dict[str, Any]] = [{} for _ in tokens]
+        for key, per_value in (("arg_attrs", arg_attributes), ("res_attrs", result_attributes)):
+            if any(per_value):
+                attributes[key] = ir.ArrayAttr.get(
+                    [ir.DictAttr.get(a, context) for a in [*of_tokens, *per_value]], context
+                )
+        operation = _create(
+            "func.func", [], [], attributes, regions=1, loc=self.unknown, ip=self.point
+        )
+        locations = [self.unknown for _ in in_types]
+        if arg_names is not None and len(arg_names) == len(jaxpr.invars):
+            names = [ir.Location.name(n, self.unknown, context) for n in arg_names]
+            locations = locations[: len(tokens)] + names
+        block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
+        ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
+        outs = lower_region(ctx, ClosedJaxpr(jaxpr, consts), ordered, list(block.arguments), scope)
+        for i, own in enumerate(result_attributes, len(tokens)):
+            if "mhlo.memory_kind" in own:
+                outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
+        _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
+
+    def call(
+        self,
+        ctx: LoweringContext,
+        closed: ClosedJaxpr,
+        name: str,
+        args: Sequence[Any],
+    ) -> list[Any]:
+        """Calls `closed` as a private function, which is added once however often it is called.
+
+        What has started must be done in the same function, so such calls are written out.
+        """
+        if any(
+            isinstance(v.aval, AbstractTodo) for v in closed.jaxpr.invars + closed.jaxpr.outvars
+        ):
+            return lower_jaxpr(ctx, closed.jaxpr, closed.consts, args, (f"jit({name})",))
+        function_name = self._functions.get(id(closed))
+        if function_name is None:
+            function_name = self.fresh_name(name)
+            self._functions[id(closed)] = function_name
+            self._kept_alive.append(closed)
+            self.function(function_name, closed.jaxpr, closed.consts, scope=(f"jit({name})",))
+        ordered = effects.ordered_among(closed.effects)
+        tokens = [ctx.tokens[effect] for effect in ordered]
+        types = [t.type for t in tokens] + [type_of(v.aval) for v in closed.jaxpr.outvars]
+        outs = list(
+            _create(
+                "func.call",
+                types,
+                [*tokens, *args],
+                {"callee": symbol(function_name)},
+                loc=ctx.location,
+                ip=ctx.point,
+            ).results
+        )
+        ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
+        return outs[len(ordered) :]
+
+
+def _in_memory(ctx: LoweringContext, value: Any, kind: Any) -> Any:
+    """A value that is put into a kind of memory."""
+    attributes = {
+        "call_target_name": string("annotate_device_placement"),
+        "has_side_effect": stablehlo.boolean(True),
+        "mhlo.frontend_attributes": stablehlo.attribute(f"{{_xla_buffer_placement = {kind}}}"),
+    }
+    return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
+
+
+def _user_file(code: Any) -> str | None:
+    return None if source.is_internal(code.co_filename) else str(code.co_filename)
+
+
+def sanitize(name: str) -> str:
+    """A name fit for a symbol: what is no letter, digit, dot or dash becomes an underscore."""
+    return re.sub(r"[^\w.-]", "_", name).rstrip("_")
+
+
+def host_value(value: Any) -> np.ndarray[Any, Any]:
+    """A constant of a jaxpr as a NumPy array, of the dtype that XLA computes with."""
+    if type.__instancecheck__(Array, value):
+        return to_numpy(value.buffer)
+    return np.asarray(value)
+
+
+def lower_jaxpr(
+    ctx: LoweringContext,
+    jaxpr: Jaxpr,
+    consts: Sequence[Any],
+    args: Sequence[Any],
+    scope: tuple[str, ...] = (),
+    location: Any = None,
+) -> list[Any]:
+    """Builds the equations of `jaxpr` where `ctx` points; the MLIR values of its results.
+
+    Args:
+        ctx: a context that builds there.
+        jaxpr: the equations.
+        consts: values of its constants.
+        args: MLIR values of its arguments.
+        scope: names that the operations' locations begin with.
+        location: the location of all operations; that of each equation where absent.
+    """
+    values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    for var, const in zip(jaxpr.constvars, consts, strict=True):
+        values[var] = ctx.constant(host_value(const), _physical_dtype(var.aval))
+
+    def read(atom: Any) -> Any:
+        if type(atom) is Literal:
+            return ctx.constant(atom.value, atom.aval.dtype)
+        return values[atom]
+
+    locate = ctx.module.location
+    on_several = ctx.module.partitioning.partitions > 1
+    for eqn in jaxpr.eqns:
+        primitive = eqn.primitive
+        invars, outvars = eqn.invars, eqn.outvars
+        operands = [values[v] if type(v) is Var else read(v) for v in invars]
+        ctx.location = location or locate(eqn, scope)
+        ctx.avals_in = avals = [v.aval for v in invars]
+        ctx.avals_out = [v.aval for v in outvars]
+        for aval in avals:
+            if aval.is_extended and not dtypes.knows_extended.of(primitive):
+                outs = _lower_physically(ctx, primitive, operands, eqn.params)
+                values.update(zip(outvars, outs, strict=True))
+                break
+        else:
+            outs = primitive.lower(ctx, *operands, **eqn.params)
+            if primitive.multiple_results:
+                values.update(zip(outvars, outs, strict=True))
+            else:
+                values[outvars[0]] = outs
+        if on_several and rules.constrains_results.of(primitive):
+            _constrain_results(ctx, eqn, values)
+    return [read(atom) for atom in jaxpr.outvars]
+
+
+def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -> None:
+    """Holds the partitioner to the shardings that types show, or that the user asks for."""
+    given = eqn.params.get(rules.sharding_param.of(eqn.primitive))
+    typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.split) is not None]
+    if not typed and not isinstance(given, NamedSharding):
+        return
+    mesh = (given or typed[0]).mesh
+    for var in eqn.outvars:
+        if isinstance(var.aval, AbstractToken):
+            continue
+        sharding = given or var.aval.split or named(mesh, PartitionSpec())
+        ndim = physical_aval(var.aval).ndim
+        names = set(sharding.spec.names()) | sharding.spec.unreduced
+        is_open = bool(mesh.auto_axes) and not names.intersection(mesh.auto_axes)
+        if names or not is_open or ctx.module.partitioning.with_shardy:
+            value = values[var]
+            values[var] = ctx.module.partitioning.constrained(
+                ctx, value, sharding, ndim, is_open=is_open
+            )
+
+
+def lower_region(
+    ctx: LoweringContext,
+    closed: ClosedJaxpr,
+    ordered: Sequence[Any],
+    args: Sequence[Any],
+    scope: tuple[str, ...] = (),
+) -> list[Any]:
+    """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
+
+    Args:
+        ctx: a context that builds in the region.
+        closed: what the region computes.
+        ordered: the effects whose tokens are the first of `args` and of the results.
+        args: values of the tokens, then of the arguments of `closed`.
+        scope: names that the operations' locations begin with.
+    """
+    count = len(ordered)
+    ctx.tokens = dict(zip(ordered, args[:count], strict=True))
+    outs = lower_jaxpr(ctx, closed.jaxpr, closed.consts, args[count:], scope)
+    return [ctx.tokens[effect] for effect in ordered] + outs
+
+
+def _lower_physically(
+    ctx: LoweringContext, primitive: Any, operands: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
+    size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)
+    dims = [a.ndim if a.is_extended else None for a in ctx.avals_in]
+
+    def function(*args: Any) -> list[Any]:
+        outs, out_dims = batching.batch_flat(
+            lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
+        )
+        return [
+            to_batch_dim(x, d, aval.ndim, size)
+            if aval.is_extended
+            else dtypes.over_words.of(primitive)(x, d)
+            for x, d, aval in zip(outs, out_dims, ctx.avals_out, strict=True)
+        ]
+
+    jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
+    return lower_jaxpr(ctx, jaxpr, consts, operands, location=ctx.location)
+
+
+def _physical_dtype(aval: Any) -> Any:
+    return getattr(aval.dtype, "physical_dtype", aval.dtype)
+
+
+def lower_function(ctx: LoweringContext, function: Callable[..., Any], *values: Any) -> list[Any]:
+    """Lowers an equation as the composition of other primitives that `function` calls.
+
+    `function` takes values of the equation's argument types and returns a sequence of results.
+    """
+    jaxpr, consts = staging.stage(function, ctx.avals_in)
+    # Staging has seen the line of the lowering, not that of the equation.
+    return lower_jaxpr(ctx, jaxpr, consts, values, location=ctx.location)
+
+
+def lower_physical_function(
+    ctx: LoweringContext, function: Callable[..., Any], *values: Any
+) -> list[Any]:
+    """As `lower_function`, for a function of what XLA computes with in place of extended dtypes."""
+    jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
+    return lower_jaxpr(ctx, jaxpr, consts, values, location=ctx.location)
+
+
+def lower_to_module(
+    closed: ClosedJaxpr,
+    name: str,
+    platform: str,
+    *,
+    donated: Sequence[bool] = (),
+    arg_names: Sequence[str] | None = None,
+    result_names: Sequence[str] | None = None,
+    layout: Layout | None = None,
+    replicas: Replicas | None = None,
+) -> Lowering:
+    """The module of a whole program; its function `main` computes `closed`.
+
+    Args:
+        closed: the program.
+        name: the module is called `jit_<name>`, or `pmap_<name>` where it is mapped as a whole.
+        platform: what it will run on.
+        donated: which arguments give their memory to results.
+        arg_names: names of the arguments, for locations.
+        result_names: paths of the results, shown as `jax.result_info`.
+        layout: how arguments and results are cut over several devices; None for one device.
+        replicas: how many devices run a copy of it; None for one.
+    """
+    partitions = 1 if layout is None else layout.partitions
+    transformation = "pmap" if replicas is not None and replicas.names else "jit"
+    module_name = f"{transformation}_{sanitize(name)}"
+    lowering = Lowering(module_name, platform, partitions, replicas)
+    lowering.fresh_name("main")
+    jaxpr = closed.jaxpr
+    arg_attributes = _donation_attributes(jaxpr, donated, layout)
+    result_attributes: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
+    for attributes, path in zip(result_attributes, result_names or (), strict=False):
+        attributes["jax.result_info"] = string(path)
+    if layout is not None:
+        _place(lowering, arg_attributes, jaxpr.invars, layout.ins)
+        _replicate_scalars(lowering, arg_attributes, jaxpr.invars, layout.ins)
+        _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
+    if replicas is not None:
+        for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
+            if is_shared:
+                own["mhlo.is_same_data_across_replicas"] = stablehlo.boolean(True)
+    for own, var in zip(result_attributes, jaxpr.outvars, strict=True):
+        if var.aval.memory_kind is not None:
+            own.setdefault("mhlo.memory_kind", string(var.aval.memory_kind))
+    with stablehlo.context(), lowering.unknown:
+        lowering.function(
+            "main",
+            jaxpr,
+            closed.consts,
+            scope=(f"{transformation}({name})",),
+            public=True,
+            arg_attributes=arg_attributes,
+            result_attributes=result_attributes,
+            arg_names=arg_names,
+        )
+    if config.enable_checks.value:
+        verify(lowering.module, closed)
+    return lowering
+
+
+def verify(module: Any, closed: ClosedJaxpr | Jaxpr) -> None:
+    """Checks that a module is valid: after every lowering in tests, and when XLA refuses one.
+
+    Raises:
+        InternalError: a lowering rule has built something that StableHLO does not allow.
+    """
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        raise source_error(str(error), closed) from None
+
+
+def source_error(text: str, closed: ClosedJaxpr | Jaxpr) -> Exception:
+    """The error for a module that StableHLO refuses: a fault of a lowering rule."""
+    return InternalError(
+        message("lowering", "the module is not valid StableHLO.", got=f"{text}\n{closed}")
+    )
+
+
+def _place(
+    lowering: Lowering,
+    attributes: Sequence[dict[str, Any]],
+    variables: Sequence[Any],
+    shardings: Sequence[Any],
+) -> None:
+    """Adds to the attributes of arguments or results where they are placed, if that is said."""
+    for own, var, sharding in zip(attributes, variables, shardings, strict=True):
+        if sharding is not None:
+            ndim = physical_aval(var.aval).ndim
+            own.update(lowering.partitioning.placement(sharding, ndim))
+            if sharding.special_memory_kind is not None:
+                own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
+
+
+def _replicate_scalars(
+    lowering: Lowering,
+    attributes: Sequence[dict[str, Any]],
+    variables: Sequence[Any],
+    shardings: Sequence[Any],
+) -> None:
+    """Says of scalars, keys among them, that all devices hold them: there is nothing to choose."""
+    for own, var, sharding in zip(attributes, variables, shardings, strict=True):
+        if sharding is None and var.aval.shape == ():
+            own.update(lowering.partitioning.replicated(physical_aval(var.aval).ndim))
+
+
+def _donation_attributes(
+    jaxpr: Jaxpr, donated: Sequence[bool], layout: Layout | None
+) -> list[dict[str, Any]]:
+    attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
+    if not any(donated):
+        return attributes
+    free: dict[Any, list[int]] = {}
+    tokens = len(effects.ordered_among(jaxpr.effects))
+    ins = outs = (None,) * max(len(jaxpr.invars), len(jaxpr.outvars))
+    if layout is not None:
+        ins, outs = layout.ins, layout.outs
+    for i, (out, sharding) in enumerate(zip(jaxpr.outvars, outs, strict=False)):
+        if isinstance(out.aval, AbstractToken) or (layout is not None and sharding is None):
+            continue
+        free.setdefault((out.aval.shape, out.aval.dtype, sharding), []).append(i + tokens)
+    for i, (var, given) in enumerate(zip(jaxpr.invars, donated, strict=False)):
+        if not given:
+            continue
+        fitting = free.get((var.aval.shape, var.aval.dtype, ins[i]))
+        if fitting:
+            attributes[i]["tf.aliasing_output"] = integer(fitting.pop(0), 32)
+        else:
+            attributes[i]["jax.buffer_donor"] = stablehlo.boolean(True)
+    return attributes

@@ -1,0 +1,495 @@
+"""Programs: closed jaxprs made runnable.  Steps 4 to 6 of the walk in one call.
+
+Input: a closed jaxpr and where it shall run.  Output: an executable, compiled once for each
+device and kept with the jaxpr.  The file is read downward, as a call goes: is there an executable,
+or one of an equal program; else the jaxpr is cleaned, lowered and compiled.
+
+`docs/reading.md`: read after `lowering/module.py`; `transforms/jit/jit.py` is next.
+
+Programs that compute nothing: their results are copies of arguments, and constants.
+
+The first call of such a program compiles nothing.  The second one does: from then on C++ answers
+calls where it may, which is faster than anything that Python could do.
+"""
+
+from __future__ import annotations
+
+import functools
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from minijax.core import config, effects, history, meshes, monitoring
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.cache import Cache
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from minijax.interpreters import diagnosis, discharge, key_reuse, passes
+from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
+from minijax.lowering.assignment import Assignment, Layout
+from minijax.lowering.module import lower_to_module, verify
+from minijax.lowering.placed_programs import SEVERAL, Replicas
+from minijax.runtime import client, compile, placement, profiling, transfer
+from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+from minijax.runtime.execute import Executable
+from minijax.runtime.transfer import buffer_on
+from minijax.sharding import hlo
+
+_LARGE_CONSTANT_BYTES = 4096
+_cleaned = Cache(
+    "cleaned programs",
+    "programs without references and dead code, and the arguments they use",
+    key="whether unused arguments stay",
+    owner="jaxpr",
+    counted=False,
+)
+_placed = Cache(
+    "executables by placement",
+    "executables for arguments that lie like these",
+    key="options, devices of the context, partitioner, native shardings of the arguments",
+    owner="jaxpr",
+    counted=False,
+)
+
+
+class Options(NamedTuple):
+    """How a program is to be compiled, apart from where."""
+
+    name: str
+    keep_unused: bool = True
+    donated: tuple[bool, ...] = ()
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+    # Placements that the user gives for each argument and each result, None for those not given;
+    # empty if none are.
+    in_shardings: tuple[Any, ...] = ()
+    out_shardings: tuple[Any, ...] = ()
+    # How many devices run a copy of the program, if it is not cut over them.
+    replicas: Replicas | None = None
+
+    def outer_effects(self, found: frozenset[Any]) -> frozenset[Any]:
+        """Effects of a program but that it refers to axes along which its replicas are."""
+        for name in () if self.replicas is None else self.replicas.names:
+            found = effects.without_axis(found, name)
+        return found
+
+
+def executable_for(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
+) -> Executable:
+    """The executable for a call with `args`; compiled on the first such call.
+
+    Args:
+        closed: the program.
+        args: its arguments, whose placement decides where it runs.
+        options: how it is compiled.
+        device: where it runs, if the user has said so.
+    """
+    if config.debug_key_reuse.value:
+        key_reuse.use_arguments(closed, args)
+    kept = kept_arguments(closed, options)
+    demanded = placed_programs.one_device(args, options, closed, kept) if device is None else device
+    if demanded is SEVERAL or placed_programs.count(closed) > 1:
+        return _on_mesh(closed, args, options, kept)
+    where = client.default_device() if demanded is None else demanded
+    return _executable(closed, args, options, where, demanded is not None)
+
+
+def executable_at(
+    closed: ClosedJaxpr, options: Options, where: Assignment, args: Sequence[Any] = ()
+) -> Executable:
+    """The executable for a given place; compiled on the first such call."""
+    return _executable(closed, args, options, where, where.committed)
+
+
+def _on_mesh(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, kept: Sequence[int] | None
+) -> Executable:
+    """The executable for a call whose placements must be looked at one by one.
+
+    Where the same placements were there before, the answer is known.
+    """
+    places = [
+        x.buffer._sharding if type.__instancecheck__(Array, x) and x.buffer._committed else None
+        for x in args
+    ]
+    states = meshes.device_context.value, config.use_shardy_partitioner.value
+    key = (options, states, *places)
+    found = _placed.find(closed, key)
+    if found is None:
+        where = placed_programs.several(closed, args, options, kept)
+        found = _executable(closed, args, options, where, where.committed)
+        if where.committed:
+            _placed.keep(closed, key, found)
+    else:
+        monitoring.compilation.hits += 1
+    return found
+
+
+def _executable(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, where: Any, committed: bool
+) -> Executable:
+    key = options, where, committed, config.use_shardy_partitioner.value
+    found = monitoring.compilation.find(closed, key)
+    if found is None:
+        made = _shared_executable(closed, args, key)
+        found = monitoring.compilation.keep(closed, key, made)
+    else:
+        monitoring.compilation.hits += 1
+    return found
+
+
+_MOST_SHARED = 512
+# Executables by the structure of their programs, the last used at the end: decision 0006.
+_shared: OrderedDict[Any, Executable] = Cache(
+    "executables by structure",
+    "executables that serve every program with the same equations",
+    key="equations, types and constants, and the key of executables",
+    most=_MOST_SHARED,
+    emptied=True,
+    counted=False,
+).table(OrderedDict())
+
+
+def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
+    """The executable of a program that was not compiled itself; perhaps an equal one was."""
+    options, where, committed, _ = key
+    found = passes.key_of(module_hooks.with_outfeeds(closed))
+    # Lowering stages functions, which may read states.
+    shared_key = found, key, config.trace_context()
+    made = None if found is None else _shared.pop(shared_key, None)
+    if made is None:
+        several = isinstance(where, Assignment)
+        target = where.devices[0] if several else where
+        history.compiling(
+            closed,
+            where.devices if several and len(where.devices) > 1 else target,
+            committed=committed,
+            demanded_by=[i for i, x in enumerate(args) if placed_programs.is_committed(x)],
+            placed=where.ins if several else (),
+        )
+        if not several:
+            where = assignment.on_one_device(target, committed=committed)
+        lowered = lower(closed, options, target.platform, where.layout)
+        made = compile_lowered(lowered, where, placed_programs.originals_of(args, options))
+    else:
+        monitoring.compilation.hits += 1
+        made = made.shared_with(_diagnosis(options.name, weakref.ref(closed)))
+    if found is not None:
+        _shared[shared_key] = made
+        if len(_shared) > _MOST_SHARED:
+            _shared.popitem(last=False)
+    return made
+
+
+def place(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
+) -> Assignment:
+    """Where a program runs for `args`: arrays, host values or `Placeholder`s."""
+    kept = kept_arguments(closed, options)
+    demanded = placed_programs.one_device(args, options, closed, kept) if device is None else device
+    if demanded is SEVERAL or placed_programs.count(closed) > 1:
+        return placed_programs.several(closed, args, options, kept)
+    target = client.default_device() if demanded is None else demanded
+    return assignment.on_one_device(target, committed=demanded is not None)
+
+
+class Lowered(NamedTuple):
+    """A program as a StableHLO module, with what is left of its arguments."""
+
+    module: Any
+    host_callbacks: list[Any]
+    jaxpr: Jaxpr
+    kept: tuple[int, ...] | None
+    options: Options
+    layout: Layout | None
+    large_consts: list[Any]
+    # The program before it was cleaned: weak, as the program keeps this in its cache.
+    origin: Any
+    # See `lowering/partitioning.py`.
+    choices: Sequence[str]
+
+    def of_kept(self, items: Sequence[Any]) -> Sequence[Any]:
+        """Of what is said of all arguments, that of those that are left."""
+        return select(items, self.kept)
+
+    @property
+    def free(self) -> tuple[list[bool], list[bool]]:
+        """Which parameters and which results the partitioner places as it likes."""
+        if self.layout is None:
+            return [], []
+        return [s is None for s in self.layout.ins], [s is None for s in self.layout.outs]
+
+
+def cleaned(
+    closed: ClosedJaxpr, *, keep_unused: bool
+) -> tuple[ClosedJaxpr, tuple[int, ...] | None]:
+    """A program without dead code, and which arguments it still has; None for all of them."""
+    found = _cleaned.find(closed, keep_unused)
+    if found is None:
+        pure = module_hooks.with_outfeeds(discharge.without_references(closed))
+        clean, flags = passes.clean(pure, keep_inputs=keep_unused)
+        kept = None if all(flags) else tuple(i for i, keep in enumerate(flags) if keep)
+        found = _cleaned.keep(closed, keep_unused, (clean, kept))
+    return found
+
+
+def kept_arguments(closed: ClosedJaxpr, options: Options) -> tuple[int, ...] | None:
+    """The arguments that a program uses, or None for all of them."""
+    return None if options.keep_unused else cleaned(closed, keep_unused=False)[1]
+
+
+def select(items: Sequence[Any], kept: Sequence[int] | None) -> Sequence[Any]:
+    """Of what is said of all arguments, that of the `kept` ones; None: of all."""
+    return items if kept is None else [items[i] for i in kept if i < len(items)]
+
+
+def lower(
+    closed: ClosedJaxpr, options: Options, platform: str, layout: Layout | None = None
+) -> Lowered:
+    """Cleans and lowers a closed jaxpr; done once for each platform and layout.
+
+    Args:
+        closed: the program.
+        options: how it is compiled.
+        platform: what it will run on.
+        layout: how its values are cut over several devices; None for one device.
+    """
+    options = options._replace(in_shardings=(), out_shardings=())
+    if options.replicas is None and placed_programs.count(closed) > 1:
+        options = options._replace(replicas=Replicas(placed_programs.count(closed)))
+    key = options, platform, layout, config.use_shardy_partitioner.value
+    found = monitoring.lowering.find(closed, key)
+    if found is not None:
+        monitoring.lowering.hits += 1
+        return found
+    monitoring.lowering.misses += 1
+    copies = options.replicas
+    all_effects = options.outer_effects(module_hooks.with_outfeeds(closed).effects)
+    if all_effects:
+        devices = 1 if layout is None else layout.partitions
+        devices = devices if copies is None else copies.number
+        effects.check_lowerable(options.name, all_effects, devices)
+    with (
+        monitoring.timed("jaxpr_to_module", "jaxpr to StableHLO lowering", options.name),
+        profiling.TraceAnnotation("lower", function=options.name),
+    ):
+        clean, kept = cleaned(closed, keep_unused=options.keep_unused)
+        jaxpr = clean.jaxpr
+        clean, large = _lift_large_constants(clean)
+        names = closed.jaxpr.debug_info
+        if layout is not None:
+            ins = [None] * len(large) + list(select(layout.ins, kept))
+            layout = layout._replace(ins=tuple(ins))
+        if copies is not None and copies.shared:
+            shared = [True] * len(large) + list(select(copies.shared, kept))
+            copies = copies._replace(shared=tuple(shared))
+        module = lower_to_module(
+            clean,
+            options.name,
+            platform,
+            donated=[False] * len(large) + list(select(options.donated, kept)),
+            arg_names=None
+            if names.arg_names is None
+            else ["constant"] * len(large) + list(select(names.arg_names, kept)),
+            result_names=names.result_paths,
+            layout=layout,
+            replicas=copies,
+        )
+    result = Lowered(
+        module.module,
+        module.host_callbacks,
+        jaxpr,
+        kept,
+        options,
+        layout,
+        large,
+        weakref.ref(closed),
+        module.choices,
+    )
+    return monitoring.lowering.keep(closed, key, result)
+
+
+def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+    """Makes large constants leading parameters: in the module's text they would be copied."""
+    jaxpr = closed.jaxpr
+    is_large = [
+        v.aval.size * v.aval.dtype.itemsize > _LARGE_CONSTANT_BYTES for v in jaxpr.constvars
+    ]
+    if not any(is_large):
+        return closed, []
+    large_vars = [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if large]
+    lifted = Jaxpr(
+        [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if not large],
+        large_vars + jaxpr.invars,
+        jaxpr.outvars,
+        jaxpr.eqns,
+        jaxpr.effects,
+        jaxpr.debug_info,
+    )
+    small = [c for c, large in zip(closed.consts, is_large, strict=True) if not large]
+    return ClosedJaxpr(lifted, small), [
+        c for c, large in zip(closed.consts, is_large, strict=True) if large
+    ]
+
+
+def compile_lowered(
+    lowered: Lowered,
+    where: Assignment,
+    originals: Sequence[Any] = (),
+    *,
+    options: Mapping[str, Any] | None = None,
+) -> Executable:
+    """Compiles a lowered program for devices.
+
+    Args:
+        lowered: the program.
+        where: the devices, and how values are cut.
+        originals: the placements of the arguments as users have written them.
+        options: fields of XLA's DebugOptions by name.
+    """
+    monitoring.compilation.misses += 1
+    name = lowered.options.name
+    copies = lowered.options.replicas
+    in_avals, out_avals = placed_programs.whole_avals(lowered, where)
+    placed_programs.log_compilation(lowered, where)
+    given: dict[str, Any] = {
+        "options": {**dict(lowered.options.compiler_options), **(options or {})},
+        "free": lowered.free,
+        "num_args": len(lowered.large_consts) + len(in_avals),
+        "replicas": 1 if copies is None else copies.number,
+    }
+    module = module_hooks.refined(lowered.module)
+    compiler = compile.compiler_of(where.devices)
+    loaded = None
+    if compiler is None:
+        loaded = _compiled(lowered, module, where, originals, given)
+    consts = lowered.large_consts
+    ins, outs = placed_programs.natives(loaded, lowered, where, originals)
+    found = lowered.options.outer_effects(lowered.jaxpr.effects)
+    executable = Executable(
+        loaded,
+        where.devices,
+        in_avals,
+        out_avals,
+        ins=ins[len(consts) :],
+        outs=outs,
+        kept=lowered.kept,
+        consts=[buffer_on(c, aval_of(c), there) for c, there in zip(consts, ins, strict=False)],
+        committed=where.committed,
+        donated=[i for i, given in enumerate(lowered.options.donated) if given],
+        ordered=effects.ordered_among(found),
+        has_effects=bool(found),
+        callbacks=lowered.host_callbacks,
+        # What replicas do to their pieces makes no sense for whole arrays.
+        diagnose=None if copies is not None and copies.names else _diagnosis(name, lowered.origin),
+    )
+    if compiler is not None:
+        wanted = compile.options_for(where.devices, **given)
+        is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
+        compile.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
+    return executable
+
+
+def _compiled(
+    lowered: Lowered,
+    module: Any,
+    where: Assignment,
+    originals: Sequence[Any],
+    given: Mapping[str, Any],
+) -> Any:
+    """Jaxlib's executable of a lowered program."""
+    name = lowered.options.name
+    effects_of = lowered.jaxpr.effects
+    with (
+        monitoring.timed("compile", "XLA compilation", name),
+        profiling.TraceAnnotation("compile", function=name),
+        module_hooks.compiling(lowered.jaxpr, where, originals),
+    ):
+        try:
+            loaded = compile.compile_module(
+                module,
+                where.devices,
+                host_callbacks=lowered.host_callbacks,
+                may_store=module_hooks.effect not in effects_of,
+                **given,
+            )
+        except RuntimeError:
+            verify(lowered.module, lowered.jaxpr)
+            raise
+    if where.devices[0].platform == "cpu":
+        partitioning.check(loaded, lowered.choices)
+    return loaded
+
+
+def _diagnosis(name: str, origin: Any) -> Callable[..., None]:
+    return functools.partial(diagnosis.explain_bad_result, name, origin)
+
+
+_answered = Cache(
+    "answered programs",
+    "that a program without equations was answered without compiling once",
+    key="none",
+    owner="jaxpr",
+    counted=False,
+)
+
+
+def results(
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any
+) -> list[Any] | None:
+    """The results of a first call with `args`, if the program computes nothing; else None.
+
+    Arguments that are results are copied: who deletes or donates a result keeps the argument.
+
+    Args:
+        closed: the program.
+        args: its arguments, which are concrete.
+        options: how it is compiled.
+        device: where it runs, if the user has said so.
+    """
+    if closed.jaxpr.eqns or _answered.find(closed) or not _is_plain(closed, options, device):
+        return None
+    if module_hooks.with_outfeeds(closed).jaxpr.eqns:
+        return None
+    _answered.keep(closed, None, True)
+    where = place(closed, args, options)
+    if compile.compiler_of(where.devices) is not None:
+        return None
+    if where.mesh is not None and where.mesh.explicit_axes:
+        return None
+    given: dict[Any, Any] = dict(zip(closed.jaxpr.invars, args, strict=True))
+    given.update(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+    inputs: set[Any] = set(closed.jaxpr.invars)
+    outs = []
+    for atom in closed.jaxpr.outvars:
+        value = atom.value if type(atom) is Literal else given[atom]
+        outs.append(_copied(value, atom.aval, where, stays=atom in inputs))
+    return outs
+
+
+def _is_plain(closed: ClosedJaxpr, options: Options, device: Any) -> bool:
+    """Whether nobody has said anything about how the program is compiled or checked."""
+    return (
+        device is None
+        and not (closed.effects or options.in_shardings or options.out_shardings)
+        and not (any(options.donated) or options.compiler_options)
+        and not (config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value)
+        and all(isinstance(v.aval, ShapedArray) for v in closed.jaxpr.outvars)
+    )
+
+
+def _copied(x: Any, aval: ShapedArray, where: Assignment, *, stays: bool) -> Any:
+    """A value as a result: where it is if it `stays`, else whole on all devices."""
+    physical = physical_aval(aval)
+    is_array = type.__instancecheck__(Array, x)
+    if stays and is_array and x.committed:
+        transfer.moved(x.buffer, x.buffer._sharding)  # raises if it is deleted
+        return wrap(placement.copy_buffer(x.buffer, x.buffer._sharding), aval)
+    if len(where.devices) == 1 and where.mesh is None:
+        target = placement.native_sharding(where.devices[0])
+    else:
+        whole = assignment.public_sharding(hlo.REPLICATED, physical, where, ())
+        target = placement.native(whole, physical.ndim)
+    host = to_numpy(x.buffer) if is_array else x
+    made = array_from_host(host, physical, target=target, committed=where.committed)
+    return wrap(made.buffer, aval)

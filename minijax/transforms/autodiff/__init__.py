@@ -1,0 +1,1 @@
+"""Derivatives of functions, and functions with rules of their own."""

@@ -1,0 +1,761 @@
+"""Differentiation of users' functions: jvp, linearize, vjp, grad and what is built on them.
+
+Input: a function of trees.  Output: its derivatives, as trees.  Forward mode is one trace
+(`interpreters/jvp.py`); reverse mode linearizes, then transposes.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeVar, overload
+
+import numpy as np
+
+from minijax.core import dtypes, tree, vma
+from minijax.core.aval import aval_of
+from minijax.core.check import same_type
+from minijax.core.errors import error
+from minijax.core.jaxpr import DebugInfo, Jaxpr
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import casts, discharge, flattening, partial_eval, staging, transpose
+from minijax.interpreters.jvp import Zero, jvp_flat
+from minijax.interpreters.structural import instantiate, zeros
+from minijax.lax import convert
+from minijax.lowering import eager
+from minijax.runtime.array import array_from_host
+from minijax.transforms.jit.jit import jit
+
+A = TypeVar("A")
+R = TypeVar("R")
+
+
+def _flat(function: Callable[..., Any], args: Any) -> tuple[list[Any], flattening.FlatFunction]:
+    """The leaves of positional arguments, and the function of them."""
+    leaves, in_tree = tree.flatten((tuple(args), {}))
+    return leaves, flattening.FlatFunction(function, in_tree, flattening.function_name(function))
+
+
+def _info(transformation: str, function: Callable[..., Any]) -> DebugInfo:
+    name = flattening.function_name(function)
+    return DebugInfo(transformation, name, func_name=f"{transformation} of {name}")
+
+
+class _Aux:
+    """Sets aside the auxiliary results of a function that returns a pair."""
+
+    __slots__ = ("__name__", "function", "name")
+
+    def __init__(self, name: str, function: Callable[..., Any]) -> None:
+        self.function = function
+        self.name = name
+        self.__name__ = flattening.function_name(function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        out = self.function(*args, **kwargs)
+        if not isinstance(out, (tuple, list)) or len(out) != 2:
+            error(
+                TypeError,
+                self.name,
+                "with has_aux=True the function must return a pair (value, aux).",
+                got=f"{type(out).__name__}: {out!r}",
+            )
+        return tuple(out)
+
+
+def _split_aux(out_tree: Any, outs: Sequence[Any]) -> tuple[Any, int, Any]:
+    """For a pair (value, aux): the tree of value, its number of leaves, and aux itself."""
+    value_tree, aux_tree = out_tree.children()
+    count = value_tree.num_leaves
+    return value_tree, count, tree.unflatten(aux_tree, outs[count:])
+
+
+@overload
+def jvp(
+    fun: Callable[..., R],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[False] = ...,
+) -> tuple[R, R]: ...
+@overload
+def jvp(
+    fun: Callable[..., tuple[R, A]],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: Literal[True],
+) -> tuple[R, R, A]: ...
+@overload
+def jvp(
+    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+) -> tuple[Any, ...]: ...
+
+
+def jvp(
+    fun: Callable[..., Any],
+    primals: Sequence[Any],
+    tangents: Sequence[Any],
+    has_aux: bool = False,
+) -> tuple[Any, ...]:
+    """The value of `fun` at `primals`, and its derivative in the direction `tangents`.
+
+    Shapes: tangents have the trees and shapes of primals; out_tangents those of the result.
+    Dtypes: tangents have the dtypes of primals, float0 for integers and booleans.
+    Source: mirrors jax.jvp (0.10).
+
+    Args:
+        fun: a function of trees.
+        primals: its positional arguments.
+        tangents: one for each.
+        has_aux: whether `fun` returns (value, aux), and aux is only passed on.
+
+    Returns:
+        (out, out_tangent), or (out, out_tangent, aux).
+
+    Raises:
+        TypeError: primals and tangents do not match.
+
+    Example:
+        >>> jax.jvp(lambda x: x**2, (3.0,), (1.0,))
+        (Array(9., dtype=float32, weak_type=True), Array(6., dtype=float32, weak_type=True))
+    """
+    eager.check_callable("jvp", fun)
+    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
+        error(
+            TypeError,
+            "jvp",
+            "primals and tangents must be tuples or lists.",
+            got={"primals": type(primals).__name__, "tangents": type(tangents).__name__},
+        )
+    name = flattening.function_name(fun)
+    leaves, flat = _flat(_Aux("jvp", fun) if has_aux else fun, primals)
+    dots, dots_tree = tree.flatten((tuple(tangents), {}))
+    if dots_tree != flat.in_tree:
+        error(
+            TypeError,
+            "jvp",
+            "primals and tangents have different trees.",
+            got={"primals": flat.in_tree, "tangents": dots_tree},
+        )
+    names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
+    dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
+    outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
+    if has_aux:
+        value_tree, count, aux = _split_aux(flat.out_tree, outs)
+        made = list(map(_derivative, out_dots[:count]))
+        return tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made), aux
+    made = list(map(_derivative, out_dots))
+    return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
+
+
+def _of_kind(x: Any, aval: Any) -> Any:
+    """A tangent or cotangent that the user gives, varying where what it belongs to does."""
+    varying = vma.of(aval).varying
+    return casts.varied(current.value, x, varying) if varying else x
+
+
+def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
+    expected = aval_of(primal).tangent_aval()
+    tangent = _of_kind(tangent, expected)
+    given = aval_of(tangent)
+    if given.shape != expected.shape or given.dtype != expected.dtype:
+        kind = ValueError if given.dtype == expected.dtype else TypeError
+        error(
+            kind,
+            "jvp",
+            f"the tangent of {name} has the wrong type.",
+            got={"primal": aval_of(primal), "tangent": given},
+            expected=f"a tangent of type {expected}",
+        )
+    return Zero(expected) if expected.dtype == dtypes.float0 else tangent
+
+
+class _LinearCall(NamedTuple):
+    """Static data of a linearized function."""
+
+    jaxpr: Jaxpr
+    in_tree: Any
+    out_tree: Any
+    in_avals: tuple[Any, ...]
+    out_avals: tuple[Any, ...]
+    nonzero: tuple[bool, ...]
+    out_nonzero: tuple[bool, ...]
+
+    def __hash__(self) -> int:
+        return id(self.jaxpr)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _LinearCall) and self.jaxpr is other.jaxpr
+
+
+class _Linear:
+    """A linearized function: a tree whose leaves are the residuals, so jit can return it."""
+
+    __slots__ = ("__weakref__", "call", "residuals")
+
+    def __init__(self, residuals: Sequence[Any], call: _LinearCall) -> None:
+        self.residuals = residuals
+        self.call = call
+
+    def _check(self, name: str, given: Any, expected_tree: Any, avals: Sequence[Any]) -> list[Any]:
+        leaves, given_tree = tree.flatten(given)
+        if given_tree != expected_tree:
+            error(
+                ValueError,
+                name,
+                "the argument has the wrong tree.",
+                got=str(given_tree),
+                expected=str(expected_tree),
+            )
+        leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+        for x, aval in zip(leaves, avals, strict=True):
+            if not same_type(aval_of(x), aval):
+                error(
+                    ValueError,
+                    name,
+                    "an argument has the wrong type.",
+                    got=str(aval_of(x)),
+                    expected=str(aval),
+                )
+        return list(leaves)
+
+
+class _PushForward(_Linear):
+    """Maps tangents of arguments to tangents of results."""
+
+    __slots__ = ()
+
+    def __call__(self, *tangents: Any) -> Any:
+        call = self.call
+        dots = self._check("linearize", (tangents, {}), call.in_tree, call.in_avals)
+        given = [t for t, nz in zip(dots, call.nonzero, strict=True) if nz]
+        outs = iter(staging.eval_jaxpr(call.jaxpr, self.residuals, *given))
+        made = [
+            _derivative(next(outs) if nz else Zero(aval))
+            for nz, aval in zip(call.out_nonzero, call.out_avals, strict=True)
+        ]
+        return tree.unflatten(call.out_tree, made)
+
+
+class _PullBack(_Linear):
+    """Maps cotangents of results to cotangents of arguments."""
+
+    __slots__ = ()
+
+    def __call__(self, cotangent: Any, *more: Any) -> tuple[Any, ...]:
+        call = self.call
+        if more:
+            error(
+                TypeError,
+                "vjp",
+                "one cotangent is needed, of the structure of the result.",
+                got=f"{1 + len(more)} arguments",
+                expected=f"one of structure {call.out_tree}",
+            )
+        expected = [aval.cotangent_aval() for aval in call.out_avals]
+        cts = self._check("vjp", cotangent, call.out_tree, expected)
+        cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
+        given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
+        grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
+        made = [
+            _derivative(next(grads) if nz else Zero(aval))
+            for nz, aval in zip(call.nonzero, call.in_avals, strict=True)
+        ]
+        args, _ = tree.unflatten(call.in_tree, made)
+        return tuple(args)
+
+
+for _class in (_PushForward, _PullBack):
+    tree.register_pytree_node(
+        _class,
+        lambda linear: (tuple(linear.residuals), linear.call),
+        functools.partial(lambda cls, call, residuals: cls(list(residuals), call), _class),
+    )
+
+
+def _linearized(
+    name: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, made: Any
+) -> Any:
+    eager.check_callable(name, fun)
+    leaves, flat = _flat(_Aux(name, fun) if has_aux else fun, primals)
+    avals = flattening.avals_of(
+        leaves,
+        lambda: tree.argument_paths(flat.in_tree, flattening.parameter_names(fun)),
+        name,
+    )
+    tangent_avals = tuple(a.tangent_aval() for a in avals)
+    nonzero = tuple(a.dtype != dtypes.float0 for a in tangent_avals)
+    lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
+    out_tree, count, aux = flat.out_tree, len(lin.outs), None
+    jaxpr = lin.jaxpr
+    if has_aux:
+        out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
+        jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
+    call = _LinearCall(
+        jaxpr,
+        flat.in_tree,
+        out_tree,
+        tangent_avals,
+        tuple(lin.out_tangent_avals[:count]),
+        nonzero,
+        tuple(lin.out_nonzero[:count]),
+    )
+    out = tree.unflatten(out_tree, lin.outs[:count])
+    linear = made(lin.residuals, call)
+    return (out, linear, aux) if has_aux else (out, linear)
+
+
+@overload
+def linearize(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = ...
+) -> tuple[R, Callable[..., R]]: ...
+@overload
+def linearize(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True]
+) -> tuple[R, Callable[..., R], A]: ...
+@overload
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]: ...
+
+
+def linearize(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
+    """The value of `fun` at `primals`, and its derivative there as a linear function.
+
+    `fun` runs once; each call of the linear function then costs only the derivative's operations.
+
+    Source: mirrors jax.linearize (0.10).
+
+    Args:
+        fun: a function of trees.
+        primals: its positional arguments.
+        has_aux: whether `fun` returns (value, aux), and aux is only passed on.
+
+    Returns:
+        (out, push_forward), or (out, push_forward, aux) with `has_aux`; `push_forward(*tangents)`
+        takes a tangent for each primal and returns that of `out`, as `jvp` does.
+
+    Example:
+        >>> y, push_forward = jax.linearize(lambda x: x**2, 3.0)
+        >>> push_forward(1.0), push_forward(10.0)
+        (Array(6., dtype=float32, weak_type=True), Array(60., dtype=float32, weak_type=True))
+    """
+    return _linearized("linearize", fun, primals, has_aux, _PushForward)
+
+
+@overload
+def vjp(
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = ..., reduce_axes: Any = ...
+) -> tuple[R, Callable[..., tuple[Any, ...]]]: ...
+@overload
+def vjp(
+    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ...
+) -> tuple[R, Callable[..., tuple[Any, ...]], A]: ...
+@overload
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Any = ...
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]: ...
+
+
+def vjp(
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
+    """The value of `fun` at `primals`, and a function that pulls its cotangents back to them.
+
+    What `grad` is made of: for a scalar result, `pull_back(1.0)` are the gradients.
+
+    Source: mirrors jax.vjp (0.10).
+
+    Args:
+        fun: a function of trees.
+        primals: its positional arguments.
+        has_aux: whether `fun` returns (value, aux), and aux is only passed on.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        (out, pull_back), or (out, pull_back, aux) with `has_aux`; `pull_back(ct)` is a tuple with
+        one cotangent for each primal.
+
+    Raises:
+        TypeError: an argument is no array and no number.
+        ValueError: `pull_back` is called with a cotangent of another tree or type.
+
+    Example:
+        >>> y, pull_back = jax.vjp(lambda a, b: a * b, 2.0, 3.0)
+        >>> pull_back(10.0)
+        (Array(30., dtype=float32), Array(20., dtype=float32))
+    """
+    return _linearized("vjp", fun, primals, has_aux, _PullBack)
+
+
+def fwd_and_bwd(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool = False,
+    jitted: bool = True,
+) -> tuple[Callable[..., Any], Callable[..., Any]]:
+    """Two functions in place of `vjp`: one for the value, one for the cotangents, compiled apart.
+
+    Args:
+        fun: a function of trees.
+        argnums: the positions of the arguments by which it is differentiated.
+        has_aux: whether `fun` returns (out, aux), of which aux has no derivative.
+        jitted: whether the two functions are jitted.
+
+    Returns:
+        `fwd`, which takes the arguments and returns (out, residuals), or (out, residuals, aux);
+        and `bwd`, which takes these residuals and a cotangent and returns what `vjp`'s function
+        does: a tuple, or one tree where `argnums` is an int.
+
+    Source: mirrors jax.fwd_and_bwd (0.10).
+
+    Example:
+        >>> forward, backward = jax.fwd_and_bwd(jnp.multiply, argnums=(0, 1))
+        >>> product, residuals = forward(2.0, 5.0)
+        >>> backward(residuals, 1.0)
+        (Array(5., dtype=float32), Array(2., dtype=float32))
+    """
+    eager.check_callable("fwd_and_bwd", fun)
+    positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+
+    def forward(*args: Any, **kwargs: Any) -> Any:
+        held = with_held_arguments(fun, args, kwargs, positions)
+        return vjp(held, *[args[i] for i in positions], has_aux=has_aux)
+
+    def backward(residuals: Any, cotangent: Any) -> Any:
+        found = residuals(cotangent)
+        return found[0] if isinstance(argnums, int) else found
+
+    return (jit(forward), jit(backward)) if jitted else (forward, backward)
+
+
+def grad(
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., Any]:
+    """The gradient of a function with a scalar result.
+
+    Shapes: of each gradient: those of the argument.
+    Dtypes: of each gradient: those of the argument; float0 for integers, with `allow_int`.
+    Source: mirrors jax.grad (0.10).
+
+    Args:
+        fun: a function of trees that returns a scalar, or (scalar, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair; the gradient comes with aux then.
+        holomorphic: whether `fun` is promised to be holomorphic.
+        allow_int: whether arguments may be integers.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Raises:
+        TypeError: the result is no scalar, or a dtype cannot be differentiated.
+
+    Example:
+        >>> jax.grad(lambda x: x**3)(2.0)
+        Array(12., dtype=float32, weak_type=True)
+        >>> jax.grad(jax.grad(lambda x: x**3))(2.0)
+        Array(12., dtype=float32, weak_type=True)
+        >>> jax.grad(lambda p: p["w"] * p["x"])({"w": jnp.float32(2), "x": jnp.float32(5)})
+        {'w': Array(5., dtype=float32), 'x': Array(2., dtype=float32)}
+    """
+    both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+    @functools.wraps(fun, assigned=_WRAPPED)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        if has_aux:
+            (_, aux), grads = both(*args, **kwargs)
+            return grads, aux
+        return both(*args, **kwargs)[1]
+
+    return gradient
+
+
+_WRAPPED = tuple(n for n in functools.WRAPPER_ASSIGNMENTS if n != "__annotations__")
+
+
+def value_and_grad(
+    fun: Callable[..., R],
+    argnums: int | Sequence[int] = 0,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    allow_int: bool = False,
+    reduce_axes: Sequence[Any] = (),
+) -> Callable[..., tuple[R, Any]]:
+    """The value of a function with a scalar result, and its gradient, of one run of the function.
+
+    Source: mirrors jax.value_and_grad (0.10).
+
+    Args:
+        fun: a function of trees that returns a scalar, or (scalar, aux).
+        argnums: position or positions of the arguments to differentiate.
+        has_aux: whether `fun` returns a pair.
+        holomorphic: whether `fun` is promised to be holomorphic.
+        allow_int: whether arguments may be integers.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        A function that returns (value, gradients), or ((value, aux), gradients).
+
+    Example:
+        >>> value, gradients = jax.value_and_grad(lambda x, y: x * y, argnums=(0, 1))(2.0, 3.0)
+        >>> [float(g) for g in (value, *gradients)]
+        [6.0, 3.0, 2.0]
+    """
+    return _value_and_grad("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+
+
+def _value_and_grad(
+    name: str,
+    fun: Callable[..., Any],
+    argnums: int | Sequence[int],
+    has_aux: bool,
+    holomorphic: bool,
+    allow_int: bool,
+) -> Callable[..., Any]:
+    """`value_and_grad`, in whose messages the function is called `name`."""
+    eager.check_callable(name, fun)
+
+    @functools.wraps(fun, assigned=_WRAPPED)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        positions, single = flattening.normalize_argnums(name, argnums, len(args))
+        chosen = [args[i] for i in positions]
+        held = with_held_arguments(fun, args, kwargs, positions)
+        leaves, flat = _flat(_Aux(name, held) if has_aux else held, chosen)
+        avals = flattening.avals_of(
+            leaves, lambda: argument_names(fun, flat.in_tree, positions), name
+        )
+        for i, aval in enumerate(avals):
+            if not dtypes.issubdtype(aval.dtype, np.floating) or holomorphic:
+                place = argument_names(fun, flat.in_tree, positions)[i]
+                check_input(name, place, aval, holomorphic, allow_int)
+        nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
+        lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
+        out_tree, count, aux = flat.out_tree, len(lin.outs), None
+        if has_aux:
+            out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
+        value = tree.unflatten(out_tree, lin.outs[:count])
+        _check_scalar(name, fun, value, out_tree, holomorphic)
+        cts: list[Any] = [
+            Zero(a) for a, nz in zip(lin.out_tangent_avals, lin.out_nonzero, strict=True) if nz
+        ]
+        if lin.out_nonzero[0]:
+            cts[0] = np.ones((), aval_of(value).dtype)[()]
+        given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
+        grads = [
+            like_primal(_derivative(next(given)), aval) if nz else zeros(aval.tangent_aval())
+            for nz, aval in zip(nonzero, avals, strict=True)
+        ]
+        result, _ = tree.unflatten(flat.in_tree, grads)
+        result = result[0] if single else tuple(result)
+        return ((value, aux), result) if has_aux else (value, result)
+
+    return wrapped
+
+
+def _derivative(x: Any) -> Any:
+    """A tangent or cotangent as users get it: outside of traces an array, never a NumPy scalar."""
+    made = instantiate(x)
+    if isinstance(made, np.generic) and current.value is eager.EAGER:
+        return array_from_host(made)
+    return made
+
+
+def like_primal(gradient: Any, aval: Any) -> Any:
+    """A gradient as weakly typed as the value that it belongs to."""
+    given = aval_of(gradient)
+    if given.weak_type == aval.weak_type:
+        return gradient
+    return convert.convert_to_type(gradient, given.dtype, aval.weak_type)
+
+
+def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:
+    """The names of the leaves of the arguments at `positions`; none where they cannot be told."""
+    return flattening.debug_info("grad", fun, in_tree, positions).arg_names or ()
+
+
+def with_held_arguments(
+    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]
+) -> Callable[..., Any]:
+    """`fun` of the arguments at `positions` alone."""
+
+    def held(*chosen: Any) -> Any:
+        full_args = list(args)
+        for i, x in zip(positions, chosen, strict=True):
+            full_args[i] = x
+        return fun(*full_args, **kwargs)
+
+    held.__name__ = flattening.function_name(fun)
+    return held
+
+
+def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: bool) -> None:
+    """Refuses an argument of `grad` or `jacrev` whose dtype cannot be differentiated.
+
+    Raises:
+        TypeError: it cannot.
+    """
+    dtype = aval.dtype
+    if dtypes.is_extended(dtype):
+        if not allow_int:
+            error(TypeError, name, f"cannot differentiate with respect to {place}.", got=str(aval))
+        return
+    if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
+        error(
+            TypeError,
+            name,
+            f"holomorphic=True needs complex inputs, but {place} is not.",
+            got={place: aval},
+        )
+    integral = dtypes.issubdtype(dtype, np.integer) or dtype == np.bool_
+    if integral and not allow_int:
+        error(
+            TypeError,
+            name,
+            f"needs real or complex inputs, but {place} is not.",
+            got={place: aval},
+            fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
+            "other arguments (argnums), or give allow_int=True",
+        )
+
+
+def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: bool) -> None:
+    function = flattening.function_name(fun)
+    if out_tree.num_leaves != 1 or out_tree != tree.structure(0):
+        error(
+            TypeError,
+            name,
+            f"{function} must return a scalar.",
+            got=f"a result of tree {out_tree}",
+            fix="return one scalar, or has_aux=True and (scalar, aux)",
+        )
+    aval = aval_of(value)
+    if aval.shape:
+        error(
+            TypeError,
+            name,
+            f"{function} must return a scalar.",
+            got=f"a result of type {aval}",
+            fix="reduce it, with .sum() or .mean(), or use jacrev",
+        )
+    wanted = np.complexfloating if holomorphic else np.floating
+    if not dtypes.issubdtype(aval.dtype, wanted):
+        error(
+            TypeError,
+            name,
+            f"{function} must return a {'complex' if holomorphic else 'real'} scalar.",
+            got=f"a result of type {aval}",
+            fix="holomorphic=True for holomorphic functions, else minijax.vjp"
+            if dtypes.issubdtype(aval.dtype, np.complexfloating)
+            else "return a float",
+        )
+
+
+def linear_transpose(
+    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+) -> Callable[[Any], tuple[Any, ...]]:
+    """The transpose of a function promised to be linear.
+
+    Args:
+        fun: a linear function of trees.
+        primals: its arguments, or anything with their shapes and dtypes.
+        reduce_axes: accepted for compatibility; must be empty.
+
+    Returns:
+        A function from a cotangent of the result to a tuple of cotangents of the arguments.
+
+    Source: mirrors jax.linear_transpose (0.10).
+
+    Raises:
+        TypeError: a dtype is not real or complex, or the cotangent does not match the result.
+
+    Example:
+        >>> A = jnp.array([[1.0, 2.0], [3.0, 4.0]])
+        >>> jax.linear_transpose(lambda x: A @ x, jnp.ones(2))(jnp.array([1.0, 0.0]))
+        (Array([1., 2.], dtype=float32),)
+    """
+    eager.check_callable("linear_transpose", fun)
+    leaves, flat = _flat(fun, primals)
+    avals = [aval_of(x).strip_weak_type() for x in leaves]
+    jaxpr, consts = staging.stage(flat, avals, _info("linear_transpose", fun))
+    out_tree = flat.out_tree
+    out_avals = [v.aval for v in jaxpr.outvars]
+    for aval in (*avals, *out_avals):
+        if not dtypes.issubdtype(aval.dtype, np.inexact):
+            error(
+                TypeError,
+                "linear_transpose",
+                "arguments and results must be real or complex.",
+                got=str(aval),
+            )
+
+    def transposed(cotangent: Any) -> tuple[Any, ...]:
+        cts, ct_tree = tree.flatten(cotangent)
+        if ct_tree != out_tree:
+            error(
+                TypeError,
+                "linear_transpose",
+                "the cotangent has the wrong tree.",
+                got=str(ct_tree),
+                expected=str(out_tree),
+            )
+        cts = [_of_kind(ct, aval) for ct, aval in zip(cts, out_avals, strict=True)]
+        for ct, aval in zip(cts, out_avals, strict=True):
+            if not same_type(aval_of(ct), aval):
+                error(
+                    TypeError,
+                    "linear_transpose",
+                    "the cotangent has the wrong type.",
+                    got=str(aval_of(ct)),
+                    expected=str(aval),
+                )
+        linear, residuals = discharge.without_references_open(jaxpr, consts)
+        outs = transpose.backward_pass(linear, residuals, cts)
+        args, _ = tree.unflatten(flat.in_tree, list(map(_derivative, outs)))
+        return tuple(args)
+
+    return transposed
+
+
+def closure_convert(
+    fun: Callable[..., R], *example_args: Any
+) -> tuple[Callable[..., R], list[Any]]:
+    """`fun` with the traced values that it closes over as further arguments.
+
+    Returns:
+        (converted, values) such that `converted(*args, *values)` equals `fun(*args)`.
+
+    Source: mirrors jax.closure_convert (0.10).
+
+    Example:
+        >>> def scaled(y):
+        ...     convert, values = jax.closure_convert(lambda x: x * y, 1.0)
+        ...     return convert(10.0, *values)
+        >>> jax.grad(scaled)(3.0)
+        Array(10., dtype=float32, weak_type=True)
+    """
+    leaves, flat = _flat(fun, example_args)
+    jaxpr, consts = staging.stage(flat, list(map(aval_of, leaves)), _info("closure_convert", fun))
+    hoist = [isinstance(c, Tracer) and dtypes.issubdtype(c.dtype, np.inexact) for c in consts]
+    hoisted = [c for c, h in zip(consts, hoist, strict=True) if h]
+    count = len(example_args)
+
+    def converted(*args: Any) -> Any:
+        values = iter(args[count:])
+        given, in_tree = tree.flatten((args[:count], {}))
+        if in_tree != flat.in_tree:
+            error(
+                TypeError,
+                "closure_convert",
+                "the arguments have another tree than the example's.",
+                got=str(in_tree),
+                expected=str(flat.in_tree),
+            )
+        merged = [next(values) if h else c for c, h in zip(consts, hoist, strict=True)]
+        return tree.unflatten(flat.out_tree, staging.eval_jaxpr(jaxpr, merged, *given))
+
+    return converted, hoisted

@@ -1,0 +1,508 @@
+"""Checked functions: `checked` raises what went wrong in one, `checkify` returns it.
+
+`checked`: a function that says what went wrong in it, and where.
+
+Input: a Python function.  Output: the same, staged and functionalized: it computes its first fault
+along with its results, and reports it.  What counts as a fault is said by the primitives
+(`faults`); how jaxprs are rewritten is in `lax/functionalization.py`.
+
+`checkify`: a function that also returns what went wrong in it, for the caller to look at.
+
+Input: a Python function.  Output: the same, which returns an `Error` before its result.  This is
+`checked` (`checked.py`) with the report as a value; `check` adds assertions of the user's.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+
+import numpy as np
+
+from minijax.core import config, effects, tree, tree_registry, vma
+from minijax.core.aval import aval_of, has_aval
+from minijax.core.errors import CheckError, error, message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
+from minijax.interpreters import checking, flattening, key_reuse, passes, staging
+from minijax.interpreters.structural import to_batch_dim
+from minijax.lax import functionalization, unary
+from minijax.lax.callbacks import lower_call
+from minijax.lax.functionalization import STATE_SIZE
+from minijax.lowering import eager
+from minijax.runtime.array import Array
+from minijax.sharding import rules
+from minijax.transforms.jit.primitive import jit_p
+
+FAULTS = frozenset(
+    {checking.INDEX, checking.NON_FINITE, checking.DIVISION, checking.KEY, checking.USER}
+)
+"""What `checked` looks for."""
+
+
+class ReportEffect(effects.Effect):
+    """A program may end with an error."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Report"
+
+
+_REPORT_EFFECT = ReportEffect()
+effects.lowerable_effects.add_type(ReportEffect)
+effects.control_flow_allowed_effects.add_type(ReportEffect)
+effects.repeatable_effects.add_type(ReportEffect)
+
+
+class Sites:
+    """The sites that codes stand for, as a parameter: equal to itself alone."""
+
+    __slots__ = ("function", "sites")
+
+    def __init__(self, sites: Sequence[checking.Site], function: str) -> None:
+        self.sites = tuple(sites)
+        self.function = function
+
+    def error(self, code: Any, place: Any, words: Any) -> CheckError | None:
+        """The error for a state, or None if nothing went wrong."""
+        number = int(np.asarray(code))
+        if not number:
+            return None
+        site = self.sites[number - 1]
+        values = checking.values_from_words(site.values, np.asarray(words))
+        return checking.error_of(site, int(np.asarray(place)), values)
+
+    def of_batch(self, size: int) -> Sites:
+        """The sites of a batch."""
+        return Sites([site.of_batch(size) for site in self.sites], self.function)
+
+    def __repr__(self) -> str:
+        return f"{len(self.sites)} sites of {self.function}"
+
+
+class Report(Primitive):
+    """Raises the error that a state stands for, if any.
+
+    Shapes: code: int32[], place: int32[], words: uint32[n] -> nothing.
+
+    Without transpose: there are no results.
+    """
+
+    name = "report"
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    shard = rules.from_types
+
+    def impl(self, *state: Any, sites: Sites) -> Sequence[Any]:
+        error = sites.error(*state)
+        if error is not None:
+            raise error
+        return ()
+
+    def abstract_eval(self, *avals: Any, sites: Sites) -> list[Any]:
+        return []
+
+    def effects(self, *avals: Any, sites: Sites) -> frozenset[Any]:
+        return frozenset({_REPORT_EFFECT})
+
+    def lower(self, ctx: Any, *values: Any, sites: Sites) -> list[Any]:
+        def report(*state: Any) -> Sequence[Any]:
+            return self.impl(*state, sites=sites)
+
+        return lower_call(ctx, "checked", report, values, ctx.avals_in, _REPORT_EFFECT)
+
+    def jvp(
+        self, primals: Sequence[Any], tangents: Sequence[Any], *, sites: Sites
+    ) -> tuple[list[Any], list[Any]]:
+        self.bind(*primals, sites=sites)
+        return [], []
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sites: Sites
+    ) -> tuple[list[Any], list[Any]]:
+        states = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        state, moved = functionalization.first_of_batch(states, sites.sites, size)
+        self.bind(*state, sites=Sites(moved, sites.function))
+        return [], []
+
+
+@checking.check_inside.rule(Report)
+def _check_inside_of_report(
+    primitive: Report, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    checker.add(args, params["sites"].sites)
+    return ()
+
+
+vma.vary.rule(Report)(vma.from_types)
+
+
+report_p = Report()
+
+
+class Program(NamedTuple):
+    """A function staged and functionalized for one signature.
+
+    Attributes:
+        closed: takes `outer` and the arguments; returns a state, if there are sites, and results.
+        outer: values of outer traces that the function closes over.
+        sites: what codes stand for.
+        out_tree: of the results.
+    """
+
+    closed: ClosedJaxpr
+    outer: list[Any]
+    sites: Sites
+    out_tree: Any
+
+
+class CheckedFunction:
+    """A function with its functionalized programs, one for each signature."""
+
+    def __init__(self, function: Callable[..., Any], kinds: frozenset[str]) -> None:
+        self.function = function
+        self.kinds = kinds
+        self.name = flattening.function_name(function)
+        self._programs: dict[Any, Program] = {}
+
+    def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sites, Any, Any]:
+        """The sites of a call, the state (empty if there are none), and the results."""
+        leaves, in_tree = tree.flatten((args, kwargs))
+        info = flattening.debug_info("checked", self.function, in_tree)
+        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "checked")
+        key = (in_tree, avals, config.trace_context())
+        program = self._programs.get(key)
+        if program is None:
+            program = self._stage(in_tree, avals, info)
+            if not program.outer:
+                self._programs[key] = program
+        outs = jit_p.bind(
+            *program.outer,
+            *leaves,
+            jaxpr=program.closed,
+            name=self.name,
+            donated_invars=(),
+            keep_unused=False,
+            device=None,
+        )
+        count = functionalization.STATE_SIZE if program.sites.sites else 0
+        return program.sites, outs[:count], tree.unflatten(program.out_tree, outs[count:])
+
+    def _stage(self, in_tree: Any, avals: Sequence[Any], info: Any) -> Program:
+        flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
+        with config.checking(self.kinds):
+            jaxpr, consts = staging.stage(flat, avals, info)
+        traced = [isinstance(c, Tracer) for c in consts]
+        if any(traced):
+            closed, outer = ClosedJaxpr(passes.close_over_constants(jaxpr)), consts
+        else:
+            closed, outer = ClosedJaxpr(jaxpr, consts), []
+        if checking.KEY in self.kinds:
+            key_reuse.check_jaxpr(closed)
+        # What nobody reads cannot go wrong, as the residuals of derivatives that are zero.
+        live, _ = passes.dead_code_elimination(closed.jaxpr, keep_inputs=True)
+        done = functionalization.check_jaxpr(ClosedJaxpr(live, closed.consts), self.kinds)
+        return Program(done.closed, outer, Sites(done.sites, self.name), flat.out_tree)
+
+
+def checked(fun: Callable[..., Any]) -> Callable[..., Any]:
+    """`fun`, with an error that says what went wrong in it first, if anything did.
+
+    Faults are: an index out of bounds, unless a mode says that it is meant; a NaN or an infinity
+    made from finite numbers, or a NaN from infinite ones; a division by zero; a random key used
+    twice; a `checkify.check` that fails.  Elements that a selection, such as `numpy.where`, leaves
+    out may be faulty.  What `fun` calls is checked to any depth, derivatives in it included.
+
+    The error names the operation, the user's line, the position of the element and, under vmap,
+    that of the example; the same facts are its attributes.  Under jit and other transformations it
+    is raised when the program runs.  Of `grad(checked(f))`, f is checked; of `checked(grad(f))`,
+    its derivative too; but values that nobody reads, as that of f often, are neither computed nor
+    checked: `value_and_grad` reads it.
+
+    Source:     minijax's own; `checkify` looks for the same faults, and returns them.
+
+    Args:
+        fun: a function of trees of arrays.
+
+    Raises:
+        OutOfBoundsError: an IndexError and a CheckError, as the next ones; by the function made.
+        NonFiniteError: a FloatingPointError.
+        DivisionByZeroError: a ZeroDivisionError.
+        CheckedKeyReuseError: a KeyReuseError.
+        FailedCheckError: a ValueError.
+
+    Example:
+        >>> jax.checked(lambda x, i: x[i])(jnp.arange(3), 1)
+        Array(1, dtype=int32)
+        >>> jax.jit(jax.checked(lambda x: 1 / x))(jnp.array([1, 0]))
+        Traceback (most recent call last):
+        minijax...DivisionByZeroError: ...
+    """
+    eager.check_callable("checked", fun)
+    half = CheckedFunction(fun, FAULTS)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def call(*args: Any, **kwargs: Any) -> Any:
+        sites, state, result = half.call(args, kwargs)
+        if sites.sites:
+            report_p.bind(*state, sites=sites)
+        return result
+
+    return call
+
+
+R = TypeVar("R")
+
+ErrorCategory = str
+
+user_checks = frozenset({checking.USER})
+nan_checks = frozenset({checking.NAN})
+index_checks = frozenset({checking.INDEX})
+div_checks = frozenset({checking.DIVISION})
+float_checks = nan_checks | div_checks
+automatic_checks = float_checks | index_checks
+all_checks = automatic_checks | user_checks
+
+
+class Error:
+    """What went wrong in a function that `checkify` has made, if anything did.
+
+    It is a tree of arrays, so that it passes through `jit`; under `vmap` it stands for the errors
+    of all examples.
+
+    Source:     mirrors jax.experimental.checkify.Error (0.10).
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(-1)
+        >>> print(error.get())
+        x is -1 (check at ... in <lambda>)
+    """
+
+    __slots__ = ("_sites", "_state")
+
+    def __init__(self, state: tuple[Any, ...], sites: Sites) -> None:
+        self._state = state
+        self._sites = sites
+
+    def get(self) -> str | None:
+        """What went wrong, in words, or None: for a batch, a line for each example that failed."""
+        found = self._errors()
+        lines = [
+            f"at mapped index {', '.join(map(str, place))}: {_text(error)}"
+            if place
+            else _text(error)
+            for place, error in found
+        ]
+        return "\n".join(lines) or None
+
+    def throw(self) -> None:
+        """Raises the error, that of the first example that failed, if there is one.
+
+        Raises:
+            JaxRuntimeError: something went wrong.
+        """
+        for _, found in self._errors():
+            raise found
+
+    def get_exception(self) -> CheckError | None:
+        """The error that `throw` raises, or None."""
+        return next((error for _, error in self._errors()), None)
+
+    def _errors(self) -> list[tuple[tuple[int, ...], CheckError]]:
+        if any(isinstance(x, Tracer) for x in self._state):
+            _refuse_traced()
+        codes, places, words = map(np.asarray, self._state)
+        found = []
+        for index in map(tuple, np.argwhere(codes)):
+            error = self._sites.error(codes[index], places[index], words[index])
+            assert error is not None
+            found.append((tuple(map(int, index)), error))
+        return found
+
+    def report(self) -> None:
+        """Reports the error to whoever runs the program."""
+        report_p.bind(*self._state, sites=self._sites)
+
+    def flatten(self) -> tuple[tuple[Any, ...], Sites]:
+        """The arrays of the error, and what they stand for."""
+        return self._state, self._sites
+
+    def __repr__(self) -> str:
+        if any(isinstance(x, Tracer) or not has_aval(x) for x in self._state):
+            return f"Error({self._state[0]!r})"
+        return f"Error({self.get()})"
+
+
+tree_registry.register_pytree_node(
+    Error, Error.flatten, lambda sites, state: Error(tuple(state), sites)
+)
+
+init_error = Error((np.int32(0), np.int32(0), np.zeros(0, np.uint32)), Sites((), "init_error"))
+"""The error of a function in which nothing went wrong."""
+
+
+def _text(error: CheckError) -> str:
+    return f"{error.detail} ({error.primitive} at {error.line or 'an unknown line'})"
+
+
+def _refuse_traced() -> NoReturn:
+    error(
+        ValueError,
+        "checkify.Error",
+        "a traced error has no text yet.",
+        fix="return it from the traced function, and look at it outside; or check_error(err) "
+        "inside, under another checkify",
+    )
+
+
+class _UserText:
+    """The text of a user's check, with the tree of the values that it shows."""
+
+    __slots__ = ("template", "values_tree")
+
+    def __init__(self, template: str, values_tree: Any) -> None:
+        self.template = template
+        self.values_tree = values_tree
+
+    def format(self, *values: Any) -> str:
+        args, kwargs = tree.unflatten(self.values_tree, values)
+        return self.template.format(*args, **kwargs)
+
+    def __repr__(self) -> str:
+        return repr(self.template)
+
+
+def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
+    """Asserts that `pred` is true, for `checkify` and `checked` to look at.
+
+    Outside of traced functions, it raises at once.
+
+    Source: mirrors jax.experimental.checkify.check (0.10).
+
+    Args:
+        pred: a boolean scalar.
+        msg: what is wrong if it is false, with fields for the other arguments.
+        fmt_args: trees of arrays.
+        debug: whether the check is left out where nobody looks at its outcome.
+        fmt_kwargs: trees of arrays.
+
+    Raises:
+        JaxRuntimeError: `pred` is false, and nothing is traced.
+        TypeError: `pred` is no boolean scalar, or another argument is no tree of arrays.
+        ValueError: a program with the check is compiled where nobody looks at its outcome.
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> def root(x):
+        ...     checkify.check(x >= 0, "no root of {x}", x=x)
+        ...     return jnp.sqrt(x)
+        >>> error, out = jax.jit(checkify.checkify(root))(-4.0)
+        >>> print(error.get())
+        no root of -4.0 (check at ... in root)
+    """
+    aval = aval_of(pred) if has_aval(pred) else None
+    if aval is None or aval.shape or aval.dtype != np.bool_:
+        error(
+            TypeError,
+            "checkify.check",
+            "the predicate must be a boolean scalar.",
+            got=repr(pred) if aval is None else str(aval),
+            fix="reduce it with .all() or .any()",
+        )
+    values, values_tree = tree.flatten((fmt_args, fmt_kwargs))
+    for x in values:
+        if not isinstance(x, (Array, Tracer, np.ndarray)):
+            error(
+                TypeError,
+                "checkify.check",
+                "the message can show trees of arrays only.",
+                got=f"{x!r} of type {type(x).__name__}",
+                fix="write what is known into the message: f'...'",
+            )
+    if debug and not checking.is_checking(checking.USER):
+        return
+    bad = unary.bitwise_not(pred)
+    text = _UserText(msg, values_tree)
+    checking.check(checking.Fault(checking.USER, bad, text, payload=tuple(values)))
+
+
+def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+    """As `check`, but it does nothing where nobody looks at its outcome.
+
+    Source: mirrors jax.experimental.checkify.debug_check (0.10).
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> def root(x):
+        ...     checkify.debug_check(x >= 0, "no root of {x}", x=x)
+        ...     return jnp.sqrt(x)
+        >>> jax.jit(root)(-4.0)
+        Array(nan, dtype=float32, weak_type=True)
+        >>> print(checkify.checkify(root)(-4.0)[0].get())
+        no root of -4.0 (check at ... in root)
+    """
+    check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
+
+
+def check_error(error: Error) -> None:
+    """Raises an error, if it is one; under `checkify`, it becomes that of the function around it.
+
+    Source: mirrors jax.experimental.checkify.check_error (0.10).
+
+    Raises:
+        JaxRuntimeError: something went wrong.
+        TypeError: the argument is no `Error`.
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(1)
+        >>> checkify.check_error(error)
+    """
+    if not isinstance(error, Error):
+        raise TypeError(
+            message("checkify.check_error", "expected an Error.", got=f"{type(error).__name__}")
+        )
+    error.report()
+
+
+def checkify(
+    f: Callable[..., R], errors: frozenset[ErrorCategory] = user_checks
+) -> Callable[..., tuple[Error, R]]:
+    """`f`, returning what went wrong in it along with its result.
+
+    Source: mirrors jax.experimental.checkify.checkify (0.10).  What counts as a fault is what
+    `minijax.checked` says, which differs where JAX is strict: an index out of bounds is none where
+    a mode says that it is meant, and a NaN is none that a selection leaves out.
+
+    Args:
+        f: a function of trees of arrays.
+        errors: what to look for: `user_checks`, `nan_checks`, `index_checks`, `div_checks`,
+            `float_checks`, `automatic_checks`, `all_checks`, or a union of them.
+
+    Returns:
+        A function that returns (error, result); error.get() is None if nothing went wrong.
+
+    Example:
+        >>> from minijax.experimental import checkify
+        >>> f = jax.jit(checkify.checkify(jnp.log, errors=checkify.nan_checks))
+        >>> error, out = f(1.0)
+        >>> error.get(), out
+        (None, Array(0., dtype=float32, weak_type=True))
+        >>> f(-1.0)[0].get() is None
+        False
+    """
+    eager.check_callable("checkify", f)
+    half = CheckedFunction(f, frozenset(errors))
+
+    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def call(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+        sites, state, result = half.call(args, kwargs)
+        if len(state) < STATE_SIZE:
+            return Error(init_error.flatten()[0], sites), result
+        return Error(tuple(state), sites), result
+
+    return call

@@ -1,0 +1,1 @@
+"""Programs for the cores of one device."""

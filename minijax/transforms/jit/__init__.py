@@ -1,0 +1,1 @@
+"""`jit`: a function becomes a program, which is compiled once for each signature."""

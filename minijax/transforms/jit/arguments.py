@@ -1,0 +1,455 @@
+"""The arguments of a jitted function: static, donated, placed.
+
+The arguments of a jitted function: which are static, which give their memory away, and where.
+
+Input: what the user says by position or by name.  Output: both, and the flags of flat arguments;
+`transforms/jit/jit.py` asks once when a function is wrapped, and with each new signature.
+
+The placements that users give to `jit` for arguments and results, as trees.
+
+Input: a tree prefix of shardings.  Output: one placement, or None, for each flat value.
+"""
+
+from __future__ import annotations
+
+import inspect
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from minijax.core import tree, tree_errors
+from minijax.core.cache import Cache
+from minijax.core.errors import NoMeshError, error, message
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import PartitionSpec
+from minijax.interpreters import flattening, staging
+from minijax.interpreters.reshard import reshard_to
+from minijax.lax.shardings import sharding_constraint_p
+from minijax.lowering import program
+from minijax.runtime import client
+from minijax.sharding import contexts, rules
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import (
+    UNSPECIFIED,
+    NamedSharding,
+    SingleDeviceSharding,
+    has_open_dims,
+    is_auto,
+)
+
+
+def split_static(
+    name: str, settings: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[Any, list[int], tuple[Any, ...], dict[str, Any]]:
+    """The static arguments; positions of the others; the others themselves."""
+    static = {i + len(args) if i < 0 else i for i in settings.static_argnums}
+    static_names = set(settings.static_argnames)
+    positions = [i for i in range(len(args)) if i not in static]
+    fixed_args = tuple((i, args[i]) for i in sorted(static) if i < len(args))
+    fixed_kwargs = tuple((k, v) for k, v in sorted(kwargs.items()) if k in static_names)
+    for where, value in (*fixed_args, *fixed_kwargs):
+        check_hashable(name, where, value)
+    dyn_kwargs = {k: v for k, v in kwargs.items() if k not in static_names}
+    statics = tuple((where, type(value), value) for where, value in (*fixed_args, *fixed_kwargs))
+    return statics, positions, tuple(args[i] for i in positions), dyn_kwargs
+
+
+def donated_leaves(
+    settings: Any, in_tree: Any, positions: Sequence[int] | None, num_args: int
+) -> tuple[bool, ...]:
+    """For each flat argument whether results may take its memory; empty if of none."""
+    if not (settings.donate_argnums or settings.donate_argnames):
+        return ()
+    args_tree, kwargs_tree = in_tree.children()
+    places = range(num_args) if positions is None else positions
+    total = max([*places, *settings.static_argnums, -1]) + 1
+    wanted = {i + total if i < 0 else i for i in settings.donate_argnums}
+    flags: list[bool] = []
+    for place, subtree in zip(places, args_tree.children(), strict=True):
+        flags += [place in wanted] * subtree.num_leaves
+    _, names = kwargs_tree.node_data() or (None, ())
+    for name, subtree in zip(names or (), kwargs_tree.children(), strict=True):
+        flags += [name in settings.donate_argnames] * subtree.num_leaves
+    return tuple(flags)
+
+
+def with_statics(
+    function: Callable[..., Any], statics: Any, positions: Sequence[int]
+) -> Callable[..., Any]:
+    """`function` of its dynamic arguments alone."""
+    fixed = {where: value for where, _, value in statics if isinstance(where, int)}
+    fixed_kwargs = {where: value for where, _, value in statics if isinstance(where, str)}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = iter(args)
+        total = len(args) + len(fixed)
+        full = [fixed[i] if i in fixed else next(given) for i in range(total)]
+        return function(*full, **fixed_kwargs, **kwargs)
+
+    return call
+
+
+def check_hashable(name: str, where: Any, value: Any) -> None:
+    """Refuses a static argument that cannot be part of a cache's key.
+
+    Raises:
+        ValueError: it has no hash.
+    """
+    try:
+        hash(value)
+    except TypeError:
+        error(
+            ValueError,
+            name,
+            f"the static argument {where!r} is not hashable.",
+            got=f"{value!r} of type {type(value).__name__}",
+            expected="a hashable value: its hash is part of the key of the compiled program",
+            fix="pass a tuple in place of a list or array, or do not mark it as static",
+            cause=None,
+        )
+
+
+def warn_of_useless_donation(
+    name: str, avals: Sequence[Any], donated: Sequence[bool], outvars: Sequence[Any]
+) -> None:
+    """Warns of donated arguments that no result can use."""
+    if not any(donated):
+        return
+    free = [(v.aval.shape, v.aval.dtype) for v in outvars]
+    useless = []
+    for aval, given in zip(avals, donated, strict=True):
+        if given and (aval.shape, aval.dtype) in free:
+            free.remove((aval.shape, aval.dtype))
+        elif given:
+            useless.append(aval)
+    if useless:
+        warnings.warn(
+            message(
+                name,
+                "some donated arguments fit no result, so their memory cannot be reused.",
+                got=", ".join(a.str_short() for a in useless),
+            ),
+            stacklevel=5,
+        )
+
+
+def _as_tuple(value: Any) -> tuple[Any, ...]:
+    if value is None:
+        return ()
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _check_kinds(
+    transformation: str, purpose: str, nums: tuple[Any, ...], names: tuple[Any, ...]
+) -> None:
+    for argument, given, kind in (("argnums", nums, int), ("argnames", names, str)):
+        wrong = [x for x in given if not isinstance(x, kind) and not hasattr(x, "__index__")]
+        if wrong or (kind is str and not all(isinstance(x, str) for x in given)):
+            error(
+                TypeError,
+                transformation,
+                f"{purpose}_{argument} are {'positions' if kind is int else 'names'}.",
+                got=", ".join(map(repr, given)),
+                expected="an int, or a sequence of ints"
+                if kind is int
+                else "a string, or a sequence of strings",
+            )
+
+
+def resolve_names(
+    function: Any, argnums: Any, argnames: Any, purpose: str, transformation: str = "jit"
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions and names of the same parameters, each found from the other by the signature.
+
+    Raises:
+        TypeError: a position is no integer, or a name no string.
+        ValueError: the function has no such parameter.
+    """
+    nums, names = _as_tuple(argnums), _as_tuple(argnames)
+    if not nums and not names:
+        return (), ()
+    _check_kinds(transformation, purpose, nums, names)
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        return nums, names
+    positional = [
+        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
+    ]
+    variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
+    all_names = {p.name for p in parameters}
+    for i in nums:
+        if not variadic and not -len(positional) <= i < len(positional):
+            error(
+                ValueError,
+                transformation,
+                f"{purpose}_argnums {i} is out of range.",
+                got=f"{flattening.function_name(function)} with positional parameters {positional}",
+            )
+    for name in names:
+        if name not in all_names and not keywords:
+            error(
+                ValueError,
+                transformation,
+                f"{purpose}_argnames names no parameter: {name!r}.",
+                got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
+            )
+    if not names and nums:
+        named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
+        names = tuple(
+            positional[i]
+            for i in nums
+            if abs(i) <= len(positional) - (i >= 0) and positional[i] in named
+        )
+    elif not nums and names:
+        nums = tuple(i for i, n in enumerate(positional) if n in names)
+    return nums, names
+
+
+def check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) -> None:
+    """Refuses arguments that are static and donated.
+
+    Raises:
+        ValueError: there is one.
+    """
+    both = [x for x in static if x in donated]
+    if both:
+        error(
+            ValueError,
+            "jit",
+            "an argument is both static and donated: static ones have no memory to give.",
+            got=f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}",
+            fix="leave it out of donate_argnums and donate_argnames",
+        )
+
+
+def device_of(device: Any, backend: Any, *, is_placed: bool) -> Any:
+    """The device that the arguments `device` and `backend` name, if any.
+
+    Raises:
+        AttributeError: `device` is none.
+        ValueError: placements are given as well.
+    """
+    if is_placed and not (device is None and backend is None):
+        error(
+            ValueError,
+            "jit",
+            "takes in_shardings, or device or backend, not both.",
+            got=f"in_shardings, device={device!r}, backend={backend!r}",
+            fix="say with in_shardings alone where to run",
+        )
+    if backend is not None:
+        return client.get_backend(backend).local_devices()[0]
+    if device is not None and not hasattr(device, "platform"):
+        error(
+            AttributeError,
+            "jit",
+            "not a device.",
+            got=f"device: {device!r} of type {type(device).__name__}",
+            expected="one of minijax.devices()",
+        )
+    return device
+
+
+class PlacementTree:
+    """A tree prefix of placements; hashable, so that it may be part of a cache's key."""
+
+    __slots__ = ("_hash", "given", "leaves", "name", "structure")
+
+    def __init__(self, name: str, given: Any) -> None:
+        self.name = name
+        self.given = given
+        leaves, self.structure = tree.flatten(given, is_leaf=tree.is_none)
+        self.leaves = tuple(_as_sharding(name, leaf) for leaf in leaves)
+        self._hash = hash((self.leaves, self.structure))
+
+    @classmethod
+    def of(cls, name: str, given: Any) -> PlacementTree:
+        """The tree of an argument of `jit`; one object where nothing is given."""
+        return NOTHING if given is UNSPECIFIED or given is None else cls(name, given)
+
+    def for_arguments(self, function: str, in_tree: Any) -> tuple[Any, ...]:
+        """One placement for each flat argument.
+
+        Raises:
+            ValueError: there are keyword arguments, or the tree is no prefix of the arguments.
+        """
+        if self is NOTHING:
+            return ()
+        args, kwargs = tree.unflatten(in_tree, [0] * in_tree.num_leaves)
+        if kwargs:
+            error(
+                ValueError,
+                function,
+                "in_shardings speaks of positional arguments only.",
+                got=f"keyword arguments {sorted(kwargs)}",
+                fix="pass them by position",
+            )
+        return self._spread(function, args, "args", "of the positional arguments that are traced")
+
+    def for_results(self, function: str, out_tree: Any) -> tuple[Any, ...]:
+        """One placement for each flat result.
+
+        Raises:
+            ValueError: the tree is no prefix of the results.
+        """
+        if self is NOTHING:
+            return ()
+        results = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
+        return self._spread(function, results, "result", "of the results")
+
+    def _spread(self, function: str, whole: Any, name: str, what: str) -> tuple[Any, ...]:
+        prefix = tree.unflatten(self.structure, list(self.leaves))
+        if isinstance(whole, tuple) and isinstance(prefix, list):
+            prefix = tuple(prefix)
+        try:
+            return tuple(tree.broadcast_prefix(prefix, whole, is_leaf=tree.is_none))
+        except ValueError:
+            pass
+        leaves, full = tree.flatten(whole)
+        structure = tree.structure(prefix, is_leaf=tree.is_none)
+        raise tree_errors.mismatch_error(
+            function,
+            f"{self.name} is no tree prefix {what}.",
+            tree_errors.differences(structure, full, leaves, prefix=True),
+            first=self.name,
+            second=name,
+        )
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, PlacementTree)
+            and self.leaves == other.leaves
+            and self.structure == other.structure
+        )
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __repr__(self) -> str:
+        return repr(self.given)
+
+
+def _as_sharding(name: str, given: Any) -> Any:
+    if given is None or given is UNSPECIFIED:
+        return None
+    if isinstance(given, (Sharding, PartitionSpec)):
+        spec = given.spec if isinstance(given, NamedSharding) else given
+        if isinstance(spec, PartitionSpec) and has_open_dims(spec):
+            error(
+                ValueError,
+                "jit",
+                f"{name} must not leave dimensions UNCONSTRAINED.",
+                got=str(given),
+                fix="None in place of the placement leaves all of it to the compiler; "
+                "with_sharding_constraint inside the function leaves single dimensions",
+            )
+        return given
+    if is_auto(given):
+        return given
+    if hasattr(given, "device_kind"):
+        return SingleDeviceSharding(given)
+    error(
+        TypeError,
+        "jit",
+        f"{name} holds something that is no placement.",
+        got=f"{given!r} of type {type(given).__name__}",
+        expected="shardings, PartitionSpecs under a mesh, or None",
+    )
+
+
+NOTHING = PlacementTree("shardings", UNSPECIFIED)
+
+
+def check(
+    function: str,
+    name: str,
+    shardings: Sequence[Any],
+    avals: Sequence[Any],
+    names: Sequence[str] | None,
+) -> None:
+    """Refuses placements that do not fit their values.
+
+    Raises:
+        ValueError: a spec is longer than the rank, or a dimension cannot be cut into equal parts.
+    """
+    for i, (given, aval) in enumerate(zip(shardings, avals, strict=False)):
+        if given is None or is_auto(given) or not hasattr(aval, "shape"):
+            continue
+        try:
+            _resolved(given, name).shard_shape(aval.shape)
+        except NoMeshError:
+            raise
+        except ValueError as error:
+            what = names[i] if names is not None and i < len(names) else f"value {i}"
+            raise type(error)(f"{function}: {name} of {what}: {error}") from None
+
+
+_options = Cache(
+    "resolved options",
+    "options whose specs are placements on the mesh in force",
+    key="the mesh in force",
+    owner="jaxpr",
+)
+
+
+def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
+    """The options of a program with bare specs resolved on the mesh in force."""
+    if not (options.in_shardings or options.out_shardings):
+        return options
+
+    def make() -> program.Options:
+        return options._replace(
+            in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
+            out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
+        )
+
+    return _options.of(closed, contexts.mesh_of_arrays(), make)
+
+
+def _resolved(sharding: Any, name: str) -> Any:
+    if isinstance(sharding, PartitionSpec):
+        return contexts.resolve(sharding, f"jit's {name}")
+    return sharding
+
+
+def constrained(closed: ClosedJaxpr, options: program.Options) -> ClosedJaxpr:
+    """A program whose equations say how its arguments and results are placed.
+
+    So it can be called from other programs, and transformed, as any.
+    """
+    ins = tuple(_inside(s, "in_shardings") for s in options.in_shardings)
+    outs = tuple(_inside(s, "out_shardings") for s in options.out_shardings)
+    if not any([*ins, *outs]):
+        return closed
+
+    def function(*args: Any) -> list[Any]:
+        results = staging.eval_closed_jaxpr(closed, *_placed(args, ins))
+        return _placed(results, outs)
+
+    def make() -> ClosedJaxpr:
+        return staging.stage_closed(function, closed.in_avals, closed.jaxpr.debug_info)
+
+    made: ClosedJaxpr = closed.remember(("constrained", ins, outs), make)
+    return made
+
+
+def _placed(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+    if not shardings:
+        return list(values)
+    return [x if s is None else _at(x, s) for x, s in zip(values, shardings, strict=True)]
+
+
+def _at(x: Any, sharding: NamedSharding) -> Any:
+    x = sharding_constraint_p.bind(x, sharding=sharding)
+    if sharding.mesh.explicit_axes:
+        x = reshard_to(x, rules.resolve(sharding, "jit"))
+    return x
+
+
+def _inside(sharding: Any, name: str) -> Any:
+    """A placement as equations hold it; None where they need not say it."""
+    if isinstance(sharding, PartitionSpec):
+        return contexts.resolve_for_tracing(sharding, f"jit's {name}")
+    return sharding if isinstance(sharding, NamedSharding) else None

@@ -1,0 +1,548 @@
+"""`jit`: compile a function once for each signature.  Steps 1, 2 and 8 of the walk.
+
+Input: a Python function.  Output: a callable that answers known signatures in C++, and stages,
+lowers and compiles for others.  `jit` is also a primitive that holds a closed jaxpr: inside
+another traced function a call of a jitted function is one equation.
+
+`docs/reading.md`: the last of twelve files, after `lowering/program.py`.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import weakref
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+
+import numpy as np
+
+from minijax.core import config, history, monitoring, refs, source, tree
+from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.native import Device
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import flattening, staging
+from minijax.lowering import eager, program
+from minijax.runtime.array import Array, ExtendedArray, to_numpy
+from minijax.sharding.named import UNSPECIFIED
+from minijax.transforms.jit import arguments, stages
+from minijax.transforms.jit.arguments import PlacementTree
+from minijax.transforms.jit.primitive import jit_p
+from minijax.transforms.jit.stages import JitWrapped
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+class Settings(NamedTuple):
+    """What the user asked of `jit`; hashable, and part of the keys of staged programs."""
+
+    static_argnums: tuple[int, ...]
+    static_argnames: tuple[str, ...]
+    donate_argnums: tuple[int, ...]
+    donate_argnames: tuple[str, ...]
+    keep_unused: bool
+    inline: bool
+    device: Any
+    compiler_options: tuple[tuple[str, Any], ...]
+    in_shardings: PlacementTree = arguments.NOTHING
+    out_shardings: PlacementTree = arguments.NOTHING
+    # What the user asked of another transformation that is called and staged as `jit` is.
+    more: Any = None
+
+
+class Staged(NamedTuple):
+    """A function staged for one signature."""
+
+    closed: ClosedJaxpr
+    outer: list[Any]
+    out_tree: Any
+    options: program.Options
+    inline: bool
+    device: Any
+    # Whether arguments are references, which have rules of their own.
+    takes_references: bool
+    # What another transformation knows of the program.
+    more: Any = None
+
+    @property
+    def resolved_options(self) -> program.Options:
+        """The options, whose bare specs now mean placements on the mesh in force."""
+        return arguments.resolved(self.closed, self.options)
+
+
+# What arguments are in most calls: no tracers, references or descriptions, which need a look.
+_PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
+_no_statics: tuple[Any, ...] = ()
+_staged_by_function = monitoring.tracing.by_owner()
+
+
+def _staged_programs(function: Any) -> dict[Any, Staged]:
+    """The staged programs of a function; they live as long as it does."""
+    try:
+        return _staged_by_function.setdefault(function, {})
+    except TypeError:
+        return {}
+
+
+class JitFunction:
+    """The Python half of a jitted function.
+
+    A transparent one leaves no trace of itself: where something is being traced, it is its body.
+    Transformations that run programs of their own override `_stage`, `bind`, `run` and `traced`.
+    """
+
+    traced_for = "jit"
+
+    def __init__(
+        self,
+        function: Callable[..., Any],
+        settings: Settings,
+        *,
+        transparent: bool = False,
+        made_at: source.Frame | None = None,
+    ) -> None:
+        self.function = function
+        self.made_at = made_at
+        self.transparent = transparent
+        self.settings = settings
+        self.name = flattening.function_name(function)
+        # Whom messages about arguments name.
+        self.caller = "" if transparent else self.name
+        self.staged = _staged_programs(function)
+
+    def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+        """Answers a call that C++ cannot: result, data for C++, and whether to forget the call.
+
+        These are the steps of the walk.  The arguments are flattened, their types are the key of
+        the program that was staged for them, and a new one is staged where there is none.  Where
+        nothing is being traced, the program is lowered and compiled, unless it was before, and run.
+        Where something is, the call becomes an equation of what is traced.
+        """
+        if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
+            return self.function(*args, **kwargs), None, True
+        return self.answer(args, kwargs)
+
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+        """Runs the staged program, or makes it part of what is being traced; as `call` returns."""
+        leaves, staged = self.infer(args, kwargs)
+        is_plain = _PLAIN.issuperset(map(type, leaves))
+        if not is_plain:
+            stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
+        has_references = not is_plain and refs.any_cell(leaves)
+        if current.value is not eager.EAGER or staged.outer or has_references:
+            outs = self.bind(staged, staged.outer + leaves)
+            return tree.unflatten(staged.out_tree, outs), None, True
+        if not is_plain:
+            eager.check_no_tracers(leaves)
+        return self.run(staged, leaves)
+
+    def bind(self, staged: Staged, values: Sequence[Any]) -> Sequence[Any]:
+        """Applies a staged program in the current trace, as one equation unless it is inlined."""
+        closed = arguments.constrained(staged.closed, staged.options)
+        if staged.inline:
+            return staging.eval_closed_jaxpr(closed, *values)
+        return jit_p.bind_all(
+            *values,
+            jaxpr=closed,
+            name=self.name,
+            donated_invars=staged.options.donated,
+            keep_unused=staged.options.keep_unused,
+            device=staged.device,
+        )
+
+    def run(self, staged: Staged, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
+        """Runs a staged program where nothing is traced; as `call` returns."""
+        options = staged.resolved_options
+        outs = program.results(staged.closed, leaves, options, staged.device)
+        if outs is not None:
+            return tree.unflatten(staged.out_tree, outs), None, True
+        executable = program.executable_for(staged.closed, leaves, options, staged.device)
+        result = tree.unflatten(staged.out_tree, executable(leaves))
+        return result, eager.fast_path(executable, len(leaves), result, leaves), False
+
+    def python(self, *args: Any, **kwargs: Any) -> Any:
+        """A call without C++."""
+        return self.call(*args, **kwargs)[0]
+
+    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
+        """The flat arguments of a call, and the staged program for their types: steps 1 to 3."""
+        leaves, positions, num_args, key = self.signature(args, kwargs)
+        staged = self.staged.get(key)
+        if staged is not None and not (staged.outer and _any_finished(staged.outer)):
+            monitoring.tracing.hits += 1
+        else:
+            staged = self._stage_new(key, leaves, positions, num_args)
+        if staged.takes_references:
+            info = self.debug_info(key[0], positions)
+            refs.check_distinct(self.name, leaves, lambda: info.arg_names or (), staged.outer)
+        return leaves, staged
+
+    def signature(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Sequence[int] | None, int, tuple[Any, ...]]:
+        """The flat arguments of a call, positions of the dynamic ones, how many there are, the key.
+
+        The key begins with the tree of the dynamic arguments, their types, and static values.
+        """
+        statics: Any = _no_statics
+        positions: Sequence[int] | None = None
+        dyn_args, dyn_kwargs = args, kwargs
+        settings = self.settings
+        if settings.static_argnums or settings.static_argnames:
+            statics, positions, dyn_args, dyn_kwargs = arguments.split_static(
+                self.name, self.settings, args, kwargs
+            )
+        leaves, in_tree = tree.flatten((dyn_args, dyn_kwargs))
+
+        def names() -> Sequence[str]:
+            return self.debug_info(in_tree, positions).arg_names or ()
+
+        avals = flattening.avals_of(leaves, names, self.caller)
+        key = (in_tree, avals, statics, settings, config.trace_context())
+        return leaves, positions, len(dyn_args), key
+
+    def _stage_new(
+        self, key: Any, leaves: Sequence[Any], positions: Sequence[int] | None, num_args: int
+    ) -> Staged:
+        """Stages the function for a signature that is not known yet."""
+        in_tree, avals, statics, *_ = key
+        monitoring.tracing.misses += 1
+        function = self.record
+        record = function and history.begin_trace(function, key, leaves, positions)
+        staged = self._stage(in_tree, avals, statics, positions, num_args)
+        if record is not None:
+            history.end_trace(record, staged.closed, len(staged.outer))
+        if not (staged.outer and config.check_tracer_leaks.value):
+            self.staged[key] = staged
+        return staged
+
+    @functools.cached_property
+    def record(self) -> history.FunctionRecord | None:
+        """Who this function is to `history`; None if the library made it for itself."""
+        if self.made_at is None or source.is_internal(self.made_at.file_name):
+            return None
+        names = flattening.parameter_names(self.function)
+        return history.describe(self.function, self.name, self.made_at, names)
+
+    def debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
+        """Names of the arguments and of the function, for messages."""
+        traced_for = "eager" if self.transparent else self.traced_for
+        return flattening.debug_info(traced_for, self.function, in_tree, positions)
+
+    @property
+    def donations(self) -> tuple[Any, ...]:
+        """Positions and names of the arguments whose memory results may take."""
+        return (*self.settings.donate_argnums, *self.settings.donate_argnames)
+
+    def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Raises our own error in place of one of C++'s about the arguments, if it is one."""
+        if str(error).startswith("Non-hashable static"):
+            arguments.split_static(self.name, self.settings, args, kwargs)
+        if "deleted or donated" in str(error):
+            for x in tree.leaves((args, kwargs)):
+                if type.__instancecheck__(Array, x) and x.is_deleted():
+                    to_numpy(x.buffer)
+
+    def _stage(
+        self,
+        in_tree: Any,
+        avals: Sequence[Any],
+        statics: Any,
+        positions: Sequence[int] | None,
+        num_args: int,
+    ) -> Staged:
+        info = self.debug_info(in_tree, positions)
+        function = self.function
+        _check_may_trace(self.name, avals)
+        if statics:
+            function = arguments.with_statics(function, statics, positions or ())
+        flat = flattening.FlatFunction(function, in_tree, self.name)
+        with monitoring.timed("trace", "tracing", self.name):
+            jaxpr, consts = staging.stage(flat, avals, info)
+        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        closed, outer = lifted(jaxpr, consts)
+        trees = in_tree, flat.out_tree
+        in_shardings, out_shardings = _placements(
+            self.name, self.settings, *trees, avals, closed.out_avals, info
+        )
+        if in_shardings:
+            in_shardings = (None,) * len(outer) + in_shardings
+        donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
+        options = program.Options(
+            self.name,
+            keep_unused=self.settings.keep_unused,
+            donated=(False,) * len(outer) + donated if any(donated) else (),
+            compiler_options=self.settings.compiler_options,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+        )
+        arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
+        takes_references = any(type(aval) is refs.AbstractRef for aval in avals)
+        how = self.settings.inline, self.settings.device
+        return Staged(closed, outer, flat.out_tree, options, *how, takes_references)
+
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+        """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
+        leaves, staged = self.infer(args, kwargs)
+        in_tree = self.signature(args, kwargs)[3][0]
+        return self.traced(staged, in_tree, leaves)
+
+    def traced(self, staged: Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
+        """The stage of a staged program."""
+        trees = in_tree, staged.out_tree
+        options, device = staged.resolved_options, staged.device
+        return stages.Traced(staged.closed, staged.outer, *trees, options, leaves, device)
+
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+        """Stages and lowers the function for some arguments."""
+        platforms = kwargs.pop("_lowering_platforms", None)
+        return self.trace(*args, **kwargs).lower(lowering_platforms=platforms)
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results, without computing them."""
+        _, staged = self.infer(args, kwargs)
+        avals, places = staged.closed.out_avals, staged.resolved_options.out_shardings
+        known = map(stages.known_placement, places or (None,) * len(avals))
+        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
+
+
+def _placements(
+    name: str,
+    given: Settings,
+    in_tree: Any,
+    out_tree: Any,
+    in_avals: Sequence[Any],
+    out_avals: Sequence[Any],
+    info: Any,
+) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """The placements that the user gives, for each flat argument and result."""
+    ins = given.in_shardings.for_arguments(name, in_tree)
+    arguments.check(name, "in_shardings", ins, in_avals, info.arg_names)
+    outs = given.out_shardings.for_results(name, out_tree)
+    arguments.check(name, "out_shardings", outs, out_avals, info.result_paths)
+    return ins, outs
+
+
+def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+    """A jaxpr whose traced constants are its first operands, and these constants."""
+    traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
+    outer = [c for c, t in zip(consts, traced, strict=True) if t]
+    if outer:
+        first = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
+        jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
+        consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+        jaxpr.invars = first + jaxpr.invars
+        jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
+    return ClosedJaxpr(jaxpr, consts), outer
+
+
+def _any_finished(values: Sequence[Any]) -> bool:
+    return any(isinstance(x, Tracer) and x.traced_by.finished for x in values)
+
+
+def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
+    if config.no_tracing.value:
+        error(
+            RuntimeError,
+            "jit",
+            f"{name} would be traced, which `no_tracing` forbids.",
+            got=f"arguments of types {', '.join(map(str, avals))}",
+            fix="minijax.explain.retraces(function) says what is new about this call",
+        )
+
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Device | None = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> JitWrapped[P, R]: ...
+@overload
+def jit(
+    *,
+    in_shardings: Any = ...,
+    out_shardings: Any = ...,
+    static_argnums: int | Sequence[int] | None = ...,
+    static_argnames: str | Iterable[str] | None = ...,
+    donate_argnums: int | Sequence[int] | None = ...,
+    donate_argnames: str | Iterable[str] | None = ...,
+    keep_unused: bool = ...,
+    device: Device | None = ...,
+    backend: str | None = ...,
+    inline: bool = ...,
+    compiler_options: dict[str, Any] | None = ...,
+) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
+
+
+def jit(
+    fun: Callable[P, R] | None = None,
+    /,
+    *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Device | None = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: dict[str, Any] | None = None,
+) -> JitWrapped[P, R] | Callable[[Callable[P, R]], JitWrapped[P, R]]:
+    """Compiles `fun` with XLA, once for each signature of its arguments.
+
+    The function is traced with abstract values: Python code in it runs once per signature, and
+    only operations on arrays are compiled.
+
+    Args:
+        fun: a function of trees of arrays; absent when used as `@jit(option=...)`.
+        in_shardings: where positional arguments live: a sharding, a `PartitionSpec` for the mesh
+            in force, or a tree prefix of such; None leaves it to the arguments themselves.
+        out_shardings: where results shall live; None leaves it to the compiler.
+        static_argnums: positions of arguments that are part of the signature by value; hashable.
+        static_argnames: the same by name.
+        donate_argnums: positions of arguments whose memory results may take.
+        donate_argnames: the same by name.
+        keep_unused: keep arguments that the function does not use.
+        device: where to run.
+        backend: the platform to run on.
+        inline: inside other traced functions, do not make a call of its own.
+        compiler_options: fields of XLA's DebugOptions by name.
+
+    Returns:
+        A function like `fun`, with `trace`, `lower`, `eval_shape` and `clear_cache`.
+
+    Source: mirrors jax.jit (0.10).
+
+    Raises:
+        TypeError: an argument is no array and no number, or `fun` is not callable.
+        ValueError: a static argument is not hashable, a named parameter does not exist, a
+            placement does not fit its value, or the devices of arguments disagree.
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     print("tracing for", jax.typeof(x))
+        ...     return x + 1
+        >>> f(jnp.int32(1)), f(jnp.int32(2)), f(jnp.float32(1.5))
+        tracing for i32[]
+        tracing for f32[]
+        (Array(2, dtype=int32), Array(3, dtype=int32), Array(2.5, dtype=float32))
+        >>> power = jax.jit(lambda x, n: x**n, static_argnums=1)
+        >>> jax.make_jaxpr(power, static_argnums=1)(3, 2)
+        { lambda ; a:i32[]. let
+            b:i32[] = jit[
+              name=<lambda>
+              jaxpr={ lambda ; a:i32[]. let b:i32[] = integer_pow[y=2] a in (b,) }
+            ] a
+          in (b,) }
+    """
+    if fun is None:
+        decorator: Any = functools.partial(
+            jit,
+            in_shardings=in_shardings,
+            out_shardings=out_shardings,
+            static_argnums=static_argnums,
+            static_argnames=static_argnames,
+            donate_argnums=donate_argnums,
+            donate_argnames=donate_argnames,
+            keep_unused=keep_unused,
+            device=device,
+            backend=backend,
+            inline=inline,
+            compiler_options=compiler_options,
+        )
+        return decorator
+    eager.check_callable("jit", fun)
+    if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
+        error(TypeError, "jit", "cannot compile a generator or a coroutine.", got=repr(fun))
+    device = arguments.device_of(device, backend, is_placed=in_shardings not in (None, UNSPECIFIED))
+    static_nums, static_names = arguments.resolve_names(
+        fun, static_argnums, static_argnames, "static"
+    )
+    donate_nums, donate_names = arguments.resolve_names(
+        fun, donate_argnums, donate_argnames, "donate"
+    )
+    arguments.check_not_both(fun, static_names or static_nums, donate_names or donate_nums)
+    settings = Settings(
+        static_nums,
+        static_names,
+        donate_nums,
+        donate_names,
+        keep_unused,
+        inline,
+        device,
+        tuple(sorted((compiler_options or {}).items())),
+        PlacementTree.of("in_shardings", in_shardings),
+        PlacementTree.of("out_shardings", out_shardings),
+    )
+    return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
+
+
+def _native(half: JitFunction) -> Any:
+    """The callable that users get: C++, with the methods of the Python half as attributes."""
+    settings = half.settings
+    native = eager.native_function(
+        half.name,
+        half.python,
+        half.call,
+        static_argnums=settings.static_argnums,
+        static_argnames=settings.static_argnames,
+        key=settings,
+        function=half.function,
+    )
+    call = native
+    if any((settings.static_argnums, settings.static_argnames, *half.donations)):
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            try:
+                return native(*args, **kwargs)
+            except (ValueError, RuntimeError) as error:
+                half.explain(error, args, kwargs)
+                raise
+
+    functools.update_wrapper(call, half.function)
+    call.trace = half.trace
+    call.lower = half.lower
+    call.eval_shape = half.eval_shape
+    # A strong reference would be a cycle through C++, and functions would never die.
+    reference = weakref.ref(native)
+    call.clear_cache = lambda: _clear(half, reference())
+    if call is not native:
+        call._cache_size = native._cache_size
+    call.jit_function = half
+    return call
+
+
+def _clear(half: JitFunction, native: Any) -> None:
+    half.staged.clear()
+    native._clear_cache()
+
+
+def jitted(name: str, function: Any) -> Any:
+    """A function as `jit` makes it; itself, where it has the stages of one.
+
+    Raises:
+        TypeError: `function` is not callable; the text names `name`, the public function.
+    """
+    eager.check_callable(name, function)
+    return function if hasattr(function, "trace") else jit(function)
+
+
+def is_jitted(function: Any) -> bool:
+    """Whether `jit` made this callable."""
+    return hasattr(function, "jit_function")

@@ -1,0 +1,71 @@
+"""The primitive `jit`: a call of a compiled function, holding its closed jaxpr.
+
+Transforming the call transforms the jaxpr, once however often the call is repeated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from minijax.core import printing, refs, vma
+from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.interpreters import casts, checking, diagnosis, discharge, remat
+from minijax.lax import references
+from minijax.lowering import eager, program
+from minijax.sharding import rules
+from minijax.transforms import jaxpr_call
+from minijax.transforms.jaxpr_call import JaxprCall, walk_call
+
+
+class Jit(JaxprCall):
+    """Calls the function `name`, whose body is `jaxpr`.
+
+    The other parameters matter where the call is compiled by itself: which arguments give their
+    memory away, whether unused ones stay, and where it runs.
+    """
+
+    name = "jit"
+
+    def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
+        eager.check_no_tracers(args)
+        options = program.Options(params["name"], params["keep_unused"])
+        return program.executable_for(jaxpr, args, options, params["device"])(args)
+
+    def lower(
+        self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any
+    ) -> list[Any]:
+        outs: list[Any] = ctx.module.call(ctx, jaxpr, name, values)
+        return outs
+
+
+rules.constrains_results.set(False, Jit)
+refs.discharge.rule(Jit)(discharge.discharge_call)
+refs.with_references.rule(Jit)(references.with_references)
+
+
+@printing.shows.rule(Jit)
+def _shown_params_of_jit(primitive: Jit, params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"name": params["name"], "jaxpr": params["jaxpr"]}
+
+
+@remat.division.rule(Jit)
+def _divide_of_jit(
+    primitive: Jit, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+) -> remat.Division:
+    return remat.divide_call(eqn, wanted, policy, {"donated_invars": ()})
+
+
+@checking.check_inside.rule(Jit)
+def _check_inside_of_jit(
+    primitive: Jit, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> Any:
+    params = {**params, "donated_invars": ()}
+    return jaxpr_call.check_call(primitive, checker, args, params)
+
+
+vma.agree.rule(Jit)(casts.agree_call)
+diagnosis.walk.rule(Jit)(walk_call)
+
+
+jit_p = Jit()

@@ -1,0 +1,644 @@
+"""Ahead-of-time stages: a function traced, lowered, compiled, each to be looked at.
+
+Input: a jitted function and the types of its arguments.  Output: `Traced`, `Lowered`,
+`Compiled`.  Mirrors jax.stages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
+
+import numpy as np
+
+from minijax.core import dtypes, tree
+from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
+from minijax.core.check import same_type
+from minijax.core.errors import NoMeshError, error, message
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
+from minijax.core.meshes import PartitionSpec
+from minijax.core.trace import Tracer
+from minijax.interpreters import discharge
+from minijax.lowering import assignment, placed_programs, program
+from minijax.lowering.assignment import Assignment, Placeholder
+from minijax.runtime import client
+from minijax.runtime.array import Array, to_numpy
+from minijax.runtime.compile import computation, hlo_text, module_costs
+from minijax.runtime.execute import Executable
+from minijax.sharding import contexts, named, rules
+from minijax.sharding.base import Sharding
+from minijax.sharding.named import NamedSharding
+from minijax.transforms.jit import arguments
+
+P = ParamSpec("P")
+R_co = TypeVar("R_co", covariant=True)
+
+CompilerOptions = dict[str, str | bool]
+"""Fields of XLA's DebugOptions by name.  Mirrors jax.stages."""
+
+
+@runtime_checkable
+class Wrapped(Protocol):
+    """What `jit` returns: a function that can be staged and lowered.
+
+    Source:     mirrors jax.stages.Wrapped (0.10).
+
+    Example:
+        >>> f: jax.stages.Wrapped = jax.jit(lambda x: x + 1)
+        >>> f.trace(1).jaxpr
+        { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
+    """
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the function."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Stages the function for the types of its arguments."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Lowers the function for the types of its arguments."""
+
+
+class JitWrapped(Wrapped, Protocol[P, R_co]):
+    """What a type checker knows of a jitted function: its parameters, its result, its stages.
+
+    It may be called as the function may, which is what editors show, and with all that becomes an
+    array on the way in: NumPy's arrays, numbers, trees of both.
+    """
+
+    @property
+    def __name__(self) -> str: ...
+
+    @property
+    def __wrapped__(self) -> Callable[P, R_co]: ...
+
+    @overload
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R_co: ...
+    @overload
+    def __call__(self, *args: Any, **kwargs: Any) -> R_co: ...
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """The shapes and dtypes of the results, without computing them."""
+
+    def clear_cache(self) -> None:
+        """Forgets what was compiled."""
+
+
+class ShapeDtypeStruct:
+    """The shape and dtype of an array that need not exist.
+
+    Source:     mirrors jax.ShapeDtypeStruct (0.10).
+
+    Args:
+        shape: the shape.
+        dtype: the dtype.
+        sharding: how the array would be placed: a sharding, or a `PartitionSpec` for the mesh in
+            force.
+        weak_type: whether the dtype gives way to that of other operands.
+
+    Raises:
+        ValueError: `dtype` is None, or `sharding` is no sharding or needs a larger rank.
+        TypeError: `sharding` is a `PartitionSpec` and no mesh is in force.
+
+    Example:
+        >>> x = jax.ShapeDtypeStruct((1_000_000, 1_000_000), jnp.float32)
+        >>> jax.eval_shape(lambda x: x.sum(axis=0), x)
+        ShapeDtypeStruct(shape=(1000000,), dtype=float32)
+    """
+
+    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+
+    def __init__(
+        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
+    ) -> None:
+        if dtype is None:
+            error(ValueError, "ShapeDtypeStruct", "dtype must be given.", got="None")
+        self.shape = canonicalize_shape(shape)
+        canonical = dtypes.canonicalize_dtype(dtype)
+        # As asked for, also where x64 is off: results of foreign functions have what they have.
+        self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
+        self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
+        self.weak_type = weak_type
+
+    @property
+    def ndim(self) -> int:
+        """The number of dimensions."""
+        return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements."""
+        return self.aval.size
+
+    @property
+    def aval(self) -> ShapedArray:
+        """The type."""
+        aval = ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype), self.weak_type)
+        if isinstance(self.sharding, NamedSharding) and self.sharding.mesh.explicit_axes:
+            aval = rules.typed_aval(aval, self.sharding)
+        return aval
+
+    def update(self, **changes: Any) -> ShapeDtypeStruct:
+        """This description with some facts replaced."""
+        facts = {name: getattr(self, name) for name in self.__slots__}
+        return ShapeDtypeStruct(**{**facts, **changes})
+
+    def __len__(self) -> int:
+        return len(self.aval)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (
+            (self.shape, self.dtype, self.sharding, self.weak_type)
+            == (other.shape, other.dtype, other.sharding, other.weak_type)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype, self.sharding, self.weak_type))
+
+    def __repr__(self) -> str:
+        placed = "" if self.sharding is None else f", sharding={self.sharding}"
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak})"
+
+
+def _sharding_of(given: Any, ndim: int) -> Sharding:
+    if isinstance(given, PartitionSpec):
+        try:
+            given = contexts.resolve(given, "ShapeDtypeStruct")
+        except NoMeshError as caught:
+            raise TypeError(str(caught)) from None
+    if not isinstance(given, Sharding):
+        error(
+            ValueError,
+            "ShapeDtypeStruct",
+            "sharding is no placement.",
+            got=f"{given!r} of type {type(given).__name__}",
+            expected="a Sharding, a PartitionSpec under a mesh, or None",
+        )
+    given.check_rank(ndim)
+    return given
+
+
+aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
+
+
+def struct_of(aval: Any, sharding: Any = None) -> Any:
+    """A type as a `ShapeDtypeStruct`, placed so if not as it says; types of tokens as they are."""
+    if not isinstance(aval, ShapedArray):
+        return aval
+    return ShapeDtypeStruct(
+        aval.shape, aval.dtype, sharding=sharding or aval.split, weak_type=aval.weak_type
+    )
+
+
+def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
+    """Refuses descriptions of arrays where arrays are needed.
+
+    Raises:
+        TypeError: there is one.
+    """
+    for i, x in enumerate(leaves):
+        if type(x) is ShapeDtypeStruct:
+            names = info.arg_names or ()
+            error(
+                TypeError,
+                name,
+                f"argument {names[i] if i < len(names) else i} describes an array and is none.",
+                got=repr(x),
+                fix="eval_shape, trace and lower take descriptions; calls need arrays",
+            )
+
+
+def known_placement(given: Any) -> Any:
+    """What `out_shardings` tells about a result before anything is compiled."""
+    return given if isinstance(given, Sharding) else None
+
+
+class ArgInfo:
+    """What is known about one argument of a lowered program.
+
+    Source:     mirrors jax.stages.ArgInfo (0.10).
+
+    Example:
+        >>> lowered = jax.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.ones(3))
+        >>> lowered.args_info[0]
+        (ArgInfo(aval=ShapedArray(float32[3]), donated=True),)
+    """
+
+    __slots__ = ("aval", "donated")
+
+    def __init__(self, aval: ShapedArray, donated: bool) -> None:
+        self.aval = aval
+        self.donated = donated
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The shape."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype."""
+        return self.aval.dtype
+
+    def __repr__(self) -> str:
+        return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
+
+
+class _Stage:
+    """What the stages share: trees and types of arguments and results."""
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        outer: Sequence[Any],
+        in_tree: Any,
+        out_tree: Any,
+        options: program.Options,
+    ) -> None:
+        self._closed = closed
+        self._outer = list(outer)
+        self._options = options
+        self._in_avals = closed.in_avals[len(outer) :]
+        self.in_tree = in_tree
+        self.out_tree = out_tree
+
+    @property
+    def fun_name(self) -> str:
+        """The function's name."""
+        return self._options.name
+
+    @property
+    def in_avals(self) -> Any:
+        """The types of the arguments, as the tree of (args, kwargs)."""
+        return tree.unflatten(self.in_tree, self._in_avals)
+
+    @property
+    def args_info(self) -> Any:
+        """What is known about each argument, as the tree of (args, kwargs)."""
+        donated = self._options.donated[len(self._outer) :] or (False,) * len(self._in_avals)
+        return tree.unflatten(self.in_tree, list(map(ArgInfo, self._in_avals, donated)))
+
+    @property
+    def donate_argnums(self) -> tuple[int, ...]:
+        """Which flat arguments give their memory away."""
+        return tuple(i for i, given in enumerate(self._options.donated) if given)
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes and dtypes of the results, and their placements where known, as their tree."""
+        places = self._options.out_shardings or (None,) * len(self._closed.out_avals)
+        structs = map(struct_of, self._closed.out_avals, map(known_placement, places))
+        return tree.unflatten(self.out_tree, list(structs))
+
+    @property
+    def out_avals(self) -> Any:
+        """The types of the results, as their tree."""
+        return tree.unflatten(self.out_tree, self._closed.out_avals)
+
+
+class Traced(_Stage):
+    """A function staged to a jaxpr for arguments of certain types.
+
+    Source:     mirrors jax.stages.Traced (0.10).
+
+    Example:
+        >>> traced = jax.jit(lambda x: 2 * x).trace(jax.ShapeDtypeStruct((3,), jnp.float32))
+        >>> traced.jaxpr
+        { lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a in (b,) }
+    """
+
+    def __init__(
+        self,
+        closed: ClosedJaxpr,
+        outer: Sequence[Any],
+        in_tree: Any,
+        out_tree: Any,
+        options: program.Options,
+        args: Sequence[Any],
+        device: Any,
+    ) -> None:
+        super().__init__(closed, outer, in_tree, out_tree, options)
+        self._device = device
+        given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
+        names = closed.jaxpr.debug_info.arg_names
+        arguments.check(self.fun_name, "the sharding", given, self._in_avals, names)
+        self._args = [*outer, *map(_placeholder, args, given)]
+
+    @property
+    def jaxpr(self) -> ClosedJaxpr:
+        """The closed jaxpr."""
+        return self._closed
+
+    def check_closes_over_no_tracers(self) -> None:
+        """Refuses to lower what needs values that are being traced.
+
+        Raises:
+            ValueError: the function closes over one.
+        """
+        if any(isinstance(x, Tracer) for x in self._outer):
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be lowered: it closes over traced values.",
+                fix="pass them as arguments",
+            )
+
+    def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
+        """Lowers to StableHLO, for the platform of the arguments or for the ones named.
+
+        Raises:
+            ValueError: the function closes over values that are being traced.
+        """
+        self.check_closes_over_no_tracers()
+        pure, written = discharge.discharge_jaxpr(self._closed)
+        where = None
+        kept = program.kept_arguments(pure, self._options)
+        layout = assignment.layout_without_devices(pure, self._args, self._options, kept)
+        if layout is None:
+            where = program.place(pure, self._args, self._options, self._device)
+            layout = where.layout
+        device = client.default_device() if where is None else where.devices[0]
+        platform = lowering_platforms[0] if lowering_platforms else device.platform
+        lowered = program.lower(pure, self._options, platform, layout)
+        return Lowered(self, lowered, where, written)
+
+
+def _placeholder(x: Any, sharding: Any) -> Any:
+    return x if sharding is None else Placeholder(sharding)
+
+
+class Lowered(_Stage):
+    """A function lowered to StableHLO.
+
+    Source:     mirrors jax.stages.Lowered (0.10).
+
+    Example:
+        >>> print(jax.jit(lambda x: 2 * x).lower(1.0).as_text())
+        module @jit__lambda ... {
+          func.func public @main(%arg0: tensor<f32>) -> (tensor<f32> {jax.result_info = "result"}) {
+            %cst = stablehlo.constant dense<2.000000e+00> : tensor<f32>
+            %0 = stablehlo.multiply %cst, %arg0 : tensor<f32>
+            return %0 : tensor<f32>
+          }
+        }
+    """
+
+    def __init__(
+        self,
+        traced: Traced,
+        lowered: program.Lowered,
+        where: Assignment | None,
+        written: Sequence[int],
+    ) -> None:
+        super().__init__(
+            traced._closed, traced._outer, traced.in_tree, traced.out_tree, traced._options
+        )
+        self._lowered = lowered
+        self._device = traced._device
+        self._where = where
+        self._originals = placed_programs.originals_of(traced._args, traced._options)
+        # Which arguments are references whose new values are the last results.
+        self._written = written
+        self._compiled: Compiled | None = None
+
+    @property
+    def has_devices(self) -> bool:
+        """Whether it is known where the program runs, so that it can be compiled."""
+        return self._where is not None
+
+    def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
+        """The module as text: `"stablehlo"` (the default) or `"hlo"`.
+
+        Raises:
+            ValueError: the dialect is none of these.
+        """
+        if dialect in (None, "stablehlo"):
+            return str(self._lowered.module.operation.get_asm(enable_debug_info=debug_info))
+        self._check_dialect(dialect)
+        return hlo_text(self._lowered.module)
+
+    def compiler_ir(self, dialect: str | None = None) -> Any:
+        """The module itself: MLIR for `"stablehlo"`, an XLA computation for `"hlo"`.
+
+        Raises:
+            ValueError: the dialect is none of these.
+        """
+        if dialect in (None, "stablehlo"):
+            return self._lowered.module
+        self._check_dialect(dialect)
+        return computation(self._lowered.module)
+
+    @staticmethod
+    def _check_dialect(dialect: str | None) -> None:
+        if dialect != "hlo":
+            error(
+                ValueError,
+                "Lowered.as_text",
+                f"unknown dialect {dialect!r}.",
+                expected="'stablehlo' or 'hlo'",
+            )
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes of the module before optimization."""
+        return module_costs(self._lowered.module, client.get_backend())
+
+    def compile(self, compiler_options: Mapping[str, Any] | None = None) -> Compiled:
+        """Compiles the module; repeated calls without options give the same executable."""
+        if compiler_options is None and self._compiled is not None:
+            return self._compiled
+        if self._where is None:
+            error(
+                ValueError,
+                self.fun_name,
+                "cannot be compiled: its arguments are placed on an abstract mesh.",
+                fix="lower it for shardings on a Mesh with devices",
+            )
+        executable = program.compile_lowered(
+            self._lowered, self._where, self._originals, options=compiler_options
+        )
+        compiled = Compiled(self, executable)
+        if compiler_options is None:
+            self._compiled = compiled
+        return compiled
+
+
+class Compiled(_Stage):
+    """A function compiled for arguments of certain types: call it with such arguments.
+
+    Source:     mirrors jax.stages.Compiled (0.10).
+
+    Example:
+        >>> compiled = jax.jit(lambda x: 2 * x).lower(jnp.ones(2, jnp.int32)).compile()
+        >>> compiled(jnp.array([1, 2]))
+        Array([2, 4], dtype=int32)
+        >>> compiled(jnp.ones(3))
+        Traceback (most recent call last):
+        TypeError: ...
+    """
+
+    def __init__(self, lowered: Lowered, executable: Executable) -> None:
+        super().__init__(
+            lowered._closed,
+            lowered._outer,
+            lowered.in_tree,
+            lowered.out_tree,
+            lowered._options,
+        )
+        self._executable = executable
+        self._device = lowered._device
+        self._written = lowered._written
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program.
+
+        Raises:
+            TypeError: the arguments' tree or types are others than it was compiled for.
+            ValueError: an argument is committed to another device.
+        """
+        leaves, in_tree = tree.flatten((args, kwargs))
+        if any(isinstance(x, Tracer) for x in leaves):
+            error(
+                TypeError,
+                self.fun_name,
+                "a compiled function cannot be called on traced values.",
+                fix="call the jitted function, which is staged with the rest",
+            )
+        self._check_call(args, kwargs, leaves, in_tree)
+        values = self._outer + leaves
+        outs = self._executable(list(map(discharge.value_of, values)))
+        results = discharge.write_finals(outs, [values[i] for i in self._written])
+        return tree.unflatten(self.out_tree, results)
+
+    def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
+        if in_tree != self.in_tree:
+            self._refuse_tree(args, kwargs, in_tree)
+        info = self._closed.jaxpr.debug_info
+        check_no_structs(self.fun_name, leaves, info)
+        names = info.arg_names or ()
+        wrong = []
+        moved = []
+        places = self._places()[len(self._outer) :]
+        for i, (x, expected, place) in enumerate(zip(leaves, self._in_avals, places, strict=True)):
+            name = names[i] if i < len(names) else f"argument {i}"
+            given = aval_of(x)
+            if not same_type(given, expected):
+                wrong.append(f"{name}: compiled with {expected}, called with {given}")
+            elif place is not None and not self._is_pinned and _is_elsewhere(x, place):
+                own = x.sharding
+                moved.append(f"{name}: compiled for {place.public}, called on {own}")
+        if wrong:
+            raise TypeError(self._mismatch("types of arguments differ", wrong))
+        if moved:
+            raise ValueError(self._mismatch("placements of arguments differ", moved))
+
+    @property
+    def _is_pinned(self) -> bool:
+        """Whether the user has said on which device to run: arguments are moved there."""
+        return self._device is not None
+
+    def _mismatch(self, problem: str, lines: Sequence[str]) -> str:
+        return message(
+            self.fun_name,
+            f"{problem} from those it was compiled for ({len(lines)} of {len(self._in_avals)}).",
+            got="\n".join(lines[:5]) + ("\n…" if len(lines) > 5 else ""),
+            fix="lower and compile for these arguments, or call the jitted function",
+        )
+
+    def _refuse_tree(self, args: Any, kwargs: Any, in_tree: Any) -> None:
+        own_args, own_kwargs = tree.unflatten(self.in_tree, [0] * self.in_tree.num_leaves)
+        if kwargs and not own_kwargs:
+            problem = "was compiled without keyword arguments, so it takes none."
+        elif len(args) != len(own_args):
+            problem = (
+                f"was compiled for {len(own_args)} positional argument(s) "
+                f"but called with {len(args)}."
+            )
+        else:
+            problem = "was compiled for arguments of another tree."
+        paths = (
+            [
+                f"{e('arguments')}"
+                for e in tree.prefix_errors((own_args, own_kwargs), (args, kwargs))
+            ]
+            if len(args) == len(own_args)
+            else []
+        )
+        error(
+            TypeError,
+            self.fun_name,
+            problem,
+            got="\n".join([str(in_tree), *paths[:1]]),
+            expected=str(self.in_tree),
+        )
+
+    def as_text(self) -> str:
+        """The optimized HLO."""
+        return str(self._loaded("as_text").get_hlo_text())
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate of operations and bytes of the optimized program."""
+        return dict(self._loaded("cost_analysis").cost_analysis())
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, results, temporaries and code."""
+        return self._loaded("memory_analysis").get_compiled_memory_stats()
+
+    def runtime_executable(self) -> Any:
+        """Jaxlib's executable; None where the back end has compiled for itself."""
+        return self._executable.loaded
+
+    def _loaded(self, method: str) -> Any:
+        """Jaxlib's executable, for what only that can tell."""
+        loaded = self._executable.loaded
+        if loaded is None:
+            error(
+                NotImplementedError,
+                f"Compiled.{method}",
+                "the back end has compiled for itself, and made no executable to ask.",
+                got=f"{self.fun_name} on {self._executable.devices[0]}",
+                fix="ask the lowered program, which is the same everywhere",
+            )
+        return loaded
+
+    def _places(self) -> list[Any]:
+        """The native shardings of all arguments; None for those that are not used."""
+        used = self._executable
+        total = len(self._closed.jaxpr.invars)
+        kept = range(total) if used.kept is None else used.kept
+        found: list[Any] = [None] * total
+        for i, place in zip(kept, used.ins, strict=True):
+            found[i] = place
+        return found
+
+    @property
+    def input_shardings(self) -> Any:
+        """Where arguments live, as the tree of (args, kwargs); None for those not used."""
+        places = self._places()[len(self._outer) :]
+        return tree.unflatten(self.in_tree, [p and p.public for p in places])
+
+    @property
+    def output_shardings(self) -> Any:
+        """Where results live, as their tree."""
+        count = self.out_tree.num_leaves
+        return tree.unflatten(self.out_tree, [p.public for p in self._executable.outs[:count]])
+
+    @property
+    def out_info(self) -> Any:
+        """Shapes, dtypes and placements of the results, as their tree."""
+        places = [place.public for place in self._executable.outs]
+        return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
+
+
+def _is_elsewhere(x: Any, place: Any) -> bool:
+    """Whether an argument is committed to another placement than a program expects."""
+    if not type.__instancecheck__(Array, x):
+        return False
+    if x.is_deleted():
+        to_numpy(x.buffer)  # raises, and says why
+    own = x.buffer._sharding
+    if not x.committed or own is place:
+        return False
+    return own.devices != place.devices or not named.are_hlo_shardings_equal(
+        own.hlo, place.hlo, x.buffer.aval.ndim
+    )

@@ -1,0 +1,272 @@
+"""Looking at functions without running them, and switches on how they run.
+
+`make_jaxpr`, `eval_shape`, `named_scope`, `disable_jit`, `ensure_compile_time_eval`,
+`checking_leaks`, `clear_caches`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from typing import Any, Literal, ParamSpec, TypeVar, overload
+
+from minijax.core import axes, cache, config, monitoring, tree
+from minijax.core.aval import aval_of
+from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.trace import current
+from minijax.interpreters import flattening, staging
+from minijax.lowering import eager
+from minijax.transforms.jit import arguments, jit, stages
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
+    return_shape: Literal[False] = ...,
+) -> Callable[..., ClosedJaxpr]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
+    *,
+    return_shape: Literal[True],
+) -> Callable[..., tuple[ClosedJaxpr, Any]]: ...
+@overload
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = ...,
+    axis_env: Sequence[tuple[str, int]] | None = ...,
+    *,
+    return_shape: bool,
+) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]: ...
+
+
+def make_jaxpr(
+    fun: Callable[..., Any],
+    static_argnums: int | Sequence[int] = (),
+    axis_env: Sequence[tuple[str, int]] | None = None,
+    return_shape: bool = False,
+) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]:
+    """A function that stages `fun` for the types of its arguments and returns the jaxpr.
+
+    Source: mirrors jax.make_jaxpr (0.10).
+
+    Args:
+        fun: a function of trees.
+        static_argnums: positions of arguments that are passed on as they are.
+        axis_env: pairs of a name and a size: axes over which `fun` is taken to be mapped, the last
+            one innermost.
+        return_shape: whether to return (jaxpr, shapes and dtypes of the results).
+
+    Example:
+        >>> jax.make_jaxpr(lambda x, y: jnp.sin(x) * y)(1.0, jnp.ones(3))
+        { lambda ; a:f32[] b:f32[3]. let
+            c:f32[] = sin a
+            d:f32[3] = mul c b
+          in (d,) }
+    """
+    eager.check_callable("make_jaxpr", fun)
+    static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
+
+    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    def staged(*args: Any, **kwargs: Any) -> Any:
+        fixed = {i % len(args) for i in static} if args else set()
+        positions = [i for i in range(len(args)) if i not in fixed]
+        statics = tuple((i, type(args[i]), args[i]) for i in sorted(fixed))
+        function = arguments.with_statics(fun, statics, positions) if statics else fun
+        dynamic = tuple(args[i] for i in positions)
+        leaves, in_tree = tree.flatten((dynamic, kwargs))
+        info = flattening.debug_info("make_jaxpr", fun, in_tree, positions)
+        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "make_jaxpr")
+        flat = flattening.FlatFunction(function, in_tree, info.func_name)
+        with axes.extend_all(axes.Axis(name, size, "vmap") for name, size in axis_env or ()):
+            jaxpr, consts = staging.stage(flat, avals, info)
+        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        closed = ClosedJaxpr(jaxpr, consts)
+        if not return_shape:
+            return closed
+        return closed, tree.unflatten(flat.out_tree, list(map(stages.struct_of, closed.out_avals)))
+
+    return staged
+
+
+def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """The shapes and dtypes of the results of `fun`, without computing them.
+
+    Source: mirrors jax.eval_shape (0.10).
+
+    Args:
+        fun: a function of trees, jitted or not.
+        args: arrays, or anything with a shape and a dtype.
+        kwargs: the same by name.
+
+    Example:
+        >>> x = jax.ShapeDtypeStruct((1_000_000, 1_000_000), jnp.float32)
+        >>> jax.eval_shape(lambda x: x @ x[0], x)
+        ShapeDtypeStruct(shape=(1000000,), dtype=float32)
+    """
+    if jit.is_jitted(fun):
+        return fun.eval_shape(*args, **kwargs)  # type: ignore[attr-defined]
+    eager.check_callable("eval_shape", fun)
+    leaves, in_tree = tree.flatten((args, kwargs))
+    leaves = [_shaped(x) for x in leaves]
+    info = flattening.debug_info("eval_shape", fun, in_tree)
+    avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "eval_shape")
+    flat = flattening.FlatFunction(fun, in_tree, info.func_name)
+    jaxpr, _ = staging.stage(flat, avals, info)
+    outs = [stages.struct_of(v.aval) for v in jaxpr.outvars]
+    return tree.unflatten(flat.out_tree, outs)
+
+
+def _shaped(x: Any) -> Any:
+    if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
+        return stages.ShapeDtypeStruct(x.shape, x.dtype)
+    return x
+
+
+class named_scope:  # noqa: N801  mirrors jax.named_scope
+    """Context manager and decorator: operations inside carry `name` in the compiled program.
+
+    Source: mirrors jax.named_scope (0.10).
+
+    Raises:
+        TypeError: the name is no string.
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     with jax.named_scope("layer_1"):
+        ...         return jnp.sin(x)
+        >>> "layer_1/sin" in f.lower(1.0).as_text(debug_info=True)
+        True
+    """
+
+    __slots__ = ("_name", "_previous")
+
+    def __init__(self, name: str) -> None:
+        if not isinstance(name, str):
+            error(TypeError, "named_scope", "the name must be a string.", got=type(name).__name__)
+        self._name = name
+
+    def __enter__(self) -> None:
+        self._previous = staging.scope.value
+        staging.scope.set_local((*self._previous, self._name))
+
+    def __exit__(self, *_: object) -> None:
+        staging.scope.set_local(self._previous)
+
+    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
+        """`fun` inside this scope."""
+
+        @functools.wraps(fun)
+        def scoped(*args: Any, **kwargs: Any) -> Any:
+            with named_scope(self._name):
+                return fun(*args, **kwargs)
+
+        return scoped
+
+
+def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
+    """`fun` inside a `named_scope` of its own name, or of another one.
+
+    Source: mirrors jax.named_call (0.10).
+
+    Example:
+        >>> f = jax.jit(jax.named_call(lambda x: jnp.sin(x), name="wave"))
+        >>> "wave/sin" in f.lower(1.0).as_text(debug_info=True)
+        True
+    """
+    eager.check_callable("named_call", fun)
+    return named_scope(flattening.function_name(fun) if name is None else name)(fun)
+
+
+def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
+    """Context manager: inside it, jitted functions run operation by operation.
+
+    Source: mirrors jax.disable_jit (0.10).
+
+    Example:
+        >>> f = jax.jit(lambda x: x if x > 0 else -x)
+        >>> with jax.disable_jit():
+        ...     print(f(-3))
+        3
+    """
+    return config.disable_jit(disable)
+
+
+def checking_leaks() -> AbstractContextManager[None]:
+    """Context manager: a tracer that outlives its trace is an error that says who holds it.
+
+    Source: mirrors jax.checking_leaks (0.10).
+
+    Example:
+        >>> leaked = []
+        >>> with jax.checking_leaks():
+        ...     jax.jit(lambda x: leaked.append(x))(1)
+        Traceback (most recent call last):
+        RuntimeError: ...
+    """
+    return config.check_tracer_leaks(True)
+
+
+class ensure_compile_time_eval:  # noqa: N801  mirrors jax.ensure_compile_time_eval
+    """Context manager: operations on known values are computed at once, also while tracing.
+
+    Source: mirrors jax.ensure_compile_time_eval (0.10).
+
+    Example:
+        >>> @jax.jit
+        ... def f(x):
+        ...     with jax.ensure_compile_time_eval():
+        ...         rows = int(jnp.sqrt(16))
+        ...     return x.reshape(rows, -1)
+        >>> f(jnp.arange(8)).shape
+        (4, 2)
+    """
+
+    __slots__ = ("_previous",)
+
+    def __enter__(self) -> None:
+        self._previous = current.swap_local(eager.EAGER)
+
+    def __exit__(self, *_: object) -> None:
+        current.set_local(self._previous)
+
+
+def clear_caches() -> None:
+    """Forgets all traced, lowered and compiled programs.
+
+    Source:     mirrors jax.clear_caches (0.10).
+
+    Example:
+        >>> jax.clear_caches()
+        >>> jax.cache_stats()["compile"]
+        CacheInfo(hits=0, misses=0)
+    """
+    cache.clear()
+    monitoring.transfers.clear()
+
+
+def typeof(x: Any) -> Any:
+    """The type of a value: shape, dtype, weak type.
+
+    Source:     mirrors jax.typeof (0.10).
+
+    Raises:
+        TypeError: `x` is no array and no number.
+
+    Example:
+        >>> jax.typeof(jnp.ones((2, 3))), jax.typeof(1.0)
+        (ShapedArray(float32[2,3]), ShapedArray(float32[], weak_type=True))
+        >>> jax.jit(lambda x: jnp.full(3, len(jax.typeof(x).shape)))(jnp.ones((2, 3)))
+        Array([2, 2, 2], dtype=int32, weak_type=True)
+    """
+    return aval_of(x)

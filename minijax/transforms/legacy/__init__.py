@@ -1,0 +1,1 @@
+"""What older programs of JAX use: `xmap`, tilings, arrays and maps of earlier versions."""

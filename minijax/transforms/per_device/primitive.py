@@ -1,0 +1,353 @@
+"""The primitive `shard_map`: a program per device, applied to the blocks of split arrays.
+
+Its jaxpr is written for one device of the axes that it makes manual.  Each rule transforms the
+jaxpr with these axes in scope, and says how what passes between the two sides is split.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from itertools import repeat
+from typing import Any, ClassVar
+
+from minijax.core import axes as core_axes
+from minijax.core import effects as core_effects
+from minijax.core import refs, vma
+from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
+from minijax.core.errors import error
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.meshes import AbstractMesh, PartitionSpec
+from minijax.core.sequences import partition_list
+from minijax.interpreters import (
+    batching,
+    casts,
+    checking,
+    diagnosis,
+    discharge,
+    named_batching,
+    remat,
+    staging,
+    transpose,
+)
+from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.structural import new_axis
+from minijax.lax import functionalization, references
+from minijax.lax.collectives.reductions import psum_p
+from minijax.lowering import assignment, eager, module, partitioning, program, regions, stablehlo
+from minijax.lowering.regions import Border
+from minijax.runtime.array import physical_aval
+from minijax.sharding import rules
+from minijax.sharding.named import named
+from minijax.transforms.jaxpr_call import JaxprCall
+from minijax.transforms.per_device import steps
+from minijax.transforms.per_device.region import (
+    Region,
+    Specs,
+    agree_rule,
+    divide_rule,
+    match,
+    partial_eval_rule,
+    region_of,
+)
+
+
+def _walk(
+    primitive: Any, run: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, **params: Any
+) -> None:
+    """The rule `walk`: operation by operation on the blocks of all devices."""
+
+    def inside(*blocks: Any) -> Sequence[Any]:
+        run(jaxpr, *blocks)
+        return ()
+
+    region = region_of(params)
+    steps.run(primitive, region, inside, primitive.name, args, in_specs, lambda _: ())
+
+
+def _check_inside(
+    primitive: Any, checker: Any, args: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """The rule `check_inside`: each device returns its first fault."""
+    region = region_of(params)
+    with region.entered():
+        inner = checker.inner(params["jaxpr"])
+        closed = _with_states(region, inner) if inner.sites else inner.closed
+    count = functionalization.STATE_SIZE if inner.sites else 0
+    names = region.ordered(region.axes)
+    specs = (*(PartitionSpec(names) for _ in range(count)), *params["out_specs"])
+    outs = primitive.bind(*args, **{**params, "jaxpr": closed, "out_specs": specs})
+    if inner.sites:
+        state, sites = functionalization.first_of_batch(
+            outs[:count], inner.sites, region.size(names)
+        )
+        checker.add(state, sites)
+    return list(outs[count:])
+
+
+def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
+    """A program that returns the state of each device first, along a new dimension."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = staging.eval_closed_jaxpr(inner.closed, *args)
+        spec = PartitionSpec(region.ordered(region.axes))
+        count = functionalization.STATE_SIZE
+        return [new_axis(match(x, spec, region), 1, 0) for x in outs[:count]] + outs[count:]
+
+    closed: ClosedJaxpr = inner.closed
+    return ClosedJaxpr(*staging.stage(function, closed.in_avals, closed.jaxpr.debug_info))
+
+
+def _discharge(
+    primitive: Any,
+    *args: Any,
+    jaxpr: ClosedJaxpr,
+    in_specs: Specs,
+    out_specs: Specs,
+    **params: Any,
+) -> Sequence[Any]:
+    """The rule `discharge`: references are cut by their specs, and put together by them."""
+    with region_of(params).entered():
+        pure, finals = discharge.discharge_jaxpr(jaxpr)
+    outs = primitive.bind_all(
+        *map(discharge.value_of, args),
+        jaxpr=pure,
+        in_specs=in_specs,
+        out_specs=(*out_specs, *(in_specs[i] for i in finals)),
+        **params,
+    )
+    return discharge.write_finals(outs, [args[i] for i in finals])
+
+
+class ShardMap(JaxprCall):
+    """Runs `jaxpr` on each device, on the blocks that `in_specs` cut the operands into.
+
+    The results are put together as `out_specs` say.  Axes of `mesh` outside `newly_manual_axes`
+    stay as they are around.
+    """
+
+    name = "shard_map"
+    per_operand: ClassVar[Mapping[str, Any]] = {"in_specs": PartitionSpec()}
+    per_result: ClassVar[Mapping[str, Any]] = {"out_specs": PartitionSpec()}
+
+    def inside(self, params: Mapping[str, Any]) -> contextlib.AbstractContextManager[None]:
+        return region_of(params).entered()
+
+    def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
+        return _effects_outside(found, params)
+
+    partial_eval = partial_eval_rule
+
+    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
+        eager.check_no_tracers(args)
+        avals = list(map(aval_of, args))
+
+        def make() -> tuple[ClosedJaxpr, program.Options]:
+            closed = staging.stage_closed(lambda *xs: self.bind_all(*xs, **params), avals)
+            placements = map(_placement, repeat(region_of(params)), closed.out_avals, specs)
+            return closed, program.Options(self.name, out_shardings=tuple(placements))
+
+        specs: Specs = params["out_specs"]
+        key = ("shard_map", *avals, params["in_specs"], specs, region_of(params))
+        closed, options = params["jaxpr"].remember(key, make)
+        return program.executable_for(closed, args, options)(args)
+
+    def abstract_eval(
+        self, *avals: Any, jaxpr: ClosedJaxpr, out_specs: Specs, **params: Any
+    ) -> list[Any]:
+        region = region_of(params)
+        around = NOT_MANUAL
+        if not region.check_vma:
+            around = vma.join(self, [a for a in avals if isinstance(a, ShapedArray)])
+        return [
+            region.whole(aval, spec, around)
+            for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
+        ]
+
+    def lower(
+        self,
+        ctx: Any,
+        *values: Any,
+        jaxpr: ClosedJaxpr,
+        in_specs: Specs,
+        out_specs: Specs,
+        **params: Any,
+    ) -> list[Any]:
+        region = region_of(params)
+        ins = _borders(ctx.avals_in, jaxpr.in_avals, in_specs)
+        outs = _borders(ctx.avals_out, jaxpr.out_avals, out_specs)
+
+        def body(inner: Any, *blocks: Any) -> list[Any]:
+            return module.lower_jaxpr(inner, jaxpr.jaxpr, jaxpr.consts, blocks, ("shmap_body",))
+
+        with region.entered():
+            if len(region.inner.manual_axes) < len(region.inner.axis_names):
+                differing = [frozenset(spec.names()) for spec in in_specs]
+                ctx.module.choices.extend(partitioning.lines(jaxpr, differing, region.axes))
+            return regions.region(
+                ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
+            )
+
+    def transpose(
+        self,
+        cts: Sequence[Any],
+        *args: Any,
+        jaxpr: ClosedJaxpr,
+        in_specs: Specs,
+        out_specs: Specs,
+        **params: Any,
+    ) -> list[Any]:
+        region = region_of(params)
+        linear = tuple(is_linear(x) for x in args)
+        ct_nonzero = tuple(type(ct) is not Zero for ct in cts)
+        with region.entered():
+            backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
+            known_specs, linear_specs = partition_list(linear, in_specs)
+            ct_specs = _chosen(out_specs, ct_nonzero)
+            result_specs = _chosen(linear_specs, nonzero)
+            if not region.check_vma:
+                backward = _older_convention(region, backward, ct_specs, result_specs)
+        outs = self.bind(
+            *(x for x, lin in zip(args, linear, strict=True) if not lin),
+            *(ct for ct in cts if type(ct) is not Zero),
+            jaxpr=backward,
+            in_specs=(*known_specs, *map(rules.cotangent_spec, ct_specs)),
+            out_specs=tuple(map(rules.cotangent_spec, result_specs)),
+            **params,
+        )
+        return transpose.of_arguments(linear, nonzero, outs)
+
+    def batch(
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        jaxpr: ClosedJaxpr,
+        in_specs: Specs,
+        out_specs: Specs,
+        **params: Any,
+    ) -> tuple[list[Any], list[Any]]:
+        region = region_of(params)
+        names = tuple(n for n in named_batching.spmd_axes() if n in region.axes)
+        _check_free(names, (*in_specs, *out_specs))
+        batched = [d is not None for d in dims]
+        with region.entered():
+            whole, out_batched = batching.batch_jaxpr(
+                jaxpr,
+                size // region.size(names),
+                batched,
+                bool(names),
+                in_dims=[0 if d is None else d for d in dims],
+            )
+            if names and region.check_vma:
+                varying = [frozenset(names if b else ()) for b in batched]
+                whole = casts.retyped(whole, varying, [frozenset(names)] * len(out_batched))
+        entry = names or None
+        outs = self.bind(
+            *args,
+            jaxpr=whole,
+            in_specs=tuple(
+                spec if d is None else spec.inserted(d, entry)
+                for spec, d in zip(in_specs, dims, strict=True)
+            ),
+            out_specs=tuple(
+                spec.inserted(0, entry) if b else spec
+                for spec, b in zip(out_specs, out_batched, strict=True)
+            ),
+            **params,
+        )
+        return list(outs), [0 if b else None for b in out_batched]
+
+
+rules.constrains_results.set(False, ShardMap)
+diagnosis.walk.rule(ShardMap)(_walk)
+checking.check_inside.rule(ShardMap)(_check_inside)
+refs.discharge.rule(ShardMap)(_discharge)
+remat.division.rule(ShardMap)(divide_rule)
+refs.with_references.rule(ShardMap)(references.with_references)
+
+
+@assignment.names_placement.rule(ShardMap)
+def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: Any, **_: Any) -> Any:
+    return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
+
+
+rules.changes_mesh.set(True, ShardMap)
+vma.agree.rule(ShardMap)(agree_rule)
+core_axes.binds_axis.set("newly_manual_axes", ShardMap)
+
+
+shard_map_p = ShardMap()
+
+
+def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
+    names = params["newly_manual_axes"]
+    return frozenset(
+        e for e in found if not (isinstance(e, core_effects.NamedAxisEffect) and e.name in names)
+    )
+
+
+def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
+    """Where a result of a program that is one `shard_map` lives; None where the compiler says."""
+    if not isinstance(aval, ShapedArray):
+        return None
+    if aval.split is not None:
+        return named(region.mesh, aval.split.spec)
+    rest = [n for n in region.outer.axis_names if n not in region.axes]
+    return named(region.mesh, spec) if region.size(rest) == 1 else None
+
+
+def _chosen(specs: Sequence[PartitionSpec], flags: Sequence[bool]) -> Specs:
+    return tuple(spec for spec, flag in zip(specs, flags, strict=True) if flag)
+
+
+def _borders(wholes: Sequence[Any], blocks: Sequence[Any], specs: Specs) -> list[Border]:
+    return [
+        Border(spec, physical_aval(whole).ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
+        for whole, block, spec in zip(wholes, blocks, specs, strict=True)
+    ]
+
+
+def _older_convention(
+    region: Region, backward: ClosedJaxpr, ct_specs: Specs, result_specs: Specs
+) -> ClosedJaxpr:
+    """Cotangents where no types tell what is the same everywhere.
+
+    A result that all devices along an axis have counts once, so each gets its share of the
+    cotangent; an argument that all have gets the cotangents of all.
+    """
+    num_known = len(backward.in_avals) - len(ct_specs)
+
+    def function(*args: Any) -> list[Any]:
+        given = list(args[:num_known])
+        for ct, spec in zip(args[num_known:], ct_specs, strict=True):
+            copies = region.size(region.unmentioned(spec))
+            given.append(ct if copies == 1 else ct / aval_of(ct).dtype.type(copies))
+        outs = staging.eval_closed_jaxpr(backward, *given)
+        return [
+            psum_p.bind(ct, axes=names, axis_index_groups=None)
+            if (names := region.unmentioned(spec))
+            else ct
+            for ct, spec in zip(outs, result_specs, strict=True)
+        ]
+
+    def make() -> ClosedJaxpr:
+        return ClosedJaxpr(*staging.stage(function, backward.in_avals, backward.jaxpr.debug_info))
+
+    key = ("older convention", region, ct_specs, result_specs)
+    result: ClosedJaxpr = backward.remember(key, make)
+    return result
+
+
+def _check_free(names: Sequence[Any], specs: Specs) -> None:
+    for spec in specs:
+        used = [n for n in names if n in (*spec.names(), *spec.unreduced, *spec.reduced)]
+        if used:
+            error(
+                ValueError,
+                "vmap",
+                "spmd_axis_name names an axis over which a shard_map inside splits values.",
+                got=f"{used} in {spec}",
+                fix="another mesh axis for the batch",
+            )
