@@ -196,6 +196,7 @@ def _text(primitive: Any, avals: Sequence[Any], problem: str, fix: str) -> str:
         problem,
         got=", ".join(str(literals.get(aval, aval)) for aval in avals),
         fix=fix,
+        more="",
     )
 
 

@@ -13,6 +13,7 @@ PAGES = [
     DOCS / "collectives.md",
     DOCS / "foreign.md",
     DOCS / "cores.md",
+    DOCS / "glossary.md",
 ]
 
 

@@ -315,6 +315,7 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
             fix=_casts_of_carry(naming, in_tree, in_avals, outvars)
             or f"give {carry} the type that is returned, or convert what {body} returns, "
             "with x.astype(dtype), a reshape, or sharding.reshard(x, spec)",
+            more="",
         )
 
 
@@ -360,6 +361,7 @@ def check_branches(
                 fix=_casts_of_results(out_trees[0], labels[0], closed[0], labels[i], closed[i])
                 or "convert one with x.astype(dtype), reshape it, or split it as the other "
                 "with sharding.reshard(x, spec)",
+                more="",
             )
 
 

@@ -597,6 +597,7 @@ def _check_same_everywhere(
             expected=f"a value that does not vary over {shown}, or a spec that names it",
             fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it "
             "in out_specs; or check_vma=False to take the first device's value unchecked",
+            more="",
         )
     sums = region.ordered((kind.unreduced & region.axes) - spec.unreduced)
     if sums:
@@ -606,6 +607,7 @@ def _check_same_everywhere(
             f"{leaf} of {name} is unreduced over {meshes.names_text(sums)}: devices hold summands.",
             got=f"{aval}, out_specs {spec!r}",
             fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
+            more="",
         )
     whole = region.ordered((kind.reduced & region.axes) - spec.reduced)
     if whole:
