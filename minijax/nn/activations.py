@@ -15,13 +15,22 @@ from minijax.core.errors import error
 from minijax.lax import arguments, convert, creation, slicing, special, unary
 from minijax.lax.collectives.axes import axis_index, axis_size
 from minijax.lax.unary import logistic, stop_gradient
-from minijax.numpy import arithmetic, elementary, reductions, shaping
 from minijax.numpy import creation as numpy_creation
-from minijax.numpy.arithmetic import clip, maximum, minimum, sqrt, square
-from minijax.numpy.elementary import exp, expm1, log, log1p, logaddexp
+from minijax.numpy import elementary, reductions, shaping
+from minijax.numpy.elementary import (
+    clip,
+    exp,
+    expm1,
+    log,
+    log1p,
+    logaddexp,
+    maximum,
+    minimum,
+    sqrt,
+    square,
+)
 from minijax.numpy.normalized_exponentials import logsumexp
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, inexact, strong
+from minijax.numpy.promotion import check_array, inexact, one_program, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
@@ -515,5 +524,5 @@ def standardize(
         variance = maximum(squares - square(mean), 0)
     elif variance is None:
         variance = reductions.mean(square(x - mean), axis, keepdims=True, where=where)
-    divisor = unary.rsqrt(arithmetic.add(variance, epsilon))
+    divisor = unary.rsqrt(elementary.add(variance, epsilon))
     return (x - mean) * divisor

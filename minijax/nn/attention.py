@@ -17,7 +17,7 @@ from minijax.lax import convert, unary
 from minijax.lax import creation as lax_creation
 from minijax.numpy import contraction, creation, logic, selection, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, softmax
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

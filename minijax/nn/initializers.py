@@ -19,7 +19,7 @@ from minijax.lax import convert, creation, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.unary import exp, log, sqrt
 from minijax.numpy import shaping
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.random.continuous import (
     normal_samples,
     orthogonal_samples,

@@ -18,9 +18,8 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
 from minijax.lax.precision import PrecisionLike
-from minijax.numpy import arithmetic, promotion, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out, check_that
+from minijax.numpy import elementary, promotion, shaping
+from minijax.numpy.promotion import check_array, check_out, check_that, one_program
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -126,14 +125,8 @@ def matmul(
     a, b = array_argument("matmul", a), array_argument("matmul", b)
     left, right = a.aval.shape, b.aval.shape
     inner = max(len(right) - 2, 0)
-    if not left or not right:
-        error(
-            ValueError,
-            "numpy.matmul",
-            "operands must have at least one dimension.",
-            got={"a": a.aval, "b": b.aval},
-            fix="numpy.multiply for scalars",
-        )
+    problem = "operands must have at least one dimension."
+    check_that(bool(left and right), "matmul", problem, a=a, b=b, fix="numpy.multiply for scalars")
     if left[-1] != right[inner]:
         error(
             TypeError,
@@ -266,7 +259,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     a, b = promotion.promote_dtypes("outer", a, b)
     rows = shape.expand_dims(shaping.ravel(a), (1,))
     columns = shape.expand_dims(shaping.ravel(b), (0,))
-    return arithmetic.multiply(rows, columns)
+    return elementary.multiply(rows, columns)
 
 
 @one_program()

@@ -16,12 +16,10 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, convert, unary
 from minijax.lax.creation import full_like
-from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.creation import asarray
-from minijax.numpy.elementary import trunc
+from minijax.numpy.elementary import check_not_complex, is_kind, trunc
 from minijax.numpy.joining import concatenate
 from minijax.numpy.logic import isfinite, isinf
-from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
@@ -30,6 +28,7 @@ from minijax.numpy.promotion import (
     check_out,
     check_that,
     inexact,
+    one_program,
     pick,
     promote_inexact,
     strong,

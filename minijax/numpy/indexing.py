@@ -33,7 +33,7 @@ from minijax.lax import (
     slicing,
 )
 from minijax.lowering import eager
-from minijax.numpy.one_program import native_program
+from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 

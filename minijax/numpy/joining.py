@@ -25,8 +25,14 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.unary import real
 from minijax.numpy import shaping
 from minijax.numpy.creation import zeros
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out, check_that, known, promote_dtypes
+from minijax.numpy.promotion import (
+    check_array,
+    check_out,
+    check_that,
+    known,
+    one_program,
+    promote_dtypes,
+)
 from minijax.numpy.shaping import array_argument, ravel, reshape
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, Axis, DTypeLike
 from minijax.runtime.array import Array
@@ -88,10 +94,8 @@ def concatenate(
     items = _sequence("concatenate", arrays)
     if axis is None:
         items, axis = [shaping.ravel(x) for x in items], 0
-    if any(aval_of(x).ndim == 0 for x in items):
-        error(
-            ValueError, "numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars"
-        )
+    fits = not any(aval_of(x).ndim == 0 for x in items)
+    check_that(fits, "concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
     axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
     if len(joined) == 1:
@@ -252,13 +256,8 @@ def block(arrays: ArrayOrLists) -> Array:
                [7, 8, 9]], dtype=int32)
     """
     depths = set(_depths(arrays))
-    if len(depths) != 1:
-        error(
-            ValueError,
-            "numpy.block",
-            "all blocks must be nested equally deep, in lists that are not empty.",
-            got=f"depths {sorted(depths)}",
-        )
+    problem = "all blocks must be nested equally deep, in lists that are not empty."
+    check_that(len(depths) == 1, "block", problem, got=f"depths {sorted(depths)}")
     (depth,) = depths
     return _joined_blocks(arrays, max(depth, _largest_rank(arrays)), depth)
 
@@ -335,14 +334,8 @@ def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[
         sizes = [each + 1] * rest + [each] * (parts - rest)
         problem = "the dimension cannot be cut into so many equal parts."
         valid = parts > 0 and (uneven or not rest)
-    if not valid:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            problem,
-            got=f"size {size}, {where}",
-            fix="numpy.array_split cuts unevenly",
-        )
+    fix = "numpy.array_split cuts unevenly"
+    check_that(valid, name, problem, got=f"size {size}, {where}", fix=fix)
     return _split_program(ary, tuple(sizes), axis)
 
 
@@ -420,13 +413,8 @@ def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
     problem = "the positions are traced, so the shape of the result is unknown."
     host = known(name, check_array(name, obj), problem=problem)
     if host.dtype == np.bool_:
-        if host.shape != (size,):
-            error(
-                ValueError,
-                f"numpy.{name}",
-                f"the mask must have shape ({size},).",
-                got=str(host.shape),
-            )
+        fits = host.shape == (size,)
+        check_that(fits, name, f"the mask must have shape ({size},).", got=str(host.shape))
         return np.nonzero(host)[0]
     if not np.issubdtype(host.dtype, np.integer):
         error(ValueError, f"numpy.{name}", "positions must be integers.", got=repr(obj))
@@ -634,14 +622,10 @@ class Unravel:
 
     def _check(self, aval: Any) -> None:
         size = sum(math.prod(shape) for shape in self.shapes)
-        if aval.shape != (size,):
-            error(
-                ValueError,
-                "flatten_util.ravel_pytree",
-                "the vector does not fit the tree.",
-                got={"vector": aval},
-                expected=f"{size} elements, one for each of the tree's",
-            )
+        fits = aval.shape == (size,)
+        problem = "the vector does not fit the tree."
+        expected = f"{size} elements, one for each of the tree's"
+        check_that(fits, "flatten_util.ravel_pytree", problem, vector=aval, expected=expected)
         if not self._is_uniform and aval.dtype != self.dtype:
             error(
                 TypeError,

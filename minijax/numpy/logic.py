@@ -10,13 +10,12 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.lax import binary, convert, reduction, unary
 from minijax.lax.creation import full_like
-from minijax.numpy.arithmetic import absolute, check_not_complex, is_kind
-from minijax.numpy.elementary import imag
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, check_not_complex, imag, is_kind
 from minijax.numpy.promotion import (
     check_array,
     check_out,
     numeric,
+    one_program,
     pick,
     promote,
     promote_inexact,

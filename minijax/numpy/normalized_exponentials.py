@@ -14,8 +14,7 @@ from minijax.core.aval import aval_of
 from minijax.interpreters import checking
 from minijax.lax import binary, convert, reduction, unary
 from minijax.numpy import logic, reductions, selection, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import inexact, promote_dtypes, strong
+from minijax.numpy.promotion import inexact, one_program, promote_dtypes, strong
 from minijax.numpy.reductions import Over
 from minijax.runtime.annotations import ArrayLike, NamedAxis
 from minijax.runtime.array import Array

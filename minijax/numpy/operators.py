@@ -18,8 +18,6 @@ from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.lax import convert, references
 from minijax.numpy import (
-    accumulations,
-    arithmetic,
     contraction,
     creation,
     elementary,
@@ -34,7 +32,7 @@ from minijax.numpy import (
     shaping,
     updates,
 )
-from minijax.numpy.one_program import native_program, one_program
+from minijax.numpy.promotion import native_program, one_program
 from minijax.runtime.array import Array
 from minijax.transforms.device_put import device_put
 
@@ -87,11 +85,11 @@ def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]
 
 
 def _power(self: Any, exponent: Any) -> Any:
-    return arithmetic.power(self, exponent) if _is_operand(exponent) else NotImplemented
+    return elementary.power(self, exponent) if _is_operand(exponent) else NotImplemented
 
 
 def _reflected_power(self: Any, base: Any) -> Any:
-    return arithmetic.power(base, self) if _is_operand(base) else NotImplemented
+    return elementary.power(base, self) if _is_operand(base) else NotImplemented
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -199,7 +197,7 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
         >>> jnp.array([-3, 1, 7]).clip(0, 5)
         Array([0, 1, 5], dtype=int32)
     """
-    return arithmetic.clip(self, min, max)
+    return elementary.clip(self, min, max)
 
 
 def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
@@ -356,13 +354,13 @@ def _flat(self: Any) -> NoReturn:
 
 
 _ARITHMETIC = {
-    "add": arithmetic.add,
-    "sub": arithmetic.subtract,
-    "mul": arithmetic.multiply,
-    "truediv": arithmetic.divide,
-    "floordiv": arithmetic.floor_divide,
-    "mod": arithmetic.remainder,
-    "divmod": arithmetic.divmod,
+    "add": elementary.add,
+    "sub": elementary.subtract,
+    "mul": elementary.multiply,
+    "truediv": elementary.divide,
+    "floordiv": elementary.floor_divide,
+    "mod": elementary.remainder,
+    "divmod": elementary.divmod,
     "matmul": contraction.matmul,
     "and": logic.bitwise_and,
     "or": logic.bitwise_or,
@@ -381,9 +379,9 @@ _COMPARISONS = {
 }
 
 _UNARY = {
-    "__neg__": arithmetic.negative,
-    "__pos__": arithmetic.positive,
-    "__abs__": arithmetic.absolute,
+    "__neg__": elementary.negative,
+    "__pos__": elementary.positive,
+    "__abs__": elementary.absolute,
     "__invert__": logic.bitwise_not,
 }
 
@@ -413,8 +411,8 @@ _METHODS = {
     "conj": elementary.conjugate,
     "conjugate": elementary.conjugate,
     "copy": _copy,
-    "cumprod": accumulations.cumprod,
-    "cumsum": accumulations.cumsum,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
     "diagonal": matrices.diagonal,
     "dot": contraction.dot,
     "flatten": _flatten,

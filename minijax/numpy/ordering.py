@@ -16,8 +16,8 @@ from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax import arguments, binary, convert, creation, shape, sorting
 from minijax.numpy import logic, promotion, selection, shaping
-from minijax.numpy.arithmetic import is_kind
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import is_kind
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, DTypeLike
 from minijax.runtime.array import Array
@@ -193,14 +193,10 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
     a, axis = _with_axis(name, a, axis)
     size = a.aval.shape[axis]
-    if not -size <= arguments.an_integer(kth, f"numpy.{name}", "`kth`") < size:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "`kth` is out of range.",
-            got=f"kth: {kth}   size: {size}",
-            expected=f"a position from {-size} to {size - 1}" if size else "elements",
-        )
+    fits = -size <= arguments.an_integer(kth, f"numpy.{name}", "`kth`") < size
+    problem = "`kth` is out of range."
+    expected = f"a position from {-size} to {size - 1}" if size else "elements"
+    check_that(fits, name, problem, got=f"kth: {kth}   size: {size}", expected=expected)
 
 
 def sort_complex(a: ArrayLike) -> Array:

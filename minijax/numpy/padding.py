@@ -15,9 +15,8 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import convert, padding, shape, slicing
-from minijax.numpy import elementary, functional, reductions, shaping, statistics
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_choice, check_that, known
+from minijax.numpy import elementary, reductions, shaping, statistics, ufuncs
+from minijax.numpy.promotion import check_choice, check_that, known, one_program
 from minijax.numpy.ranges import linspace
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists
@@ -259,5 +258,5 @@ def _pad_by_function(
 ) -> Any:
     array = _pad_constant(array, 0, widths)
     for dim, pair in enumerate(widths):
-        array = functional.apply_along_axis(function, dim, array, pair, dim, kwargs)
+        array = ufuncs.apply_along_axis(function, dim, array, pair, dim, kwargs)
     return array

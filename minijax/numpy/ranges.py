@@ -22,15 +22,15 @@ from minijax.lax import arguments, binary, shape
 from minijax.lax.convert import convert_to_type
 from minijax.lax.creation import broadcasted_iota, iota
 from minijax.lax.unary import exp, floor, log, pow_p
-from minijax.numpy.arithmetic import absolute, is_kind, sqrt
 from minijax.numpy.creation import asarray, astype, dtype_argument, made_on_host, on_device, ones
-from minijax.numpy.elementary import cos, i0
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, cos, i0, is_kind, sqrt
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    check_that,
     known,
+    one_program,
     pick,
     promote,
     with_one_rank,
@@ -47,13 +47,7 @@ def _known_number(name: str, argument: str, x: Any) -> Any:
     fix = "mark the argument as static (jit's static_argnums)"
     problem = f"`{argument}` decides on the shape, so it must be known."
     value = known(name, check_array(name, x, argument), fix, problem)
-    if value.ndim:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            f"`{argument}` must be a scalar.",
-            got=f"shape {value.shape}",
-        )
+    check_that(not value.ndim, name, f"`{argument}` must be a scalar.", got=f"shape {value.shape}")
     return value[()]
 
 
@@ -120,10 +114,7 @@ def _counted(start: complex, step: complex, size: int, dtype: DTypeLike) -> Arra
 
 def _sample_count(name: str, num: Any) -> int:
     count = arguments.an_integer(num, f"numpy.{name}", "`num`")
-    if count < 0:
-        error(
-            ValueError, f"numpy.{name}", "the number of samples must not be negative.", got=str(num)
-        )
+    check_that(count >= 0, name, "the number of samples must not be negative.", got=str(num))
     return count
 
 
@@ -359,13 +350,7 @@ def fromfunction(
 def _window(name: str, count: int, weight: Callable[[Any, int], Any]) -> Any:
     """The weights at places 0 to count - 1; a single place has weight 1."""
     size = int(count) if isinstance(count, (float, np.floating)) else operator.index(count)
-    if size < 0:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the number of weights must not be negative.",
-            got=str(size),
-        )
+    check_that(size >= 0, name, "the number of weights must not be negative.", got=str(size))
     dtype = dtypes.default_float_dtype()
     return ones(size, dtype) if size <= 1 else weight(arange(size, dtype=dtype), size - 1)
 

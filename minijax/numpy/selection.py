@@ -27,11 +27,18 @@ from minijax.lax import (
     shape,
 )
 from minijax.lax.gather_numbers import GatherScatterMode
-from minijax.numpy import arithmetic, logic, promotion, shaping, updates
+from minijax.numpy import elementary, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_choice, check_out, check_that, known, strong
+from minijax.numpy.promotion import (
+    check_array,
+    check_choice,
+    check_out,
+    check_that,
+    known,
+    one_program,
+    strong,
+)
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -233,13 +240,11 @@ def select(
         >>> jnp.select([x < 2, x < 4], [10 * x, -x], default=99)
         Array([ 0, 10, -2, -3, 99], dtype=int32)
     """
-    if len(condlist) != len(choicelist) or not len(condlist):
-        error(
-            ValueError,
-            "numpy.select",
-            "needs as many choices as conditions, one at least.",
-            got=f"{len(condlist)} conditions, {len(choicelist)} choices",
-        )
+    fits = len(condlist) == len(choicelist) > 0
+    problem = "needs as many choices as conditions, one at least."
+    check_that(
+        fits, "select", problem, got=f"{len(condlist)} conditions, {len(choicelist)} choices"
+    )
     *cases, out = promotion.promote_dtypes("select", *choicelist, default)
     for condition, values in zip(list(condlist)[::-1], cases[::-1], strict=True):
         out = where(condition, values, out)
@@ -280,9 +285,9 @@ def choose(
         if host.size and (host.min() < 0 or host.max() >= count):
             error(ValueError, "numpy.choose", "a number is out of range.", got=f"{count} choices")
     elif mode == "clip":
-        a = arithmetic.clip(a, 0, count - 1)
+        a = elementary.clip(a, 0, count - 1)
     else:
-        a = arithmetic.remainder(a, count)
+        a = elementary.remainder(a, count)
     return _chosen(a, options)
 
 
@@ -366,7 +371,7 @@ def _take(
     if mode is None:
         gather_numbers.assert_in_bounds("gather", indices, size, axis)
     if mode == "wrap":
-        indices = arithmetic.remainder(indices, max(size, 1))
+        indices = elementary.remainder(indices, max(size, 1))
     return a.at[(*(slice(None),) * axis, indices)].get(
         mode="promise_in_bounds" if mode == "wrap" else mode or "fill",
         fill_value=fill_value,
@@ -378,10 +383,8 @@ def _take(
 
 def _check_mode(name: str, mode: str | None, modes: Sequence[str | None]) -> None:
     """Refuses ways to treat indices out of range that there are not, or not in compiled code."""
-    if mode == "raise":
-        error(
-            NotImplementedError, f"numpy.{name}", "mode 'raise' is not possible in compiled code."
-        )
+    problem = "mode 'raise' is not possible in compiled code."
+    check_that(mode != "raise", name, problem, error=NotImplementedError)
     check_choice(name, "mode", mode, modes)
 
 
@@ -503,13 +506,8 @@ def _gathered_along(
 
 
 def _refuse_inplace(name: str, inplace: bool, exception: type[Exception] = ValueError) -> None:
-    if inplace:
-        error(
-            exception,
-            f"numpy.{name}",
-            "arrays cannot be written in place.",
-            fix="inplace=False, and use the result",
-        )
+    problem = "arrays cannot be written in place."
+    check_that(not inplace, name, problem, error=exception, fix="inplace=False, and use the result")
 
 
 def put_along_axis(
@@ -595,9 +593,9 @@ def _put(a: Array, ind: Array, v: Array, mode: str | None) -> Any:
     values = convert.convert_element_type(_cycled(v, ind.aval.size), a.dtype)
     ind = shaping.ravel(ind)
     if mode == "wrap":
-        ind = arithmetic.remainder(ind, a.aval.size)
+        ind = elementary.remainder(ind, a.aval.size)
     elif mode == "clip":
-        ind = arithmetic.clip(ind, 0, a.aval.size - 1)
+        ind = elementary.clip(ind, 0, a.aval.size - 1)
     flat = shaping.ravel(a).at[ind].set(values, mode="clip")
     return shape.reshape(flat, a.aval.shape)
 
@@ -641,7 +639,7 @@ def _placed(arr: Array, mask: Array, vals: Array) -> Any:
     mask = shaping.ravel(logic.not_equal(mask, 0))
     vals = convert.convert_element_type(shaping.ravel(vals), arr.dtype)
     rank = cumulative.cumsum(convert.convert_element_type(mask, _INT32)) - 1
-    new = vals[arithmetic.remainder(rank, vals.aval.size)]
+    new = vals[elementary.remainder(rank, vals.aval.size)]
     return shape.reshape(where(mask, new, shaping.ravel(arr)), arr.aval.shape)
 
 

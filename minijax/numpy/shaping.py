@@ -19,8 +19,7 @@ from minijax.core.trace import Tracer
 from minijax.lax import arguments, binary, choice, convert, cumulative, shape, slicing, unary
 from minijax.lax.creation import full
 from minijax.numpy.creation import asarray
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_choice, check_that, known
+from minijax.numpy.promotion import check_array, check_choice, check_that, known, one_program
 from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -64,14 +63,12 @@ def shape_argument(x: Any, dims: Any, name: str) -> Shape:
         return sizes
     size = aval_of(x).size
     known = math.prod(d for d in sizes if d != -1)
-    if sizes.count(-1) > 1 or known == 0 or size % known:
-        error(
-            TypeError,
-            name,
-            "the size of the array does not fit the shape.",
-            got={"array": aval_of(x), "shape": sizes},
-            expected="one -1 at most, and sizes whose product divides the array's size",
-        )
+    fits = sizes.count(-1) <= 1 and known != 0 and size % known == 0
+    problem = "the size of the array does not fit the shape."
+    expected = "one -1 at most, and sizes whose product divides the array's size"
+    check_that(
+        fits, name, problem, error=TypeError, array=aval_of(x), shape=sizes, expected=expected
+    )
     return tuple(size // known if d == -1 else d for d in sizes)
 
 
@@ -536,13 +533,8 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     else:
         shifts = [shift]
     counts = {len(shifts), len(axes)} - {1}
-    if len(counts) > 1:
-        error(
-            ValueError,
-            "numpy.roll",
-            "shift and axis must be equally many.",
-            got=f"{len(shifts)} shifts, {len(axes)} axes",
-        )
+    problem = "shift and axis must be equally many."
+    check_that(len(counts) <= 1, "roll", problem, got=f"{len(shifts)} shifts, {len(axes)} axes")
     for i in range(*counts or {1}):
         dim = arguments.canonicalize_axis(axes[i % len(axes)], len(dims), "numpy.roll")
         a = _rolled(a, shifts[i % len(shifts)], dim)
@@ -667,13 +659,9 @@ def check_repeats(counts: Any, size: int) -> None:
     """
     if counts.dtype != dtypes.bool_ and not dtypes.issubdtype(counts.dtype, np.integer):
         error(TypeError, "numpy.repeat", "repeats must be integers.", got=str(counts.dtype))
-    if counts.size not in (1, size):
-        error(
-            ValueError,
-            "numpy.repeat",
-            "there must be one number of repeats, or one for each position.",
-            got=f"{counts.size} numbers for {size} positions",
-        )
+    fits = counts.size in (1, size)
+    problem = "there must be one number of repeats, or one for each position."
+    check_that(fits, "repeat", problem, got=f"{counts.size} numbers for {size} positions")
 
 
 @one_program(static=("count", "axis"))

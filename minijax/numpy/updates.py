@@ -29,7 +29,7 @@ from minijax.lax import (
     slicing,
 )
 from minijax.lowering import eager
-from minijax.numpy import arithmetic, creation, indexing, promotion
+from minijax.numpy import creation, elementary, indexing, promotion
 from minijax.numpy.indexing import (
     At,
     Fixed,
@@ -42,7 +42,7 @@ from minijax.numpy.indexing import (
     Whole,
     Windows,
 )
-from minijax.numpy.one_program import native_program
+from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -65,8 +65,8 @@ _SCATTER: dict[str, Callable[..., Any]] = {
 }
 # Updates that are no scatters: of the whole array, by ones but for values at the index.
 _BY_FACTORS: dict[str, Callable[[Any, Any], Any]] = {
-    "divide": arithmetic.divide,
-    "power": arithmetic.power,
+    "divide": elementary.divide,
+    "power": elementary.power,
 }
 
 

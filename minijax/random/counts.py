@@ -31,8 +31,7 @@ from minijax.lax.unary import ceil, floor, log, log1p, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import asarray
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import (
     scalar,
     uniform_samples,

@@ -21,8 +21,7 @@ from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import full_like
 from minijax.lax.unary import floor, log, log1p
 from minijax.numpy import ordering, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import (
     converted,
     fitted,

@@ -27,8 +27,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import convert
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike

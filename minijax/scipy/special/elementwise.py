@@ -152,14 +152,12 @@ def plain_operand(name: str, argument: str, x: ArrayLike) -> Array:
         TypeError: it is of another dtype.
     """
     x = creation.asarray(x)
-    if aval_of(x).dtype not in _PLAIN:
-        error(
-            TypeError,
-            f"scipy.special.{name}",
-            "only float32 and float64 are accepted.",
-            got={argument: aval_of(x)},
-            fix=f"{argument}.astype('float32')",
-        )
+    fits = aval_of(x).dtype in _PLAIN
+    problem = "only float32 and float64 are accepted."
+    fix = f"{argument}.astype('float32')"
+    promotion.check_that(
+        fits, f"scipy.special.{name}", problem, error=TypeError, got={argument: aval_of(x)}, fix=fix
+    )
     return promotion.strong(x)
 
 

@@ -32,7 +32,7 @@ from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, complex, cos, exp, floor, log, round, sin, sqrt, square
 from minijax.numpy import creation, promotion, shaping
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import (
