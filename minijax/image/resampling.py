@@ -21,8 +21,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax.arguments import canonicalize_axis
-from minijax.lax.precision import Precision, PrecisionLike
+from minijax.lax.dots import Precision, PrecisionLike
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.slicing import slice_in_dim
 from minijax.numpy.contraction import tensordot
 from minijax.numpy.elementary import absolute, clip, floor, sin

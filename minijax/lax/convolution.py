@@ -20,8 +20,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.reshard import reshard_to
 from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
-from minijax.lax import arguments, shape
-from minijax.lax.convert import convert_element_type
+from minijax.lax import families, shape
 from minijax.lax.convolution_numbers import (
     ConvDimensionNumbers,
     ConvParams,
@@ -31,8 +30,13 @@ from minijax.lax.convolution_numbers import (
     transposed_padding,
     window_of,
 )
-from minijax.lax.dots import canonicalize_preferred_type, dot_general
-from minijax.lax.precision import canonicalize_precision, precision_config
+from minijax.lax.creation import convert_element_type
+from minijax.lax.dots import (
+    canonicalize_precision,
+    canonicalize_preferred_type,
+    dot_general,
+    precision_config,
+)
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -526,7 +530,7 @@ def conv_general_dilated_patches(
         Array([[[1., 2.],
                 [2., 3.]]], dtype=float32)
     """
-    sizes = arguments.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
+    sizes = families.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
     rank = aval_of(lhs).ndim
     if dimension_numbers is None:
         spec: Shape = tuple(range(rank))

@@ -22,12 +22,9 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import full, moveaxis
-from minijax.lax.arguments import int_tuple
-from minijax.lax.binary import bitwise_or, eq, mul
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import operand
+from minijax.lax.binary import bitwise_or, eq, mul, select
+from minijax.lax.creation import broadcasted_iota, convert_element_type
+from minijax.lax.families import int_tuple, operand
 from minijax.lax.shape import broadcast_in_dim
 from minijax.lax.unary import conj
 from minijax.lowering import stablehlo

@@ -1,4 +1,11 @@
-"""Functionalization: a program that may go wrong becomes one that also returns what went wrong.
+"""Programs with checks as programs that return what failed first.
+
+What primitives do with faulty elements, for `checked` and for the flow of random keys.
+
+One page for all that most programs load; what loads later declares its own beside its primitive,
+and so does what may go wrong in an operation itself (`checking.faults`).
+
+Functionalization: a program that may go wrong becomes one that also returns what went wrong.
 
 Input: a closed jaxpr, and the kinds of faults to look for.  Output: a jaxpr that returns the first
 fault as numbers before its results, and what the numbers stand for.  Operations that hold jaxprs
@@ -20,10 +27,11 @@ from minijax.core import config, dtypes
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import current
-from minijax.interpreters import checking, staging
+from minijax.interpreters import casts, checking, reshard, staging, structural
 from minijax.interpreters.checking import (
     CHECK_EFFECT,
     COMPUTES,
+    COPIES,
     ELEMENTWISE,
     INSPECTS,
     MOVES,
@@ -33,20 +41,97 @@ from minijax.interpreters.checking import (
     SELECTS,
     Fault,
     Site,
+    fault_flow,
     site_of,
 )
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import (
     binary,
-    choice,
-    convert,
     creation,
-    fault_rules,
+    families,
+    gather_scatter,
+    padding,
     reduction,
+    references,
     shape,
+    shardings,
     slicing,
+    sorting,
     unary,
+    windows,
 )
+
+
+@fault_flow.derive(families.Unary)
+def _flow_of_unary(primitive: families.Unary) -> str:
+    if primitive.result is families.bool_dtype:
+        return INSPECTS
+    return PRESERVES if primitive.total else ELEMENTWISE
+
+
+@fault_flow.derive(families.Binary)
+def _flow_of_binary(primitive: families.Binary) -> str:
+    return PRESERVES if primitive.total else ELEMENTWISE
+
+
+fault_flow.set(
+    ELEMENTWISE,
+    structural.AddAny,
+    creation.ConvertElementType,
+    creation.ReducePrecision,
+    unary.IntegerPow,
+    unary.Pow,
+)
+fault_flow.set(
+    PRESERVES,
+    casts.Cast,
+    binary.Clamp,
+    shardings.ShardingConstraint,
+    unary.Abs,
+    unary.Conj,
+    unary.Round,
+    unary.StopGradient,
+)
+fault_flow.set(
+    MOVES,
+    reshard.Reshard,
+    shape.Copy,
+    shape.Reshape,
+    shape.Rev,
+    shape.Squeeze,
+    slicing.Slice,
+    structural.BroadcastInDim,
+    structural.Transpose,
+)
+fault_flow.set(
+    COPIES,
+    creation.BitcastConvertType,
+    creation.Empty,
+    gather_scatter.Gather,
+    padding.Pad,
+    references.Freeze,
+    references.Get,
+    references.NewRef,
+    references.Swap,
+    shape.Concatenate,
+    shape.Split,
+    slicing.DynamicSlice,
+    slicing.DynamicUpdateSlice,
+    sorting.ApproxTopK,
+    sorting.Sort,
+    sorting.TopK,
+    shape.Stack,
+    shape.Unstack,
+    windows.SelectAndGatherAdd,
+    windows.SelectAndScatter,
+)
+fault_flow.set(SELECTS, binary.SelectN)
+
+
+def flow_of(eqn: Any) -> str:
+    """What becomes of faulty elements in an equation."""
+    return fault_flow.of(eqn.primitive)
+
 
 _INT32 = np.dtype(np.int32)
 _UINT32 = np.dtype(np.uint32)
@@ -211,7 +296,7 @@ class Checker:
         own = checking.faults.of(primitive)
         if own is not None:
             faults += own(args, outs, **eqn.params)
-        flow = fault_rules.flow_of(eqn)
+        flow = flow_of(eqn)
         if self.kinds & {NAN, NON_FINITE} and flow in (ELEMENTWISE, COMPUTES):
             for out in outs:
                 faults += self._non_finite(out, args, flow == ELEMENTWISE)
@@ -263,7 +348,7 @@ class Checker:
 
     def _pass_on(self, eqn: Any, args: Sequence[Any]) -> None:
         """Hands faults of the operands that are judged later to the result."""
-        flow = fault_rules.flow_of(eqn)
+        flow = flow_of(eqn)
         if flow == INSPECTS or not self._pending:
             return
         seen: set[int] = set()
@@ -284,7 +369,7 @@ def _first_of(states: Sequence[State]) -> State | None:
         for column in zip(*states, strict=True)
     )
     last = full((len(states),), np.iinfo(np.int32).max, _INT32)
-    order = choice.select(binary.eq(codes, np.int32(0)), last, codes)
+    order = binary.select(binary.eq(codes, np.int32(0)), last, codes)
     first = reduction.argmin(order, 0, _INT32)
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
@@ -299,7 +384,7 @@ def _moved(fault: Fault, var: Var, eqn: Any, args: Sequence[Any], flow: str) -> 
     found = [_broadcast(x, dims) for x in fault.found]
     if flow == SELECTS and eqn.invars[0] is not var:
         nothing = full(dims, False, np.bool_)
-        bad = choice.select_n(args[0], *(bad if v is var else nothing for v in eqn.invars[1:]))
+        bad = binary.select_n(args[0], *(bad if v is var else nothing for v in eqn.invars[1:]))
     return fault._replace(bad=bad, found=tuple(found))
 
 
@@ -308,7 +393,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     later = {v for eqn in jaxpr.eqns for v in eqn.outvars} - set(jaxpr.outvars)
     selected: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
-        flow = fault_rules.flow_of(eqn)
+        flow = flow_of(eqn)
         operands = [v for v in eqn.invars if type(v) is Var]
         out = eqn.outvars[0] if flow in _PASSING else None
         if _inspects(eqn) or (out in later and out in selected):
@@ -323,8 +408,8 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
 
 def _inspects(eqn: Any) -> bool:
     """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
-    if fault_rules.flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
-        return bool(fault_rules.flow_of(eqn) == INSPECTS)
+    if flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
+        return bool(flow_of(eqn) == INSPECTS)
     if len(eqn.invars) != 2 or eqn.outvars[0].aval.dtype != np.bool_:
         return False
     x, y = eqn.invars
@@ -386,7 +471,7 @@ def shifted(code: Any, offset: int) -> Any:
     if not offset:
         return code
     failed = binary.ne(code, np.int32(0))
-    return choice.select(failed, binary.add(code, np.int32(offset)), code)
+    return binary.select(failed, binary.add(code, np.int32(offset)), code)
 
 
 def padded(state: State, words: int) -> State:
@@ -407,7 +492,7 @@ def no_fault(words: int) -> State:
 def earlier(first: Sequence[Any], second: Sequence[Any]) -> State:
     """The first of two faults, if there is one."""
     failed = binary.ne(first[0], np.int32(0))
-    return State(*(choice.select(failed, a, b) for a, b in zip(first, second, strict=True)))
+    return State(*(binary.select(failed, a, b) for a, b in zip(first, second, strict=True)))
 
 
 def first_of_batch(
@@ -451,7 +536,7 @@ def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
         )
     )
     starts = np.cumsum([0, *sizes[:-1]], dtype=_INT32)
-    after = convert.convert_element_type(binary.ge(place, starts), _INT32)
+    after = creation.convert_element_type(binary.ge(place, starts), _INT32)
     number = binary.sub(reduction.reduce_sum(after, (0,)), np.int32(1))
     code = _at(np.array([code for _, code in faults], _INT32), number)
     words = full((0,), 0, _UINT32)
@@ -462,7 +547,7 @@ def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
         ]
         words = shape.reshape(_at(shape.concatenate(columns, 0), place), (1,))
     return State(
-        choice.select(failed, code, np.int32(0)),
+        binary.select(failed, code, np.int32(0)),
         binary.sub(place, _at(starts, number)),
         words,
     )
@@ -481,7 +566,7 @@ def _state_of(fault: Fault, code: int) -> State:
             found.append(_at(shape.reshape(x, (batch, *own[fault.batch_dims :])), example))
     words = [_words(x) for x in found]
     return State(
-        choice.select(failed, np.int32(code), np.int32(0)),
+        binary.select(failed, np.int32(code), np.int32(0)),
         place,
         shape.concatenate(words, 0) if words else full((0,), 0, _UINT32),
     )
@@ -494,7 +579,7 @@ def _first(bad: Any) -> tuple[Any, Any]:
         return shape.reshape(bad, ()), full((), 0, _INT32)
     numbers = creation.iota(_INT32, size)
     flat = shape.reshape(bad, (size,))
-    place = reduction.reduce_min(choice.select(flat, numbers, full((size,), size, _INT32)), (0,))
+    place = reduction.reduce_min(binary.select(flat, numbers, full((size,), size, _INT32)), (0,))
     return binary.lt(place, np.int32(size)), binary.min(place, np.int32(size - 1))
 
 
@@ -506,9 +591,9 @@ def _words(x: Any) -> Any:
         parts = [shape.reshape(p, (size, 1)) for p in (unary.real(x), unary.imag(x))]
         return _words(shape.concatenate(parts, 1))
     if dtype == np.bool_:
-        return convert.convert_element_type(shape.reshape(x, (size,)), _UINT32)
+        return creation.convert_element_type(shape.reshape(x, (size,)), _UINT32)
     if dtype.itemsize >= 4:
-        bits = convert.bitcast_convert_type(x, _UINT32)
+        bits = creation.bitcast_convert_type(x, _UINT32)
         return shape.reshape(bits, (aval_of(bits).size,))
-    bits = convert.bitcast_convert_type(x, np.dtype(f"uint{8 * dtype.itemsize}"))
-    return convert.convert_element_type(shape.reshape(bits, (size,)), _UINT32)
+    bits = creation.bitcast_convert_type(x, np.dtype(f"uint{8 * dtype.itemsize}"))
+    return creation.convert_element_type(shape.reshape(bits, (size,)), _UINT32)

@@ -29,17 +29,7 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.lax import (
-    arguments,
-    binary,
-    choice,
-    convert,
-    creation,
-    gather_numbers,
-    shape,
-    shardings,
-    unary,
-)
+from minijax.lax import binary, creation, families, gather_numbers, shape, shardings, unary
 from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
@@ -54,7 +44,7 @@ from minijax.lax.gather_numbers import (
     shifted,
     window_sizes,
 )
-from minijax.lax.reducers import region_of_jaxpr, stage_reducer
+from minijax.lax.reduction import region_of_jaxpr, stage_reducer
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -284,7 +274,7 @@ def gather(
         operand,
         start_indices,
         dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
-        slice_sizes=arguments.int_tuple(slice_sizes, "lax.gather", "slice_sizes"),
+        slice_sizes=families.int_tuple(slice_sizes, "lax.gather", "slice_sizes"),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=kind,
@@ -558,9 +548,9 @@ def _tangent_of_overwriting(
     numbers = shape.reshape(binary.add(creation.iota(dtype, count), one), dims)
     last = scatter_p.bind(full(aval_of(x).shape, 0, dtype), indices, numbers, **params)
     written = binary.eq(_windows_at(last, indices, dims, params), numbers)
-    kept = choice.select(written, updates_dot, creation.full_like(updates_dot, 0))
+    kept = binary.select(written, updates_dot, creation.full_like(updates_dot, 0))
     blank = creation.full_like(x_dot, 0)
-    untouched = choice.select(binary.eq(last, zero), x_dot, blank)
+    untouched = binary.select(binary.eq(last, zero), x_dot, blank)
     return add_tangents(untouched, scatter_add_p.apply(blank, indices, kept, params))
 
 
@@ -572,8 +562,8 @@ def _tangent_of_extremum(
     x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
     dtype = aval_of(x_dot).dtype
     chosen = _windows_at(out, indices, aval_of(updates).shape, params)
-    own = convert.convert_element_type(binary.eq(x, out), dtype)
-    given = convert.convert_element_type(binary.eq(updates, chosen), dtype)
+    own = creation.convert_element_type(binary.eq(x, out), dtype)
+    given = creation.convert_element_type(binary.eq(updates, chosen), dtype)
 
     def sum_over_windows(values: Any) -> Any:
         blank = full(aval_of(x).shape, 0, dtype)
@@ -756,7 +746,7 @@ def scatter_apply(
     """
     aval = aval_of(operand)
     name = "lax.scatter_apply"
-    sizes = arguments.int_tuple(update_shape, name, "update_shape")
+    sizes = families.int_tuple(update_shape, name, "update_shape")
     jaxpr = stage_reducer(name, lambda old, _: func(old), [operand], _LEAF)
     if jaxpr.out_avals[0].dtype != aval.dtype:
         error(

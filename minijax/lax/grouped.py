@@ -26,16 +26,18 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, moveaxis
-from minijax.lax.binary import bitwise_and, le, lt, mul, sub
-from minijax.lax.choice import select
-from minijax.lax.compositions import Composed
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full, full_like
-from minijax.lax.cumulative import cumsum
-from minijax.lax.dots import DotDimensionNumbers, canonicalize_preferred_type, dot_general
+from minijax.lax.binary import bitwise_and, le, lt, mul, select, sub
+from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like
+from minijax.lax.dots import (
+    DotDimensionNumbers,
+    canonicalize_precision,
+    canonicalize_preferred_type,
+    dot_general,
+)
 from minijax.lax.families import operand
-from minijax.lax.precision import canonicalize_precision
+from minijax.lax.foreign import Composed
 from minijax.lax.shape import broadcast_in_dim, reshape
+from minijax.lax.window_reduction import cumsum
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules

@@ -13,8 +13,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, le, lt, max, mul, sub
-from minijax.lax.choice import select
+from minijax.lax.binary import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    div,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    max,
+    mul,
+    select,
+    sub,
+)
 from minijax.lax.families import FLOAT, Binary, operands
 from minijax.lax.special import Computation, digamma, epsilon, full_like, lgamma
 from minijax.lax.unary import abs, bitwise_not, exp, log, log1p, neg, square

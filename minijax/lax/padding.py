@@ -23,9 +23,8 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, structural
 from minijax.interpreters.jvp import is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
-from minijax.lax.arguments import int_tuple
-from minijax.lax.choice import select_n
-from minijax.lax.families import check_same_dtype, operands
+from minijax.lax.binary import select_n
+from minijax.lax.families import check_same_dtype, int_tuple, operands
 from minijax.lax.shape import reshape
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

@@ -27,9 +27,9 @@ from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
-from minijax.lax import choice, gather_numbers, gather_scatter, shape, slicing
+from minijax.lax import binary, gather_numbers, gather_scatter, shape, slicing
 from minijax.lax.binary import add, lt
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
 
@@ -347,7 +347,7 @@ def _interleaved(before: Any, window: Any, gaps: Sequence[int]) -> Any:
     zero = np.zeros((), aval_of(window).dtype)
     spread = pad(window, zero, padding)
     marks = broadcast_in_dim(np.True_, aval_of(window).shape, ())
-    return choice.select_n(pad(marks, np.False_, padding), before, spread)
+    return binary.select_n(pad(marks, np.False_, padding), before, spread)
 
 
 def _numbers(index: Index, dims: Shape) -> tuple[GatherDimensionNumbers, Shape]:
@@ -375,7 +375,7 @@ def _positions(index: Index, operands: Sequence[Any], dims: Shape) -> Any:
     for x, d in zip(chosen, points, strict=True):
         wide = convert_element_type(x, np.int32)
         n = np.int32(dims[d])
-        wide = choice.select_n(lt(wide, np.int32(0)), wide, add(wide, n))
+        wide = binary.select_n(lt(wide, np.int32(0)), wide, add(wide, n))
         rank = aval_of(wide).ndim
         trailing = builtins.range(len(common) - rank, len(common))
         columns.append(broadcast_in_dim(wide, (*common, 1), tuple(trailing)))

@@ -27,7 +27,7 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
-from minijax.lax import convert, reference_indexing
+from minijax.lax import creation, reference_indexing
 from minijax.lax.reference_indexing import Index, Span, place_text
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -329,7 +329,7 @@ printing.hidden_params.set(frozenset({"is_tangent"}), NewRef)
 def _discharge_of_new_ref(primitive: NewRef, x: Any, *, kind: str | None, **_: Any) -> Ref:
     aval = aval_of(x)
     if not aval.is_extended:
-        x = convert.convert_to_type(x, aval.dtype, aval.weak_type)
+        x = creation.convert_to_type(x, aval.dtype, aval.weak_type)
     return Ref(x, kind)
 
 
@@ -629,7 +629,7 @@ def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any
 def _store(ref: Cell, value: Any) -> None:
     aval = ref.aval
     if not aval.inner_aval.is_extended:
-        value = convert.convert_to_type(value, aval.dtype, aval.weak_type)
+        value = creation.convert_to_type(value, aval.dtype, aval.weak_type)
     ref.write(value)
 
 
@@ -640,7 +640,7 @@ def _of_dtype(value: Any, dtype: Any) -> Any:
         return value
     for kind in (np.integer, np.floating, np.complexfloating):
         if dtypes.issubdtype(aval.dtype, kind) and dtypes.issubdtype(dtype, kind):
-            return convert.convert_element_type(value, dtype)
+            return creation.convert_element_type(value, dtype)
     return value
 
 

@@ -30,7 +30,7 @@ from minijax.core.refs import AbstractRef, Cell
 from minijax.core.trace import Tracer
 from minijax.interpreters.jvp import Zero
 from minijax.lax import creation, reference_indexing, references
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lax.reference_indexing import Index, Point, View
 
 

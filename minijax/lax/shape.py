@@ -25,8 +25,14 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
-from minijax.lax.families import check_same_dtype, operand
+from minijax.lax.families import (
+    canonicalize_axes,
+    canonicalize_axis,
+    check_same_dtype,
+    int_tuple,
+    is_array,
+    operand,
+)
 from minijax.runtime.annotations import ArrayLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules

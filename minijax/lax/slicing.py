@@ -26,7 +26,7 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.lax import arguments, binary, choice, convert, gather_numbers, gather_scatter, shape
+from minijax.lax import binary, creation, families, gather_numbers, gather_scatter, shape
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
 from minijax.runtime.annotations import ArrayLike
@@ -172,9 +172,9 @@ def slice(
         >>> lax.slice(jnp.arange(10), (1,), (9,), strides=(3,))
         Array([1, 4, 7], dtype=int32)
     """
-    starts = arguments.int_tuple(start_indices, "lax.slice", "start_indices")
-    limits = arguments.int_tuple(limit_indices, "lax.slice", "limit_indices")
-    steps = None if strides is None else arguments.int_tuple(strides, "lax.slice", "strides")
+    starts = families.int_tuple(start_indices, "lax.slice", "start_indices")
+    limits = families.int_tuple(limit_indices, "lax.slice", "limit_indices")
+    steps = None if strides is None else families.int_tuple(strides, "lax.slice", "strides")
     return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
 
 
@@ -482,7 +482,7 @@ def _able_to_hold(index: Any, size: int) -> Any:
         return index
     if size <= dtypes.iinfo(dtype).max:
         return index
-    return convert.convert_element_type(index, np.int32)
+    return creation.convert_element_type(index, np.int32)
 
 
 def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dtype[Any]) -> Any:
@@ -502,8 +502,8 @@ def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dty
         return start
     kind = aval.dtype.type
     counts_back = binary.lt(start, kind(0))
-    strong = convert.convert_element_type(start, aval.dtype) if aval.weak_type else start
-    return choice.select_n(counts_back, start, binary.add(strong, kind(size)))
+    strong = creation.convert_element_type(start, aval.dtype) if aval.weak_type else start
+    return binary.select_n(counts_back, start, binary.add(strong, kind(size)))
 
 
 def dynamic_slice(
@@ -533,7 +533,7 @@ def dynamic_slice(
         Array([7, 8, 9], dtype=int32)
     """
     starts = _starts("lax.dynamic_slice", operand, start_indices, allow_negative_indices)
-    sizes = arguments.int_tuple(slice_sizes, "lax.dynamic_slice", "slice_sizes")
+    sizes = families.int_tuple(slice_sizes, "lax.dynamic_slice", "slice_sizes")
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
 
 
@@ -584,7 +584,7 @@ def slice_in_dim(
                [5, 6]], dtype=int32)
     """
     dims = aval_of(operand).shape
-    axis = arguments.canonicalize_axis(axis, len(dims), "lax.slice_in_dim")
+    axis = families.canonicalize_axis(axis, len(dims), "lax.slice_in_dim")
     n = dims[axis]
     start = 0 if start_index is None else operator.index(start_index)
     limit = n if limit_index is None else operator.index(limit_index)
@@ -610,7 +610,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         Array([2, 4], dtype=int32)
     """
     dims = aval_of(operand).shape
-    axis = arguments.canonicalize_axis(axis, len(dims), "lax.index_in_dim")
+    axis = families.canonicalize_axis(axis, len(dims), "lax.index_in_dim")
     n = dims[axis]
     position = operator.index(index)
     wrapped = position + n if position < 0 else position
@@ -638,7 +638,7 @@ def dynamic_slice_in_dim(
                [5, 6]], dtype=int32)
     """
     dims = aval_of(operand).shape
-    axis = arguments.canonicalize_axis(axis, len(dims), "lax.dynamic_slice_in_dim")
+    axis = families.canonicalize_axis(axis, len(dims), "lax.dynamic_slice_in_dim")
     starts: list[Any] = [0] * len(dims)
     starts[axis] = start_index
     sizes = [*dims[:axis], operator.index(slice_size), *dims[axis + 1 :]]
@@ -661,7 +661,7 @@ def dynamic_index_in_dim(
         >>> lax.dynamic_index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
         Array([3, 4], dtype=int32)
     """
-    axis = arguments.canonicalize_axis(axis, aval_of(operand).ndim, "lax.dynamic_index_in_dim")
+    axis = families.canonicalize_axis(axis, aval_of(operand).ndim, "lax.dynamic_index_in_dim")
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -685,7 +685,7 @@ def dynamic_update_slice_in_dim(
         Array([[0., 0., 1.],
                [0., 0., 1.]], dtype=float32)
     """
-    axis = arguments.canonicalize_axis(
+    axis = families.canonicalize_axis(
         axis, aval_of(operand).ndim, "lax.dynamic_update_slice_in_dim"
     )
     starts: list[Any] = [0] * aval_of(operand).ndim
@@ -712,7 +712,7 @@ def dynamic_update_index_in_dim(
         Array([[0., 1., 0.],
                [0., 1., 0.]], dtype=float32)
     """
-    axis = arguments.canonicalize_axis(
+    axis = families.canonicalize_axis(
         axis, aval_of(operand).ndim, "lax.dynamic_update_index_in_dim"
     )
     if aval_of(update).ndim != aval_of(operand).ndim:
@@ -761,4 +761,4 @@ def _wrapped(index: Any, size: int) -> Any:
     index = _able_to_hold(index, size)
     kind = aval_of(index).dtype.type
     rest = binary.rem(index, kind(size))
-    return choice.select_n(binary.lt(rest, kind(0)), rest, binary.add(rest, kind(size)))
+    return binary.select_n(binary.lt(rest, kind(0)), rest, binary.add(rest, kind(size)))

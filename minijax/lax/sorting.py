@@ -19,9 +19,8 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import moveaxis, to_batch_dim
-from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import ANY, FLOAT, ORDERED, check_dtype
+from minijax.lax.families import ANY, FLOAT, ORDERED, canonicalize_axis, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather

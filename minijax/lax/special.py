@@ -36,9 +36,9 @@ from minijax.lax.binary import (
     max,
     min,
     mul,
+    select,
     sub,
 )
-from minijax.lax.choice import select
 from minijax.lax.families import (
     FLOAT,
     Binary,

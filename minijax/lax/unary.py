@@ -27,9 +27,8 @@ from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.interpreters.jvp import Zero, jvp_of_constant
 from minijax.interpreters.structural import add_tangents, full
-from minijax.lax.binary import add, div, eq, ge, mul, sub
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
+from minijax.lax.binary import add, div, eq, ge, mul, select, sub
+from minijax.lax.creation import convert_element_type
 from minijax.lax.families import (
     BITS,
     COMPLEX,

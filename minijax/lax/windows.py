@@ -24,11 +24,18 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import Zero
-from minijax.lax.arguments import int_tuple, padtype_to_pads
+from minijax.lax.families import int_tuple, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
-from minijax.lax.reducers import as_initial_value, region_of_jaxpr, stage_reducer
-from minijax.lax.reduction import Combine, halves, highest, lowest
+from minijax.lax.reduction import (
+    Combine,
+    as_initial_value,
+    halves,
+    highest,
+    lowest,
+    region_of_jaxpr,
+    stage_reducer,
+)
 from minijax.lowering.stablehlo import i64_matrix
 from minijax.sharding import rules
 

@@ -14,9 +14,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax.convert import convert_to_type
 from minijax.lax.convolution import conv_general_dilated
-from minijax.lax.precision import PrecisionLike
+from minijax.lax.creation import convert_to_type
+from minijax.lax.dots import PrecisionLike
 from minijax.numpy import elementary, linalg, ordering, shaping
 from minijax.numpy.contraction import outer
 from minijax.numpy.creation import asarray, full_like, zeros

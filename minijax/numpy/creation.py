@@ -21,8 +21,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts
 from minijax.lax import shape
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import as_element
+from minijax.lax.creation import as_element, convert_to_type
 from minijax.lowering import eager
 from minijax.numpy.promotion import broadcast_to, check_array, check_that, one_program
 from minijax.runtime import transfer

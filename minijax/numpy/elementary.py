@@ -18,9 +18,8 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.interpreters import checking
-from minijax.lax import arguments, binary, families, reduction, special, unary
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import full_like
+from minijax.lax import binary, families, reduction, special, unary
+from minijax.lax.creation import convert_to_type, full_like
 from minijax.lax.unary import cbrt_p, integer_pow, pow_p, sqrt_p, square_p
 from minijax.numpy.promotion import (
     broadcast_shapes,
@@ -1265,7 +1264,7 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
     """
     a = check_array("round", a)
     check_out("round", out)
-    decimals = arguments.an_integer(decimals, "numpy.round", "`decimals`")
+    decimals = families.an_integer(decimals, "numpy.round", "`decimals`")
     if aval_of(a).dtype == dtypes.bool_:
         error(ValueError, "numpy.round", "booleans cannot be rounded.", got=str(aval_of(a)))
     if is_kind(a, np.integer):

@@ -20,8 +20,8 @@ from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, convert, creation, shape, sorting
-from minijax.lax.convert import convert_element_type
+from minijax.lax import binary, creation, families, shape, sorting
+from minijax.lax.creation import convert_element_type
 from minijax.lax.unary import real
 from minijax.numpy import shaping
 from minijax.numpy.creation import zeros
@@ -66,7 +66,7 @@ def _of_one_dtype(name: str, items: Sequence[Any], dtype: Any) -> Sequence[Any]:
     if dtype is None:
         return promote_dtypes(name, *items)
     dtype = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
-    return [convert.convert_element_type(x, dtype) for x in items]
+    return [creation.convert_element_type(x, dtype) for x in items]
 
 
 @one_program(static=("axis", "dtype"))
@@ -96,7 +96,7 @@ def concatenate(
         items, axis = [shaping.ravel(x) for x in items], 0
     fits = not any(aval_of(x).ndim == 0 for x in items)
     check_that(fits, "concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
-    axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
+    axis = families.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
     if len(joined) == 1:
         return array_argument("concatenate", joined[0])
@@ -152,7 +152,7 @@ def stack(
             "all arrays must have the same shape.",
             got=", ".join(str(aval_of(x)) for x in items),
         )
-    axis = arguments.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
+    axis = families.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
     return shape.stack(_of_one_dtype("stack", items, dtype), axis)
 
 
@@ -320,16 +320,16 @@ def array_split(
 
 def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[Any]:
     ary = array_argument(name, ary)
-    axis = arguments.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
+    axis = families.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
     size = ary.aval.shape[axis]
     if isinstance(where, (tuple, list)) or np.ndim(where):
-        positions = arguments.int_tuple(where, f"numpy.{name}", "indices_or_sections")
+        positions = families.int_tuple(where, f"numpy.{name}", "indices_or_sections")
         bounds = [0, *positions, size]
         sizes = [stop - start for start, stop in itertools.pairwise(bounds)]
         problem = "the positions must ascend, within the dimension."
         valid = min(sizes) >= 0
     else:
-        parts = arguments.an_integer(where, f"numpy.{name}", "indices_or_sections")
+        parts = families.an_integer(where, f"numpy.{name}", "indices_or_sections")
         each, rest = divmod(size, parts) if parts > 0 else (0, 1)
         sizes = [each + 1] * rest + [each] * (parts - rest)
         problem = "the dimension cannot be cut into so many equal parts."
@@ -450,7 +450,7 @@ def delete(
     arr = array_argument("delete", arr)
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
-    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.delete")
+    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.delete")
     size = arr.aval.shape[axis]
     if assume_unique_indices and isinstance(obj, Tracer) and obj.concrete() is None:
         return _without_traced(arr, obj, axis)
@@ -501,9 +501,9 @@ def insert(
     arr, values = array_argument("insert", arr), array_argument("insert", values)
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
-    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
+    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
     size = arr.aval.shape[axis]
-    rows = convert.convert_element_type(values, arr.aval.dtype)
+    rows = creation.convert_element_type(values, arr.aval.dtype)
     rows = shape.expand_dims(rows, range(max(arr.aval.ndim - rows.aval.ndim, 0)))
     if not (isinstance(obj, Tracer) and obj.concrete() is None):
         obj = _known_integers("insert", obj, size)
@@ -525,7 +525,7 @@ def _inserted(arr: Array, positions: Array, rows: Array, axis: int) -> Any:
     """Rows put in before positions; those for one position keep their order."""
     size, count = aval_of(arr).shape[axis], aval_of(positions).shape[0]
     int32 = np.dtype(np.int32)
-    positions = convert.convert_element_type(positions, int32)
+    positions = creation.convert_element_type(positions, int32)
     positions = positions.clip(-size, size)
     positions = binary.add(positions, (positions < 0) * np.int32(size))
     places = creation.iota(int32, count)

@@ -23,9 +23,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, convert, creation, shape, slicing
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full, full_like
+from minijax.lax import binary, creation, families, shape, slicing
+from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like
 from minijax.lax.padding import pad
 from minijax.numpy import elementary, reductions, shaping
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
@@ -86,7 +85,7 @@ def eye(
 
 
 def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
-    found = tuple(arguments.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
+    found = tuple(families.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
     if min(found) < 0:
         error(ValueError, f"numpy.{name}", "sizes must not be negative.", got=str(found))
     return found
@@ -343,7 +342,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = strong(check_array("diagonal", a, "a"))
     _check_is_matrix("diagonal", a)
     ndim = aval_of(a).ndim
-    axes = arguments.canonicalize_axes((axis1, axis2), ndim, "numpy.diagonal")
+    axes = families.canonicalize_axes((axis1, axis2), ndim, "numpy.diagonal")
     others = [d for d in range(ndim) if d not in axes]
     a = shape.transpose(a, (*others, *axes))
     *outer, rows, columns = aval_of(a).shape
@@ -512,7 +511,7 @@ def indices(
                [1, 1, 1]], dtype=int32)
     """
     dtype = dtype_argument("indices", dtype, dtypes.default_int_dtype())
-    dims = arguments.int_tuple(dimensions, "numpy.indices", "dimensions")
+    dims = families.int_tuple(dimensions, "numpy.indices", "dimensions")
     grids = meshgrid(*(arange(n, dtype=dtype) for n in dims), sparse=sparse, indexing="ij")
     if sparse:
         return tuple(grids)
@@ -569,7 +568,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
         problem = "masks are not understood."
         check_that(fits, "ix_", problem, error=NotImplementedError, fix="numpy.flatnonzero(mask)")
         default = dtypes.default_int_dtype()
-        positions = x if x.aval.size else convert.convert_element_type(x, default)
+        positions = x if x.aval.size else creation.convert_element_type(x, default)
         found.append(shape.expand_dims(positions, [d for d in range(len(vectors)) if d != i]))
     return tuple(found)
 
@@ -674,7 +673,7 @@ def _raveled(arrays: Any, sizes: tuple[int, ...], mode: str, order: str, dtype: 
         elif mode == "wrap":
             coordinate = elementary.remainder(x, size)
         number = number * size + coordinate
-    return number if dtype is None else convert.convert_element_type(number, dtype)
+    return number if dtype is None else creation.convert_element_type(number, dtype)
 
 
 def _range(item: slice, name: str) -> Any:

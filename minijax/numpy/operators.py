@@ -16,7 +16,8 @@ from minijax.core import dtypes, hooks
 from minijax.core.errors import error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.lax import convert, references
+from minijax.lax import references
+from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.numpy import (
     contraction,
     creation,
@@ -232,12 +233,12 @@ def _bits_as(x: Any, dtype: Any) -> Any:
     """Reads the bits of `x` as elements of another width; the last dimension grows or shrinks."""
     old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(dtype)
     if x.dtype == dtypes.bool_:
-        x = convert.convert_element_type(x, dtypes.uint8)
+        x = convert_element_type(x, dtypes.uint8)
     if dtype == dtypes.bool_:
-        bits = convert.bitcast_convert_type(x, dtypes.uint8)
+        bits = bitcast_convert_type(x, dtypes.uint8)
         return logic.not_equal(bits, 0)
     if old == new:
-        return convert.bitcast_convert_type(x, dtype)
+        return bitcast_convert_type(x, dtype)
     if x.ndim == 0 or (old < new and x.shape[-1] * old % new):
         error(
             ValueError,
@@ -247,10 +248,10 @@ def _bits_as(x: Any, dtype: Any) -> Any:
         )
     *outer, last = x.shape
     if old > new:
-        parts = convert.bitcast_convert_type(x, dtype)
+        parts = bitcast_convert_type(x, dtype)
         return shaping.reshape(parts, (*outer, last * old // new))
     groups = shaping.reshape(x, (*outer, last * old // new, new // old))
-    return convert.bitcast_convert_type(groups, dtype)
+    return bitcast_convert_type(groups, dtype)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:

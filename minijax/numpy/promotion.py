@@ -29,8 +29,8 @@ from minijax.interpreters import recordings
 from minijax.interpreters.staging import StagingTrace
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
-from minijax.lax.choice import select_n_p
-from minijax.lax.convert import convert_element_type_p, convert_to_type
+from minijax.lax.binary import select_n_p
+from minijax.lax.creation import convert_element_type_p, convert_to_type
 from minijax.lowering import eager
 from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike

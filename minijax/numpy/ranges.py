@@ -18,9 +18,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, shape
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import broadcasted_iota, iota
+from minijax.lax import binary, families, shape
+from minijax.lax.creation import broadcasted_iota, convert_to_type, iota
 from minijax.lax.unary import exp, floor, log, pow_p
 from minijax.numpy.creation import asarray, astype, dtype_argument, made_on_host, on_device, ones
 from minijax.numpy.elementary import absolute, cos, i0, is_kind, sqrt
@@ -113,7 +112,7 @@ def _counted(start: complex, step: complex, size: int, dtype: DTypeLike) -> Arra
 
 
 def _sample_count(name: str, num: Any) -> int:
-    count = arguments.an_integer(num, f"numpy.{name}", "`num`")
+    count = families.an_integer(num, f"numpy.{name}", "`num`")
     check_that(count >= 0, name, "the number of samples must not be negative.", got=str(num))
     return count
 
@@ -214,7 +213,7 @@ def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis:
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
     gaps = num - 1 if endpoint else num
     distance = binary.div(binary.sub(stop, start), float(gaps) if gaps > 0 else np.nan)
-    axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
+    axis = families.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
     whole = (*dims[:axis], num, *dims[axis:])
     kept = [d for d in range(len(whole)) if d != axis]
     place = broadcasted_iota(computed, whole, axis)
@@ -310,7 +309,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     exponents, _ = _linspace(
         np.zeros((), computed), log(binary.div(stop, start)), num, endpoint, None, axis
     )
-    axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
+    axis = families.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
     kept = [d for d in range(len(dims) + 1) if d != axis]
     whole = aval_of(exponents).shape
     first, last = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop))

@@ -20,8 +20,8 @@ from minijax import lax
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, cumulative, reduction, unary
-from minijax.lax.convert import convert_to_type
+from minijax.lax import binary, families, reduction, unary, window_reduction
+from minijax.lax.creation import convert_to_type
 from minijax.lax.shape import concatenate, reshape
 from minijax.numpy.elementary import check_not_complex, is_kind
 from minijax.numpy.promotion import (
@@ -54,7 +54,7 @@ def axes_of(name: str, x: ArrayLike, axis: Axis, room: str = "numpy") -> Shape:
     if type(axis) is int and -ndim <= axis < ndim:
         return (axis % ndim,)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"{room}.{name}")))
+    return tuple(sorted(families.canonicalize_axes(given, ndim, f"{room}.{name}")))
 
 
 class Over(NamedTuple):
@@ -667,7 +667,7 @@ def _arg_extreme(
         x, axes = reshape(a, (aval_of(a).size,)), tuple(range(ndim))
         place = 0
     else:
-        place = arguments.canonicalize_axis(axis, ndim, f"numpy.{name}")
+        place = families.canonicalize_axis(axis, ndim, f"numpy.{name}")
         x, axes = a, (place,)
     check_that(aval_of(x).shape[place] != 0, name, "there is nothing to choose from.", a=a)
     check_not_complex(name, x)
@@ -730,7 +730,7 @@ def _cumulated(
     a = check_array(name, a, "a")
     if axis is None or not aval_of(a).ndim:
         a, axis = reshape(a, (aval_of(a).size,)), axis or 0
-    axis = arguments.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
+    axis = families.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
     result = aval_of(a).dtype
     if dtype is not None:
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
@@ -762,7 +762,7 @@ def cumsum(
                [4, 6]], dtype=int32)
     """
     check_out("cumsum", out)
-    return _cumulated("cumsum", a, axis, dtype, cumulative.cumsum)
+    return _cumulated("cumsum", a, axis, dtype, window_reduction.cumsum)
 
 
 @one_program(static=("axis", "dtype", "out"))
@@ -784,7 +784,7 @@ def cumprod(
         Array([ 1,  2,  6, 24], dtype=int32)
     """
     check_out("cumprod", out)
-    return _cumulated("cumprod", a, axis, dtype, cumulative.cumprod)
+    return _cumulated("cumprod", a, axis, dtype, window_reduction.cumprod)
 
 
 def _check_has_axis(name: str, x: ArrayLike, axis: int | None) -> None:
@@ -802,7 +802,7 @@ def _check_has_axis(name: str, x: ArrayLike, axis: int | None) -> None:
 
 def _after(first: int, totals: Array, axis: int | None) -> Array:
     """The totals, and before them that of no elements."""
-    axis = arguments.canonicalize_axis(axis or 0, totals.ndim, "numpy.cumulative_sum")
+    axis = families.canonicalize_axis(axis or 0, totals.ndim, "numpy.cumulative_sum")
     shape = tuple(1 if d == axis else n for d, n in enumerate(aval_of(totals).shape))
     start = broadcast_to(np.asarray(first, aval_of(totals).dtype)[()], shape)
     return concatenate([start, totals], axis)
@@ -832,7 +832,7 @@ def cumulative_sum(
     """
     _check_has_axis("cumulative_sum", x, axis)
     dtype = widened_integer(aval_of(x).dtype) if dtype is None else dtype
-    totals = _cumulated("cumulative_sum", x, axis, dtype, cumulative.cumsum)
+    totals = _cumulated("cumulative_sum", x, axis, dtype, window_reduction.cumsum)
     return _after(0, totals, axis) if include_initial else totals
 
 
@@ -859,5 +859,5 @@ def cumulative_prod(
         Array([1, 1, 2, 6], dtype=int32)
     """
     _check_has_axis("cumulative_prod", x, axis)
-    totals = _cumulated("cumulative_prod", x, axis, dtype, cumulative.cumprod)
+    totals = _cumulated("cumulative_prod", x, axis, dtype, window_reduction.cumprod)
     return _after(1, totals, axis) if include_initial else totals

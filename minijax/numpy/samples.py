@@ -19,7 +19,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
-from minijax.lax.convert import convert_to_type
+from minijax.lax.creation import convert_to_type
 from minijax.numpy import contraction, matrices, reductions, shaping
 from minijax.numpy.creation import asarray, on_device, ones, zeros
 from minijax.numpy.elementary import conjugate, each_part, is_kind, real

@@ -14,7 +14,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, creation, shape, sorting
+from minijax.lax import creation, families, shape, sorting
 from minijax.numpy import logic, ordering, promotion, reductions, selection, shaping
 from minijax.numpy.joining import concatenate
 from minijax.numpy.promotion import one_program
@@ -158,7 +158,7 @@ def unique(
     dims = ar.aval.shape
     flat = axis is None
     rows = shaping.ravel(ar) if flat else ar
-    axis = 0 if flat else arguments.canonicalize_axis(axis, len(dims), "numpy.unique")
+    axis = 0 if flat else families.canonicalize_axis(axis, len(dims), "numpy.unique")
     order, number = _ranked(rows, axis, equal_nan)
     if size is None:
         last = number.concrete() if isinstance(number, Tracer) else number

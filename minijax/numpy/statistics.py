@@ -15,7 +15,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, reduction, shape, unary
-from minijax.lax.convert import convert_element_type, convert_to_type
+from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.numpy import ordering, reductions, selection, shaping
 from minijax.numpy.creation import on_device
 from minijax.numpy.elementary import check_not_complex, is_kind

@@ -19,9 +19,9 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
-from minijax.lax import arguments, reduction
-from minijax.lax.arguments import canonicalize_axis
+from minijax.lax import families, reduction
 from minijax.lax.control_flow.scanning import scan
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.shape import squeeze
 from minijax.lowering.eager import check_callable
 from minijax.numpy import elementary, logic, reductions, shaping
@@ -222,7 +222,7 @@ def apply_along_axis(
                [0, 4]], dtype=int32)
     """
     arr = asarray(check_array("apply_along_axis", arr))
-    axis = arguments.canonicalize_axis(axis, arr.ndim, "numpy.apply_along_axis")
+    axis = families.canonicalize_axis(axis, arr.ndim, "numpy.apply_along_axis")
 
     def function(x: Array) -> Array:
         return func1d(x, *args, **kwargs)
@@ -254,7 +254,7 @@ def apply_over_axes(
     found = asarray(check_array("apply_over_axes", a))
     rank = found.ndim
     for given in np.atleast_1d(axes).tolist():
-        axis = arguments.canonicalize_axis(given, rank, "numpy.apply_over_axes")
+        axis = families.canonicalize_axis(given, rank, "numpy.apply_over_axes")
         found = func(found, axis)
         if found.ndim == rank - 1:
             found = expand_dims(found, axis)

@@ -20,8 +20,8 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import binary, slicing, special
 from minijax.lax import shape as lax_shape
-from minijax.lax.choice import select
-from minijax.lax.convert import bitcast_convert_type, convert_element_type
+from minijax.lax.binary import select
+from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.unary import complex as from_parts
 from minijax.lax.unary import exp, log, log1p, sign, sqrt, stop_gradient, tan

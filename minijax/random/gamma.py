@@ -24,7 +24,7 @@ from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
 from minijax.lax import shape as lax_shape
-from minijax.lax.choice import select
+from minijax.lax.binary import select
 from minijax.lax.control_flow import mapping
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import full_like

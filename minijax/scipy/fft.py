@@ -19,7 +19,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax import unary
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis
+from minijax.lax.families import canonicalize_axes, canonicalize_axis
 from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft

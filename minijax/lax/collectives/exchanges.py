@@ -22,20 +22,18 @@ from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
-from minijax.lax.binary import add, bitwise_and, eq, ge, lt, mul, sub
-from minijax.lax.choice import clamp, select
+from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
 from minijax.lax.collectives.axes import axis_index
 from minijax.lax.collectives.gathers import all_gather
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full, full_like, iota
-from minijax.lax.cumulative import cumsum
+from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like, iota
 from minijax.lax.gather_numbers import ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter_add
 from minijax.lax.reduction import reduce_max
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims, reshape
 from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
+from minijax.lax.window_reduction import cumsum
 from minijax.lowering import module, stablehlo
 from minijax.runtime.array import Array
 from minijax.sharding import rules

@@ -31,16 +31,14 @@ from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.lax import unary
-from minijax.lax.binary import ge
+from minijax.lax.binary import ge, select
 from minijax.lax.binary import max as maximum
-from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import Application, Axes, Tree
 from minijax.lax.collectives.axes import axis_index
 from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.reductions import psum_p
-from minijax.lax.convert import bitcast_convert_type_p
-from minijax.lax.creation import full_like
+from minijax.lax.creation import bitcast_convert_type_p, full_like
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.lowering import module, stablehlo

@@ -27,7 +27,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
-from minijax.lax import convert
+from minijax.lax import creation
 from minijax.lowering import eager, program
 
 
@@ -248,7 +248,7 @@ def promote_weak_types(
 def retyped(x: Any, dtype: Any, weak_type: bool) -> Any:
     """`x` with another dtype; numbers of Python stay numbers, and so literals of jaxprs."""
     if type(x) not in dtypes.python_scalar_dtypes:
-        return convert.convert_to_type(x, dtype, weak_type)
+        return creation.convert_to_type(x, dtype, weak_type)
     return np.asarray(x, dtype).item() if weak_type else np.asarray(x, dtype)[()]
 
 

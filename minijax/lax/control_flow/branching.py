@@ -32,7 +32,7 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
-from minijax.lax import choice, convert, references, unary
+from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import operand as as_operand
@@ -446,13 +446,13 @@ def _guard(chosen: Any, x: Any) -> Any:
     aval = aval_of(x)
     if not dtypes.issubdtype(aval.dtype, np.inexact):
         return x
-    return choice.select_n(_like(chosen, aval.shape), unary.stop_gradient(x), x)
+    return binary.select_n(_like(chosen, aval.shape), unary.stop_gradient(x), x)
 
 
 def _choose(index: Any, cases: Sequence[Any]) -> Any:
     if aval_of(cases[0]).is_extended:
-        return choice.select_n(index, *cases)
-    return choice.select_n(_like(index, aval_of(cases[0]).shape), *cases)
+        return binary.select_n(index, *cases)
+    return binary.select_n(_like(index, aval_of(cases[0]).shape), *cases)
 
 
 def _like(x: Any, shape: tuple[int, ...]) -> Any:
@@ -512,7 +512,7 @@ def cond(
             pass
     return _branch(
         "lax.cond",
-        np.int32(index) if type(index) is bool else convert.convert_element_type(index, np.int32),
+        np.int32(index) if type(index) is bool else creation.convert_element_type(index, np.int32),
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands,
@@ -624,8 +624,8 @@ def switch(
             return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
         except ConcretizationTypeError:
             pass
-    number = convert.convert_element_type(index, np.int32)
-    clamped = choice.clamp(np.int32(0), number, np.int32(len(branches) - 1))
+    number = creation.convert_element_type(index, np.int32)
+    clamped = binary.clamp(np.int32(0), number, np.int32(len(branches) - 1))
     labels = [f"branches[{i}]" for i in range(len(branches))]
     return _branch("lax.switch", clamped, branches, labels, operands)
 

@@ -34,7 +34,7 @@ from minijax.interpreters.structural import (
     moveaxis,
     to_batch_dim,
 )
-from minijax.lax import choice, convert, references
+from minijax.lax import binary, creation, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.lowering import eager
@@ -322,7 +322,7 @@ def _kept_where_done(goes_on: Any, before: Any, after: Any) -> Any:
     if not aval_of(goes_on).ndim or aval.is_extended:
         return after
     which = broadcast_in_dim(goes_on, aval.shape, range(aval_of(goes_on).ndim))
-    return choice.select_n(which, before, after)
+    return binary.select_n(which, before, after)
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], T], init_val: Any) -> T:
@@ -411,7 +411,7 @@ def _while_loop(
 def _as_array(x: Any) -> Any:
     """A number of Python as an array; arrays pass."""
     aval = aval_of(x)
-    return convert.convert_to_type(x, aval.dtype, aval.weak_type)
+    return creation.convert_to_type(x, aval.dtype, aval.weak_type)
 
 
 def _without_fixed(
@@ -513,7 +513,7 @@ def fori_loop(
         if config.disable_jit.value:
             val = init_val
             for i in range(first, last):
-                val = body_fun(convert.convert_to_type(i, aval_of(i).dtype, True), val)
+                val = body_fun(creation.convert_to_type(i, aval_of(i).dtype, True), val)
             return val
         step = bodies.wrapped_once(_fori_scan, body_fun)
         (_, result), _ = scanning.scan_named(

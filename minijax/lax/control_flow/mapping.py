@@ -11,11 +11,10 @@ from minijax.core.errors import error
 from minijax.interpreters import batching, flattening
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import shape, slicing
-from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.binary import add, bitwise_or
 from minijax.lax.control_flow import bodies, scanning
+from minijax.lax.families import canonicalize_axis, scalar_like
 from minijax.lax.families import operand as as_operand
-from minijax.lax.families import scalar_like
 from minijax.lax.padding import pad
 from minijax.lowering import eager
 

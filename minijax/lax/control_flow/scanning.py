@@ -32,7 +32,7 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.jvp import Zero, with_zeros
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
-from minijax.lax import convert, references, shape, slicing
+from minijax.lax import creation, references, shape, slicing
 from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
 from minijax.lowering import eager
 from minijax.sharding import rules
@@ -348,7 +348,7 @@ def _bind(
     for i, var in enumerate(closed.jaxpr.outvars[len(init) :], len(init)):
         if type(var) is Var and var in positions:
             x = slices[positions[var]]
-            known[i] = convert.convert_to_type(x, var.aval.dtype, var.aval.weak_type)
+            known[i] = creation.convert_to_type(x, var.aval.dtype, var.aval.weak_type)
     outputs = [i for i in range(len(closed.out_avals)) if i not in known]
     still = [i for i, f in enumerate(fixed) if f]
     changing = [i for i, f in enumerate(fixed) if not f]

@@ -15,7 +15,7 @@ from minijax.core.errors import error
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, unary
-from minijax.lax.choice import select
+from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.families import FLOAT, INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand

@@ -20,7 +20,7 @@ from minijax.core.errors import MissingRule, error, message
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, creation, reduction, unary
-from minijax.lax.choice import select
+from minijax.lax.binary import select
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels

@@ -29,12 +29,12 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
+from minijax.lax.binary import select
+from minijax.lax.creation import convert_element_type
+from minijax.lax.dots import Precision
 from minijax.lax.families import check_same_dtype
 from minijax.lax.gather_numbers import GatherDimensionNumbers
 from minijax.lax.gather_scatter import gather
-from minijax.lax.precision import Precision
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import expand_dims
 from minijax.lax.shape import transpose as permute

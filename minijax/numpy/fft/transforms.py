@@ -19,8 +19,8 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape
 from minijax.core.errors import error
 from minijax.lax import fourier
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple
 from minijax.lax.binary import mul
+from minijax.lax.families import canonicalize_axes, canonicalize_axis, int_tuple
 from minijax.lax.fourier import FftType
 from minijax.lax.padding import pad
 from minijax.numpy.creation import asarray, dtype_argument, on_device

@@ -12,9 +12,8 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax import binary, shape, unary
 from minijax.lax import linalg as lax_linalg
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import broadcasted_iota
+from minijax.lax.binary import select
+from minijax.lax.creation import broadcasted_iota, convert_to_type
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigh import refuse_subset, subset_size
 from minijax.lax.linalg.qr import geqrf

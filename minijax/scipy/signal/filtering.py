@@ -12,9 +12,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape
 from minijax.core.errors import error
-from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.convolution import conv_general_dilated
-from minijax.lax.precision import PrecisionLike
+from minijax.lax.dots import PrecisionLike
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.slicing import slice as lax_slice
 from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import conjugate

@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import error, message
-from minijax.lax.arguments import canonicalize_axis
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.padding import pad as lax_pad
 from minijax.numpy.creation import asarray, zeros
 from minijax.numpy.elementary import absolute, conjugate, imag, real

@@ -22,11 +22,9 @@ from minijax.interpreters import checking
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
 from minijax.lax import families
-from minijax.lax.binary import mul
-from minijax.lax.choice import select
+from minijax.lax.binary import mul, select
 from minijax.lax.control_flow.looping import while_loop
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full
+from minijax.lax.creation import convert_element_type, full
 from minijax.lax.reduction import reduce_or
 from minijax.lax.special import Computation, epsilon, full_like
 from minijax.numpy import creation, promotion

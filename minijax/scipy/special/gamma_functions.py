@@ -20,8 +20,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import families, incomplete_gamma, special
-from minijax.lax.binary import max, min
-from minijax.lax.choice import select
+from minijax.lax.binary import max, min, select
 from minijax.lax.incomplete_gamma import stirling_rest
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import (

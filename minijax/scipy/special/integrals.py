@@ -18,9 +18,8 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import message
 from minijax.lax import families, special, unary
-from minijax.lax.binary import max, min, rem
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
+from minijax.lax.binary import max, min, rem, select
+from minijax.lax.creation import convert_element_type
 from minijax.lax.families import INEXACT
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import (

@@ -12,8 +12,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import linalg, special
-from minijax.lax.binary import atan2, div, max, min
-from minijax.lax.choice import select
+from minijax.lax.binary import atan2, div, max, min, select
 from minijax.lax.shape import concatenate
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, cos, exp, expm1, floor, log, log1p, sign, square, tan

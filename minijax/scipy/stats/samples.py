@@ -12,9 +12,8 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
-from minijax.lax import cumulative, linalg
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota
+from minijax.lax import linalg, window_reduction
+from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.unary import exp, log, square
 from minijax.numpy import (
     contraction,
@@ -76,10 +75,10 @@ def _run_bounds(ordered: Array, axis: int) -> tuple[Array, Array, Array]:
     places = broadcasted_iota(np.int32, aval.shape, axis)
     before = shaping.roll(ordered, 1, axis)
     begins = (places == 0) | (ordered != before)
-    first = cumulative.cummax(selection.where(begins, places, 0), axis)
+    first = window_reduction.cummax(selection.where(begins, places, 0), axis)
     ends = shaping.roll(begins, -1, axis)
     ends = ends | (places == count - 1)
-    last = cumulative.cummin(selection.where(ends, places, count), axis, reverse=True)
+    last = window_reduction.cummin(selection.where(ends, places, count), axis, reverse=True)
     return begins, first, last
 
 
@@ -137,7 +136,7 @@ def _ranks(ordered: Array, method: str, axis: int) -> Array:
     if method == "ordinal":
         return broadcasted_iota(np.int32, aval_of(ordered).shape, axis) + 1
     if method == "dense":
-        return cumulative.cumsum(convert_element_type(begins, np.int32), axis)
+        return window_reduction.cumsum(convert_element_type(begins, np.int32), axis)
     if method == "min":
         return first + 1
     if method == "max":
