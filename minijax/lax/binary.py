@@ -1,10 +1,6 @@
 """Elementwise operations of two operands, and choices among several: select and clamp.
 
-Elementwise functions of two arrays: arithmetic, comparisons, and operations on bits.
-
-Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `power.py`.
-
-Elementwise choices: by a predicate or index, and between bounds.
+Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `unary.py`.
 """
 
 from __future__ import annotations
@@ -39,7 +35,9 @@ from minijax.lax.families import (
     NUMERIC,
     ORDERED,
     REAL,
+    BatchDims,
     Binary,
+    Values,
     bool_dtype,
     broadcast_to,
     check_dtype,
@@ -52,12 +50,13 @@ from minijax.lax.families import (
 from minijax.lax.shape import unstack
 from minijax.lowering import module
 from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
-def _neg(x: Any) -> Any:
+def _neg(x: Array) -> Any:
     return neg_p.bind(x)
 
 
@@ -138,7 +137,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     return mul_p.bind(x, y)
 
 
-def _division_by_zero(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+def _division_by_zero(primitive: Primitive, args: Values, outs: Values) -> list[Fault]:
     divisor = args[1]
     if isinstance(divisor, (int, float, complex, np.generic)) and divisor:
         return []
@@ -212,7 +211,7 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
 def _lexicographic(direction: str, op: str) -> Callable[..., Any]:
     """The larger or smaller operand; complex numbers compare real parts, then imaginary ones."""
 
-    def lower(ctx: Any, x: Any, y: Any) -> Any:
+    def lower(ctx: LoweringContext, x: Value, y: Value) -> Any:
         (out,) = ctx.avals_out
         if not dtypes.issubdtype(out.dtype, np.complexfloating):
             return ctx.op(op, [x, y])
@@ -238,7 +237,7 @@ def _lexicographic(direction: str, op: str) -> Callable[..., Any]:
     return lower
 
 
-def _chosen_share(x: Any, y: Any, out: Any) -> Any:
+def _chosen_share(x: Array, y: Array, out: Array) -> Any:
     """How much of the derivative goes to x: all where it was chosen, half where x equals y."""
     dtype = aval_of(out).dtype
     is_x, is_y = (convert_element_type(eq(z, out), dtype) for z in (x, y))
@@ -306,7 +305,7 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
     return min_p.bind(*operands(x, y))
 
 
-def _sum_of_squares(x: Any, y: Any) -> Any:
+def _sum_of_squares(x: Array, y: Array) -> Any:
     return add(mul(x, x), mul(y, y))
 
 
@@ -357,11 +356,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _comparison(
-    name: str,
-    direction: str,
-    *,
-    accepts: tuple[type, ...],
-    total_order: bool = False,
+    name: str, direction: str, *, accepts: tuple[type, ...], total_order: bool = False
 ) -> Binary:
     return Binary(
         name,
@@ -621,17 +616,17 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     return shift_right_logical_p.bind(*operands(x, y))
 
 
-def _upper_half_of_product(x: Any, y: Any) -> Any:
+def _upper_half_of_product(x: Array, y: Array) -> Any:
     # By halves of the digits, as on paper.  XLA:CPU compiles its own operation only unfused.
     dtype = aval_of(x).dtype
     half = dtypes.bit_width(dtype) // 2
     is_signed = dtypes.issubdtype(dtype, np.signedinteger)
     shift_right = shift_right_arithmetic if is_signed else shift_right_logical
 
-    def low(z: Any) -> Any:
+    def low(z: Array) -> Any:
         return bitwise_and(z, 2**half - 1)
 
-    def high(z: Any) -> Any:
+    def high(z: Array) -> Any:
         return shift_right(z, half)
 
     lowest = mul(low(x), low(y))
@@ -640,7 +635,7 @@ def _upper_half_of_product(x: Any, y: Any) -> Any:
     return add(mul(high(x), high(y)), add(high(middle), high(carried)))
 
 
-def _lower_mulhi(ctx: Any, x: Any, y: Any) -> Any:
+def _lower_mulhi(ctx: LoweringContext, x: Value, y: Value) -> Any:
     ctx.avals_in = [ctx.avals_out[0]] * 2
     return module.lower_function(ctx, lambda x, y: [_upper_half_of_product(x, y)], x, y)[0]
 
@@ -674,17 +669,8 @@ class SelectN(Primitive):
     name = "select_n"
     shard = rules.elementwise
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = result_types.table()
-
-    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        found = self._results.get(avals)
-        if found is None:
-            found = self._results[avals] = self._checked(*avals)
-        return found
-
-    def _checked(self, which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+    @result_types.function
+    def abstract_eval(self, which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
         first = cases[0]
         if any(case.dtype != first.dtype or case.shape != first.shape for case in cases):
             check_same_dtype("select", **_named(cases))
@@ -709,7 +695,7 @@ class SelectN(Primitive):
             )
         return shaped_array(first.shape, first.dtype, all(case.weak_type for case in cases))
 
-    def lower(self, ctx: Any, which: Any, *cases: Any) -> Any:
+    def lower(self, ctx: LoweringContext, which: Value, *cases: Value) -> Any:
         aval = ctx.avals_in[0]
         if aval.dtype == dtypes.bool_:
             return ctx.op("stablehlo.select", [which, *reversed(cases)]) if cases[1:] else cases[0]
@@ -731,14 +717,14 @@ class SelectN(Primitive):
 
         return choose(0, len(cases) - 1)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         out = self.bind(*primals)
         which, dots = primals[0], tangents[1:]
         if all(type(dot) is Zero for dot in dots):
             return out, Zero.like(out)
         return out, self.bind(which, *map(instantiate, dots))
 
-    def transpose(self, ct: Any, which: Any, *cases: Any) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, which: Array, *cases: Any) -> tuple[Any, ...]:
         nothing = zeros(aval_of(ct))
 
         def cotangent(i: int) -> Any:
@@ -746,7 +732,7 @@ class SelectN(Primitive):
 
         return None, *(cotangent(i) if is_linear(x) else None for i, x in enumerate(cases))
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
         (which, *cases), (which_dim, *case_dims) = args, dims
         dim = next((d for d in case_dims if d is not None), 0)
         cases = [to_batch_dim(x, d, dim, size) for x, d in zip(cases, case_dims, strict=True)]
@@ -811,7 +797,7 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     return select_n(pred, on_false, on_true)
 
 
-def _moved_between(minimum: Any, x: Any, maximum: Any) -> list[Any]:
+def _moved_between(minimum: Array, x: Array, maximum: Array) -> list[Any]:
     return [min(max(x, minimum), maximum)]
 
 
@@ -824,17 +810,10 @@ class Clamp(Primitive):
     name = "clamp"
     shard = rules.elementwise
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[tuple[ShapedArray, ...], ShapedArray] = result_types.table()
-
-    def abstract_eval(self, *avals: ShapedArray) -> ShapedArray:
-        found = self._results.get(avals)
-        if found is None:
-            found = self._results[avals] = self._checked(*avals)
-        return found
-
-    def _checked(self, minimum: ShapedArray, x: ShapedArray, maximum: ShapedArray) -> ShapedArray:
+    @result_types.function
+    def abstract_eval(
+        self, minimum: ShapedArray, x: ShapedArray, maximum: ShapedArray
+    ) -> ShapedArray:
         bounds = {"min": minimum, "x": x, "max": maximum}
         check_same_dtype("clamp", **bounds)
         check_dtype("clamp", "x", x, ANY)
@@ -849,13 +828,13 @@ class Clamp(Primitive):
         weak = minimum.weak_type and x.weak_type and maximum.weak_type
         return shaped_array(x.shape, x.dtype, weak)
 
-    def lower(self, ctx: Any, minimum: Any, x: Any, maximum: Any) -> Any:
+    def lower(self, ctx: LoweringContext, minimum: Value, x: Value, maximum: Value) -> Any:
         if ctx.avals_out[0].dtype.kind in "bc":
             # XLA knows no clamp of them.
             return lower_function(ctx, _moved_between, minimum, x, maximum)[0]
         return ctx.op("stablehlo.clamp", [minimum, x, maximum])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         minimum, x, maximum = primals
         out = self.bind(*primals)
         # Where each argument decides the result; on a bound, neither it nor x does.
@@ -872,7 +851,7 @@ class Clamp(Primitive):
                 total = add_tangents(total, part)
         return out, total
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
         dim = 0 if dims[1] is None else dims[1]
         x = to_batch_dim(args[1], dims[1], dim, size)
         shape = aval_of(x).shape

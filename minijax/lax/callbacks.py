@@ -1,24 +1,12 @@
 """Calls of Python functions from programs, and operations that keep others in order.
 
-Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
+`pure_callback` and `io_callback`: results have the types that the caller promises; they are
+checked when the function returns.  How `vmap` calls functions of which it knows nothing, the
+values of `vmap_method`, is shared with foreign functions.  Calls that print, and return nothing,
+are in `debugging.py`.
 
-How `vmap` calls functions of which it knows nothing: the values of `vmap_method`.
-
-Input: a function for one example, and a batch of arguments.  Output: stacked results.  Callbacks
-and foreign functions share this.
-
-Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
-
-The function's results have the types that the caller promises; they are checked when it returns.
-Calls that print, and return nothing, are in `debugging.py`.
-
-What is computed before what: barriers, tokens, and values that nobody reads.
-
-A barrier for the compiler: values on its far side are computed after all on its near side.
-
-Tokens: values without content that put side effects in order.
-
-Values that a program shall compute though nobody reads them.
+Order: barriers for the compiler, tokens (values without content that put side effects in order),
+and values that a program shall compute though nobody reads them.
 """
 
 from __future__ import annotations
@@ -29,15 +17,17 @@ from typing import Any, NoReturn, TypeVar
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, effects, tree, vma
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, flattening
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, moveaxis, new_axis, to_batch_dim
 from minijax.lax import shape, slicing
 from minijax.lax.control_flow import mapping
+from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, regions, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, transfer
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
 from minijax.sharding import rules
@@ -90,11 +80,7 @@ def is_one_by_one(method: str) -> bool:
 
 
 def call_for_each(
-    method: str,
-    call: Callable[..., Sequence[Any]],
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    size: int,
+    method: str, call: Callable[..., Sequence[Any]], args: Values, dims: BatchDims, size: int
 ) -> tuple[list[Any], list[int]]:
     """The results of `call` for each example of a batch in turn, stacked."""
     # Without examples, only a loop knows the types of the results.
@@ -105,7 +91,7 @@ def call_for_each(
     return outs, [0] * len(outs)
 
 
-def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+def example(i: int, args: Values, dims: Sequence[int | None]) -> list[Any]:
     """The arguments of one example of a batch."""
     return [
         x if d is None else slicing.index_in_dim(x, i, d, keepdims=False)
@@ -114,7 +100,7 @@ def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any
 
 
 def call_in_loop(
-    call: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None]
+    call: Callable[..., Sequence[Any]], args: Values, dims: Sequence[int | None]
 ) -> tuple[list[Any], list[int]]:
     """The results of `call` for each example of a batch in turn, stacked, by a loop."""
     mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
@@ -127,7 +113,7 @@ def call_in_loop(
     return outs, [0] * len(outs)
 
 
-def whole_batch(method: str, x: Any, dim: int | None, size: int) -> Any:
+def whole_batch(method: str, x: Array, dim: int | None, size: int) -> Any:
     """An operand for a call with the whole batch.
 
     Args:
@@ -198,10 +184,10 @@ class FlatCallback:
 
 
 def lower_call(
-    ctx: Any,
+    ctx: LoweringContext,
     name: str,
     function: Callable[..., Sequence[Any]],
-    values: Sequence[Any],
+    values: Values,
     in_avals: Sequence[Any],
     effect: Any = None,
     *,
@@ -259,15 +245,35 @@ def lower_call(
     ]
 
 
-def _row_major(ctx: Any, ranks: Sequence[int]) -> Any:
+def _row_major(ctx: LoweringContext, ranks: Sequence[int]) -> Any:
     layouts = [f"dense<{list(range(n))[::-1] if n else ''}> : tensor<{n}xindex>" for n in ranks]
     return ctx.attribute(f"[{', '.join(layouts)}]")
 
 
-def _without_keys(args: Sequence[Any]) -> list[Any]:
+def _without_keys(args: Values) -> list[Any]:
     """Arguments as callbacks get them: random keys as the integers underneath."""
     eager.check_no_tracers(args)
     return [Array(x.buffer) if isinstance(x, ExtendedArray) else x for x in args]
+
+
+def _promised(
+    primitive: Primitive, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
+) -> list[ShapedArray]:
+    """The types of the results, which the caller promises."""
+    return list(result_avals)
+
+
+NO_DERIVATIVE = (
+    "wrap the call in minijax.custom_jvp or minijax.custom_vjp, or pass "
+    "lax.stop_gradient(x) if the derivative does not matter"
+)
+
+
+def _refuse_derivative(
+    primitive: Primitive, *_: Any, callback: Callable[..., Any], **params: Any
+) -> NoReturn:
+    problem = f"nothing is known of the derivative of {callback!r}."
+    error(ValueError, primitive.name, problem, fix=NO_DERIVATIVE)
 
 
 class PureCallback(Primitive):
@@ -280,49 +286,29 @@ class PureCallback(Primitive):
     name = "pure_callback"
     multiple_results = True
     shard = rules.nothing_sharded
+    abstract_eval = _promised
+    jvp = _refuse_derivative
+    transpose = _refuse_derivative
 
     def impl(self, *args: Any, callback: Any, result_avals: Any, **_: Any) -> list[Any]:
         return callbacks.call_at_once("pure_callback", callback, _without_keys(args), result_avals)
 
-    def abstract_eval(
-        self, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
-    ) -> list[ShapedArray]:
-        return list(result_avals)
-
-    def lower(self, ctx: Any, *values: Any, callback: Any, **_: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Value, callback: Any, **_: Any) -> list[Any]:
         in_avals = list(map(physical_aval, ctx.avals_in))
         return lower_call(ctx, "pure_callback", callback, values, in_avals)
 
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("pure_callback", params["callback"]))
-
-    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("pure_callback", params["callback"]))
-
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[int | None],
-        *,
-        result_avals: tuple[ShapedArray, ...],
-        vmap_method: str | None,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int]]:
-        params["vmap_method"] = vmap_method
-        check_chosen("pure_callback", repr(params["callback"]), vmap_method)
-        assert vmap_method is not None
-        if is_one_by_one(vmap_method):
-            return call_for_each(
-                vmap_method,
-                lambda *xs: self.bind(*xs, result_avals=result_avals, **params),
-                args,
-                dims,
-                size,
-            )
-        whole = [whole_batch(vmap_method, x, d, size) for x, d in zip(args, dims, strict=True)]
-        wide = tuple(aval.with_shape((size, *aval.shape)) for aval in result_avals)
-        outs = self.bind(*whole, result_avals=wide, **params)
+        method = params["vmap_method"]
+        check_chosen("pure_callback", repr(params["callback"]), method)
+        if is_one_by_one(method):
+            return call_for_each(method, lambda *xs: self.bind(*xs, **params), args, dims, size)
+        whole = [whole_batch(method, x, d, size) for x, d in zip(args, dims, strict=True)]
+        params["result_avals"] = tuple(
+            x.with_shape((size, *x.shape)) for x in params["result_avals"]
+        )
+        outs = self.bind(*whole, **params)
         return outs, [0] * len(outs)
 
 
@@ -341,6 +327,9 @@ class IOCallback(Primitive):
     multiple_results = True
     has_effects = True
     shard = rules.nothing_sharded
+    abstract_eval = _promised
+    jvp = _refuse_derivative
+    transpose = _refuse_derivative
 
     def impl(
         self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any
@@ -349,27 +338,18 @@ class IOCallback(Primitive):
             transfer.wait_for(ordered_io_effect)
         return callbacks.call_at_once("io_callback", callback, _without_keys(args), result_avals)
 
-    def abstract_eval(
-        self, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
-    ) -> list[ShapedArray]:
-        return list(result_avals)
-
     def effects(self, *avals: Any, ordered: bool, **_: Any) -> frozenset[Any]:
         return _ORDERED_IO if ordered else _IO
 
-    def lower(self, ctx: Any, *values: Any, callback: Any, ordered: bool, **_: Any) -> list[Any]:
+    def lower(
+        self, ctx: LoweringContext, *values: Value, callback: Any, ordered: bool, **_: Any
+    ) -> list[Any]:
         in_avals = list(map(physical_aval, ctx.avals_in))
         effect = ordered_io_effect if ordered else io_effect
         return lower_call(ctx, "io_callback", callback, values, in_avals, effect)
 
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("io_callback", params["callback"]))
-
-    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("io_callback", params["callback"]))
-
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int]]:
         if params["ordered"]:
             error(
@@ -391,15 +371,6 @@ _ORDERED_IO = frozenset({ordered_io_effect})
 
 pure_callback_p = PureCallback()
 io_callback_p = IOCallback()
-
-
-def _no_derivative(name: str, callback: Any) -> str:
-    return message(
-        name,
-        f"nothing is known of the derivative of {callback!r}.",
-        fix="wrap the call in minijax.custom_jvp or minijax.custom_vjp, or pass "
-        "lax.stop_gradient(x) if the derivative does not matter",
-    )
 
 
 def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
@@ -434,8 +405,8 @@ def _call(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     sharding: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Values,
+    kwargs: Params,
     **params: Any,
 ) -> Any:
     """What the two public functions share: from trees to leaves and back."""
@@ -580,10 +551,10 @@ class OptimizationBarrier(Primitive):
     def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
         return list(avals)
 
-    def lower(self, ctx: Any, *values: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Value) -> list[Any]:
         return ctx.ops("stablehlo.optimization_barrier", values)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         outs = self.bind(*primals)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         out_dots: list[Any] = [Zero.like(x) for x in outs]
@@ -593,12 +564,10 @@ class OptimizationBarrier(Primitive):
                 out_dots[i] = tangent
         return outs, out_dots
 
-    def transpose(self, ct: Any, *args: Any) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, *args: Any) -> tuple[Any, ...]:
         return tuple(self.bind(*map(instantiate, ct)))
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any]
-    ) -> tuple[list[Any], Sequence[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[list[Any], Sequence[Any]]:
         return self.bind(*args), dims
 
 
@@ -643,7 +612,7 @@ class CreateToken(Primitive):
     def abstract_eval(self) -> AbstractToken:
         return abstract_token
 
-    def lower(self, ctx: Any) -> Any:
+    def lower(self, ctx: LoweringContext) -> Any:
         return ctx.op("stablehlo.create_token", [])
 
 
@@ -662,7 +631,7 @@ class AfterAll(Primitive):
                 error(TypeError, "lax.after_all", "operands must be tokens.", got=str(token))
         return abstract_token
 
-    def lower(self, ctx: Any, *tokens: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *tokens: Value) -> Any:
         return ctx.op("stablehlo.after_all", tokens)
 
 
@@ -730,9 +699,8 @@ class DceSink(Primitive):
     multiple_results = True
     has_effects = True
     shard = rules.from_types
-
-    def abstract_eval(self, *avals: ShapedArray, prevent_mlir_dce: bool) -> list[Any]:
-        return []
+    abstract_eval = no_results
+    jvp = jvp_without_results
 
     def effects(self, *avals: ShapedArray, prevent_mlir_dce: bool) -> frozenset[Any]:
         return frozenset({sink_effect})
@@ -740,7 +708,7 @@ class DceSink(Primitive):
     def impl(self, *args: Any, prevent_mlir_dce: bool) -> list[Any]:
         return []
 
-    def lower(self, ctx: Any, *values: Any, prevent_mlir_dce: bool) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Value, prevent_mlir_dce: bool) -> list[Any]:
         if prevent_mlir_dce:
             attributes = {
                 "call_target_name": stablehlo.string("dce_sink"),
@@ -749,20 +717,14 @@ class DceSink(Primitive):
                 "backend_config": stablehlo.dictionary({}),
             }
 
-            def sink(ctx: Any, *values: Any) -> list[Any]:
+            def sink(ctx: LoweringContext, *values: Value) -> list[Any]:
                 return list(ctx.ops("stablehlo.custom_call", values, attributes, types=[]))
 
             regions.on_each_device(ctx, values, [], sink)
         return []
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, prevent_mlir_dce: bool
-    ) -> tuple[list[Any], list[Any]]:
-        self.bind(*primals, prevent_mlir_dce=prevent_mlir_dce)
-        return [], []
-
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, prevent_mlir_dce: bool
+        self, size: int, args: Values, dims: BatchDims, *, prevent_mlir_dce: bool
     ) -> tuple[list[Any], list[Any]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         self.bind(*moved, prevent_mlir_dce=prevent_mlir_dce)

@@ -237,7 +237,7 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
         error(ValueError, name, problem, got=facts)
 
 
-def _check_preferred_type(dtype: Any, preferred: Any) -> None:
+def _check_preferred_type(dtype: np.dtype[Any], preferred: Any) -> None:
     if preferred is None:
         return
     kinds = (np.integer, np.floating, np.complexfloating)

@@ -1,12 +1,7 @@
 """Making arrays, and converting them from dtype to dtype.
 
-Conversions between element types: by value, by bits, and to fewer bits of precision.
-
-New arrays: filled with one value, counting up, of any content, or facts of others.
-
-New arrays: filled with one value, counting up, or of any content.
-
-Facts of values, and values of facts: dtypes, shapes as arrays, values in the current trace.
+New arrays: filled with one value, counting up, or of any content.  Conversions: by value, by
+bits, and to fewer bits of precision.
 """
 
 from __future__ import annotations
@@ -24,10 +19,20 @@ from minijax.core.errors import error, message
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import Zero, jvp_of_constant, jvp_of_unary_linear
+from minijax.interpreters.jvp import LinearInput, Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
-from minijax.lax.families import COMPLEX, FLOAT, REAL, check_dtype, is_array
+from minijax.lax.families import (
+    COMPLEX,
+    FLOAT,
+    REAL,
+    Avals,
+    BatchDims,
+    Values,
+    check_dtype,
+    is_array,
+)
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import rules
@@ -42,9 +47,10 @@ class ConvertElementType(Primitive):
 
     name = "convert_element_type"
     shard = rules.elementwise
+    batch = families.batch_unary
 
     def abstract_eval(
-        self, x: ShapedArray, *, new_dtype: Any, weak_type: bool, sharding: Any
+        self, x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: Any
     ) -> ShapedArray:
         if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
             error(
@@ -55,7 +61,7 @@ class ConvertElementType(Primitive):
             )
         return shaped_array(x.shape, new_dtype, weak_type)
 
-    def lower(self, ctx: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, new_dtype: np.dtype[Any], **_: Any) -> Any:
         (aval,) = ctx.avals_in
         if aval.dtype == new_dtype:
             return x
@@ -69,32 +75,19 @@ class ConvertElementType(Primitive):
         return ctx.convert(x, aval.shape, new_dtype)
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        new_dtype: Any,
-        weak_type: bool,
-        sharding: Any,
+        self, primals: Values, tangents: Values, *, new_dtype: np.dtype[Any], **params: Any
     ) -> tuple[Any, Any]:
-        out = self.bind(*primals, new_dtype=new_dtype, weak_type=weak_type, sharding=sharding)
+        out = self.bind(*primals, new_dtype=new_dtype, **params)
         (x_dot,) = tangents
         if type(x_dot) is Zero or not dtypes.issubdtype(new_dtype, np.inexact):
             return out, Zero.like(out)
         # The public function would warn of what transposing a conversion to complex drops.
         return out, self.bind(x_dot, new_dtype=new_dtype, weak_type=False, sharding=None)
 
-    def transpose(
-        self, ct: Any, x: Any, *, new_dtype: Any, weak_type: bool, sharding: Any
-    ) -> tuple[Any]:
+    def transpose(self, ct: Array, x: LinearInput, **_: Any) -> tuple[Any]:
         # The parts that a conversion drops or makes up as zeros need no care: the pairing of
         # cotangents and tangents is the real part of their product.
         return (self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),)
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
 
 
 printing.hidden_params.set(frozenset({"sharding"}), ConvertElementType)
@@ -131,7 +124,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     return convert_to_type(operand, dtype, weak_type=False)
 
 
-def convert_to_type(operand: Any, dtype: Any, weak_type: bool) -> Any:
+def convert_to_type(operand: Any, dtype: DTypeLike, weak_type: bool) -> Any:
     """`operand` with the dtype and weak type given; an array that has both is returned itself."""
     aval = aval_of(operand)
     if is_array(operand) and aval.dtype == dtype and aval.weak_type == weak_type:
@@ -162,7 +155,7 @@ class BitcastConvertType(Primitive):
     name = "bitcast_convert_type"
     jvp = jvp_of_constant
 
-    def abstract_eval(self, x: ShapedArray, *, new_dtype: Any) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
         shape = _bitcast_shape(x, new_dtype)
         kinds = (np.bool_, np.complexfloating)
         special = any(dtypes.issubdtype(d, k) for d in (x.dtype, new_dtype) for k in kinds)
@@ -176,7 +169,7 @@ class BitcastConvertType(Primitive):
             )
         return shaped_array(shape, new_dtype)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, new_dtype: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, new_dtype: np.dtype[Any]) -> PartitionSpec:
         (x,), (out,) = avals, outs
         spec = rules.spec_of(x)
         if out.ndim < x.ndim:
@@ -184,11 +177,11 @@ class BitcastConvertType(Primitive):
             return rules.dropped(spec, (x.ndim - 1,))
         return spec.inserted(x.ndim) if out.ndim > x.ndim else spec
 
-    def lower(self, ctx: Any, x: Any, *, new_dtype: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, new_dtype: np.dtype[Any]) -> Any:
         return ctx.op("stablehlo.bitcast_convert", [x])
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, new_dtype: Any
+        self, size: int, args: Values, dims: BatchDims, *, new_dtype: np.dtype[Any]
     ) -> tuple[Any, int]:
         (x,), (dim,) = args, dims
         if dim == aval_of(x).ndim - 1:
@@ -196,7 +189,7 @@ class BitcastConvertType(Primitive):
         return self.bind(x, new_dtype=new_dtype), dim
 
 
-def _bitcast_shape(x: ShapedArray, new_dtype: Any) -> tuple[int, ...]:
+def _bitcast_shape(x: ShapedArray, new_dtype: np.dtype[Any]) -> tuple[int, ...]:
     old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(new_dtype)
     if old == new:
         return x.shape
@@ -249,6 +242,7 @@ class ReducePrecision(Primitive):
     name = "reduce_precision"
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
+    batch = families.batch_unary
 
     def abstract_eval(
         self, x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
@@ -256,7 +250,9 @@ class ReducePrecision(Primitive):
         check_dtype("reduce_precision", "operand", x, FLOAT)
         return x
 
-    def lower(self, ctx: Any, x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, exponent_bits: int, mantissa_bits: int
+    ) -> Any:
         return ctx.op(
             "stablehlo.reduce_precision",
             [x],
@@ -266,13 +262,8 @@ class ReducePrecision(Primitive):
             },
         )
 
-    def transpose(self, ct: Any, x: Any, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: LinearInput, **params: Any) -> tuple[Any]:
         return (self.bind(ct, **params),)
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
 
 
 reduce_precision_p = ReducePrecision()
@@ -319,7 +310,7 @@ class Iota(Primitive):
     shard = rules.nothing_sharded
 
     def abstract_eval(
-        self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any
+        self, *, dtype: np.dtype[Any], shape: Shape, dimension: int, **_: Any
     ) -> ShapedArray:
         aval = shaped_array(shape, dtype)
         check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
@@ -332,7 +323,7 @@ class Iota(Primitive):
             )
         return aval
 
-    def lower(self, ctx: Any, *, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *, dimension: int, **_: Any) -> Any:
         return ctx.op("stablehlo.iota", [], {"iota_dimension": ctx.integer(dimension)})
 
 
@@ -396,10 +387,10 @@ class Empty(Primitive):
     name = "empty"
     shard = rules.nothing_sharded
 
-    def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:
+    def abstract_eval(self, *, shape: Shape, dtype: np.dtype[Any], **_: Any) -> ShapedArray:
         return shaped_array(shape, dtype)
 
-    def lower(self, ctx: Any, *, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
+    def lower(self, ctx: LoweringContext, **_: Any) -> Any:
         physical = physical_aval(ctx.avals_out[0])
         return ctx.full(physical.shape, 0, physical.dtype)
 
@@ -456,8 +447,7 @@ def full(
         Array([7, 7], dtype=bfloat16)
     """
     shape = canonicalize_shape(shape, "lax.full")
-    if np.ndim(fill_value):
-        error(TypeError, "lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
+    _check_scalar("lax.full", fill_value)
     weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "lax.full")
@@ -498,13 +488,7 @@ def full_like(
     like: Any = x if described else aval_of(x)
     weak_type = dtype is None and bool(getattr(like, "weak_type", False))
     dtype = like.dtype if dtype is None else dtype
-    if np.ndim(fill_value):
-        error(
-            TypeError,
-            "lax.full_like",
-            "fill_value must be a scalar.",
-            got={"fill_value": fill_value},
-        )
+    _check_scalar("lax.full_like", fill_value)
     made = _filled(
         canonicalize_shape(like.shape if shape is None else shape, "lax.full_like"),
         fill_value,
@@ -513,6 +497,11 @@ def full_like(
         rules.resolve(sharding, "lax.full_like", "sharding") or _sharding_of(like, shape),
     )
     return casts.varying_as(made, like)
+
+
+def _check_scalar(name: str, fill_value: ArrayLike) -> None:
+    if np.ndim(fill_value):
+        error(TypeError, name, "fill_value must be a scalar.", got={"fill_value": fill_value})
 
 
 def _sharding_of(like: Any, shape: Shape | None) -> Any:
@@ -527,7 +516,9 @@ def as_element(value: Any, dtype: Any) -> Any:
     return dtype.element(value)
 
 
-def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
+def _filled(
+    shape: Shape, value: ArrayLike, dtype: DTypeLike | None, weak_type: bool, sharding: Any
+) -> Any:
     value = as_element(value, dtype)
     if is_array(value):
         if dtype is not None:
@@ -540,7 +531,7 @@ def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any
     return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=sharding)
 
 
-def dtype(x: Any) -> np.dtype[Any]:
+def dtype(x: ArrayLike) -> np.dtype[Any]:
     """The dtype that a value has as an array.
 
     Dtypes: of Python's scalars, the default one of their kind.
@@ -585,7 +576,7 @@ def _stacked(sizes: Sequence[Any]) -> Any:
     return shape.concatenate(parts, 0)
 
 
-def stage(x: Any, /) -> Array:
+def stage(x: ArrayLike, /) -> Array:
     """`x` as an array, of a weak type if it is a Python scalar.
 
     Source: mirrors jax.lax.stage (0.10).

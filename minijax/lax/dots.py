@@ -1,15 +1,13 @@
 """Matrix products of any dimensions, and how exactly they are computed.
 
-How exactly dots and convolutions are computed: the `precision` argument, and its attributes.
-
-Products of arrays summed over some of their dimensions.
+The argument `precision` of products and convolutions is read here, and becomes attributes.
 """
 
 from __future__ import annotations
 
 import enum
 import operator
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,14 +19,16 @@ from minijax.core.config import default_matmul_precision
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import add_tangents, transpose
+from minijax.interpreters.jvp import is_linear
+from minijax.interpreters.structural import transpose
 from minijax.lax import shardings
 from minijax.lax.creation import convert_element_type
-from minijax.lax.families import operands
+from minijax.lax.families import Avals, BatchDims, Params, Values, jvp_of_product, operands
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
 
 
 class Precision(enum.Enum):
@@ -170,7 +170,7 @@ def canonicalize_precision(precision: Any, name: str) -> CanonicalPrecision:
     )
 
 
-def precision_config(ctx: Any, precision: CanonicalPrecision) -> Any:
+def precision_config(ctx: LoweringContext, precision: CanonicalPrecision) -> Any:
     """The attribute `precision_config` of a dot or convolution."""
     pair = (Precision.DEFAULT, Precision.DEFAULT)
     if isinstance(precision, tuple) and not isinstance(precision, DotAlgorithm):
@@ -228,7 +228,7 @@ class DotPlan(NamedTuple):
 
 
 def plan_dot(
-    ctx: Any,
+    ctx: LoweringContext,
     algorithm: DotAlgorithm | DotAlgorithmPreset,
     lhs: np.dtype[Any],
     rhs: np.dtype[Any],
@@ -269,7 +269,7 @@ def plan_dot(
     return DotPlan(lhs, rhs, _ACCUMULATION.get(accumulation, out), ctx.attribute(text))
 
 
-def _plan_explicit(ctx: Any, algorithm: DotAlgorithm) -> DotPlan:
+def _plan_explicit(ctx: LoweringContext, algorithm: DotAlgorithm) -> DotPlan:
     lhs, rhs, out = (np.dtype(dtype) for dtype in algorithm[:3])
     lhs_name, rhs_name, out_name = (_element(ctx, dtype) for dtype in (lhs, rhs, out))
     text = _algorithm_text(lhs_name, rhs_name, out_name, algorithm[3:])
@@ -291,7 +291,7 @@ def _algorithm_text(
     )
 
 
-def _element(ctx: Any, dtype: np.dtype[Any]) -> str:
+def _element(ctx: LoweringContext, dtype: np.dtype[Any]) -> str:
     return str(ctx.tensor_type((), dtype).element_type)
 
 
@@ -316,35 +316,39 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    jvp = jvp_of_product
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
-
+    @result_types.function
     def abstract_eval(
         self,
         lhs: ShapedArray,
         rhs: ShapedArray,
         *,
         dimension_numbers: _Numbers,
-        precision: CanonicalPrecision,
-        preferred_element_type: Any,
-        out_sharding: Any,
+        preferred_element_type: np.dtype[Any] | None,
+        **_: Any,
     ) -> ShapedArray:
-        key = (lhs, rhs, dimension_numbers, preferred_element_type)
-        found = self._results.get(key)
-        if found is None:
-            found = self._results[key] = _result(*key)
-        return found
+        _check_numbers(lhs, rhs, dimension_numbers)
+        (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
+        shape = (
+            *(lhs.shape[d] for d in lhs_batch),
+            *(lhs.shape[d] for d in _others(lhs.ndim, lhs_sum, lhs_batch)),
+            *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
+        )
+        dtype = wider_dtype(lhs.dtype, rhs.dtype)
+        if preferred_element_type is not None:
+            check_preferred_type("lax.dot_general", dtype, preferred_element_type)
+            dtype = np.dtype(preferred_element_type)
+        return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
 
     def shard(
         self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
+        avals: Avals,
+        outs: Avals,
         *,
         dimension_numbers: _Numbers,
-        out_sharding: Any,
-        **params: Any,
+        out_sharding: NamedSharding | None,
+        **_: Any,
     ) -> PartitionSpec:
         if out_sharding is None:
             return shardings.product_spec(self, avals, dimension_numbers)
@@ -354,14 +358,13 @@ class DotGeneral(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        lhs: Any,
-        rhs: Any,
+        ctx: LoweringContext,
+        lhs: Value,
+        rhs: Value,
         *,
         dimension_numbers: _Numbers,
         precision: CanonicalPrecision,
-        preferred_element_type: Any,
-        out_sharding: Any,
+        **_: Any,
     ) -> Any:
         (x, y), (out,) = ctx.avals_in, ctx.avals_out
         attributes = {
@@ -384,30 +387,10 @@ class DotGeneral(Primitive):
         value = ctx.op("stablehlo.dot_general", [lhs, rhs], attributes, of_dot)
         return value if out.dtype == kinds[2] else ctx.convert(value, out.shape, out.dtype)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        (x, y), (x_dot, y_dot) = primals, tangents
-        out = self.bind(x, y, **params)
-        total: Any = Zero.like(out)
-        if total.aval.dtype == dtypes.float0:
-            return out, total
-        if type(x_dot) is not Zero:
-            total = self.bind(x_dot, y, **params)
-        if type(y_dot) is not Zero:
-            total = add_tangents(total, self.bind(x, y_dot, **params))
-        return out, total
-
     def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        y: Any,
-        *,
-        dimension_numbers: _Numbers,
-        out_sharding: Any,
-        **params: Any,
+        self, ct: Array, x: Array, y: Array, *, dimension_numbers: _Numbers, **params: Any
     ) -> tuple[Any, Any]:
+        params.pop("out_sharding")
         (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
         avals = [aval_of_input(x), aval_of_input(y)]
         mesh = rules.mesh_of([*avals, aval_of(ct)])
@@ -418,7 +401,7 @@ class DotGeneral(Primitive):
         batch = tuple(range(first))
 
         def product(
-            other: Any, of_ct: Dims, of_other: Dims, other_batch: Dims, aval: Any, places: Dims
+            other: Array, of_ct: Dims, of_other: Dims, other_batch: Dims, aval: Any, places: Dims
         ) -> Any:
             numbers = (of_ct, of_other), (batch, other_batch)
             wanted = rules.of_cotangent(aval, mesh)
@@ -438,11 +421,11 @@ class DotGeneral(Primitive):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         dimension_numbers: _Numbers,
-        out_sharding: Any,
+        out_sharding: NamedSharding | None,
         **params: Any,
     ) -> tuple[Any, int]:
         (x, y), (x_dim, y_dim) = args, dims
@@ -467,9 +450,7 @@ class DotGeneral(Primitive):
 
 
 @printing.shows.rule(DotGeneral)
-def _shown_params_of_dot_general(
-    primitive: DotGeneral, params: Mapping[str, Any]
-) -> dict[str, Any]:
+def _shown_params_of_dot_general(primitive: DotGeneral, params: Params) -> dict[str, Any]:
     numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
     given = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
     return {**given, "dimension_numbers": numbers}
@@ -483,7 +464,7 @@ rules.knows_sums.set(True, DotGeneral)
 dot_general_p = DotGeneral()
 
 
-def aval_of_input(x: Any) -> Any:
+def aval_of_input(x: Array) -> Any:
     """The type of an argument of a transpose rule, linear or known."""
     return x.aval if is_linear(x) else aval_of(x)
 
@@ -506,7 +487,7 @@ def _places(batch: Dims, kept: Dims, summed: Dims, other_summed: Dims) -> Dims:
     return (*batch, *kept, *by_other)
 
 
-def _as_input(grad: Any, aval: ShapedArray, places: Dims) -> Any:
+def _as_input(grad: Array, aval: ShapedArray, places: Dims) -> Any:
     """A cotangent with its dimensions in the input's order, and of the input's dtype."""
     grad = transpose(grad, sorted(range(len(places)), key=places.__getitem__))
     return grad if grad.dtype == aval.dtype else convert_element_type(grad, aval.dtype)
@@ -520,21 +501,6 @@ def _numbers_text(numbers: _Numbers) -> str:
         f"lhs_contracting_dimensions = {list(lhs_sum)}, "
         f"rhs_contracting_dimensions = {list(rhs_sum)}>"
     )
-
-
-def _result(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers, preferred: Any) -> ShapedArray:
-    _check_numbers(lhs, rhs, numbers)
-    (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = numbers
-    shape = (
-        *(lhs.shape[d] for d in lhs_batch),
-        *(lhs.shape[d] for d in _others(lhs.ndim, lhs_sum, lhs_batch)),
-        *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
-    )
-    dtype = wider_dtype(lhs.dtype, rhs.dtype)
-    if preferred is not None:
-        check_preferred_type("lax.dot_general", dtype, preferred)
-        dtype = np.dtype(preferred)
-    return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
 def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> None:
@@ -566,13 +532,13 @@ _wider = Cache("wider dtypes", "dtypes of products", key="two dtypes")
 
 
 @_wider.function
-def wider_dtype(x: Any, y: Any) -> np.dtype[Any]:
+def wider_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of products of two dtypes: of the greater kind, then width, then range."""
     wider: np.dtype[Any] = max(x, y, key=_extent)
     return wider
 
 
-def _extent(dtype: Any) -> tuple[int, int, float]:
+def _extent(dtype: np.dtype[Any]) -> tuple[int, int, float]:
     bits = dtypes.bit_width(dtype)
     if dtype == dtypes.bool_:
         return 0, bits, 0.0
@@ -583,7 +549,7 @@ def _extent(dtype: Any) -> tuple[int, int, float]:
     return 3, bits, 0.0
 
 
-def check_preferred_type(name: str, dtype: Any, preferred: Any) -> None:
+def check_preferred_type(name: str, dtype: np.dtype[Any], preferred: Any) -> None:
     """Refuses a `preferred_element_type` in which exact results would not fit.
 
     Raises:
@@ -601,14 +567,14 @@ def check_preferred_type(name: str, dtype: Any, preferred: Any) -> None:
         )
 
 
-def _real_bits(dtype: Any) -> int:
+def _real_bits(dtype: np.dtype[Any]) -> int:
     if dtype == dtypes.bool_:
         return 1
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     return dtypes.bit_width(dtypes.real_dtype_of(dtype) if is_complex else dtype)
 
 
-def canonicalize_preferred_type(dtype: Any, name: str) -> Any:
+def canonicalize_preferred_type(dtype: DTypeLike | None, name: str) -> Any:
     """The `preferred_element_type` of the public function `name`: a dtype, or None."""
     return None if dtype is None else dtypes.canonicalize_user_dtype(dtype, name)
 

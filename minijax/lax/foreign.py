@@ -1,13 +1,11 @@
 """Operations that others define: calls of foreign functions, and compositions under a name.
 
-Calls of foreign functions: machine code that XLA finds by name in its table.
+Foreign functions are machine code that XLA finds by name in its table.  The public function is in
+`minijax.ffi`; linear algebra uses `call`.
 
-The public function is in `minijax.ffi`; linear algebra uses `call`.
-
-Operations that stand for a composition of others, and get their rules from it.
-
-`Composed` is their family.  `composite` is the one whose composition the user writes: in a module
-it has a name, by which a compiler may put its own in place.
+`Composed` is the family of operations that stand for a composition of others, and get their rules
+from it.  `composite` is the one whose composition the user writes: in a module it has a name, by
+which a compiler may put its own in place.
 """
 
 from __future__ import annotations
@@ -18,7 +16,7 @@ from typing import Any, NoReturn
 
 from minijax.core import dtypes, effects, printing, tree, vma
 from minijax.core.aval import AbstractToken, ShapedArray, aval_of
-from minijax.core.errors import ShardingTypeError, UnexpectedTracerError, error, message
+from minijax.core.errors import ShardingTypeError, UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
@@ -27,8 +25,10 @@ from minijax.interpreters import batching, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis, to_batch_dim
 from minijax.lax import callbacks
+from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lowering import custom_calls, eager, module, regions, stablehlo
 from minijax.lowering.custom_calls import Attribute, Layout, attributes_of, to_mlir
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.sharding import rules
 
 
@@ -79,15 +79,15 @@ class FfiCall(Primitive):
         return _FFI if has_side_effect else frozenset()
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, num_batch_dims: int | None, **_: Any
+        self, avals: Avals, outs: Avals, *, num_batch_dims: int | None, **_: Any
     ) -> list[PartitionSpec]:
         entries = rules.join_leading(self, list(filter(_is_array, avals)), num_batch_dims or 0)
         return [_result_spec(aval, entries) for aval in outs]
 
     def lower(
         self,
-        ctx: Any,
-        *values: Any,
+        ctx: LoweringContext,
+        *values: Value,
         target_name: str,
         result_avals: Sequence[Any],
         attributes: tuple[tuple[str, Attribute], ...],
@@ -104,7 +104,7 @@ class FfiCall(Primitive):
         if custom_call_api_version >= custom_calls.TYPED:
             config = {name: to_mlir(value) for name, value in attributes}
 
-        def call(ctx: Any, *values: Any) -> list[Any]:
+        def call(ctx: LoweringContext, *values: Value) -> list[Any]:
             return custom_calls.custom_call(
                 ctx,
                 target_name,
@@ -125,14 +125,18 @@ class FfiCall(Primitive):
             return regions.on_each_device(ctx, values, types, call)
         return call(ctx, *values)
 
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative(params["target_name"]))
+    def jvp(self, *args: Any, target_name: str, **params: Any) -> NoReturn:
+        error(
+            ValueError,
+            "ffi.ffi_call",
+            f"nothing is known of the derivative of the foreign function {target_name!r}.",
+            fix=callbacks.NO_DERIVATIVE,
+        )
 
-    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative(params["target_name"]))
+    transpose = jvp
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         method = params["vmap_method"]
         callbacks.check_chosen("ffi.ffi_call", repr(params["target_name"]), method)
@@ -165,9 +169,7 @@ printing.hidden_when_empty.set(frozenset({"num_batch_dims"}), FfiCall)
 ffi_call_p = FfiCall()
 
 
-def _whole_operands(
-    size: int, args: Sequence[Any], dims: Sequence[int | None], params: Mapping[str, Any]
-) -> list[Any]:
+def _whole_operands(size: int, args: Values, dims: BatchDims, params: Params) -> list[Any]:
     """The operands of a call with the whole batch."""
     method = params["vmap_method"]
     # What gives its memory to a result must have the result's shape, and what devices divide among
@@ -185,9 +187,7 @@ def _whole_operands(
     ]
 
 
-def _batch_dims_of_batch(
-    args: Sequence[Any], dims: Sequence[int | None], params: Mapping[str, Any]
-) -> int | None:
+def _batch_dims_of_batch(args: Values, dims: Sequence[int | None], params: Params) -> int | None:
     """How many leading dimensions all operands and results share in a call with a whole batch."""
     before: int | None = params["num_batch_dims"]
     lacks_batch = params["vmap_method"] == "legacy_vectorized" and None in dims
@@ -230,15 +230,6 @@ def _check_no_sum(target: str, aval: Any) -> None:
             got=str(aval),
             fix="lax.psum(x, axis) on it, or reshard(x, spec) outside of shard_map",
         )
-
-
-def _no_derivative(target: str) -> str:
-    return message(
-        "ffi.ffi_call",
-        f"nothing is known of the derivative of the foreign function {target!r}.",
-        fix="wrap the call in minijax.custom_jvp or minijax.custom_vjp, or pass "
-        "lax.stop_gradient(x) if the derivative does not matter",
-    )
 
 
 def call(
@@ -298,22 +289,20 @@ class Composed(Primitive):
 
     shard = rules.from_types
 
-    def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
+    def composition(self, avals: Avals, params: Params) -> ClosedJaxpr:
         """What the operation is equal to, for operands of some types."""
         raise NotImplementedError
 
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
         return self._outs(self.composition(avals, params).out_avals)
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Value, **params: Any) -> Any:
         closed = self.composition(ctx.avals_in, params)
         return self._outs(
             module.lower_jaxpr(ctx, closed.jaxpr, closed.consts, values, location=ctx.location)
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         closed = self.composition([aval_of(x) for x in primals], params)
         nonzero = [type(t) is not Zero for t in tangents]
         derivative, out_nonzero = jvp.jvp_jaxpr(closed, nonzero)
@@ -335,9 +324,7 @@ class Composed(Primitive):
         found = staging.eval_closed_jaxpr(backward, *known, *given)
         return transpose.of_arguments(linear, nonzero, found)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         avals = [
             aval_of(x).with_shape(aval_of(x).shape[d is not None :])
@@ -348,7 +335,7 @@ class Composed(Primitive):
         outs = staging.eval_closed_jaxpr(body, *moved)
         return self._outs(outs), self._outs([0 if b else None for b in batched])
 
-    def _outs(self, outs: Sequence[Any]) -> Any:
+    def _outs(self, outs: Values) -> Any:
         return list(outs) if self.multiple_results else outs[0]
 
 
@@ -361,14 +348,14 @@ class Composite(Composed):
     name = "composite"
     multiple_results = True
 
-    def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
+    def composition(self, avals: Avals, params: Params) -> ClosedJaxpr:
         closed: ClosedJaxpr = params["jaxpr"]
         return closed
 
     def lower(
         self,
-        ctx: Any,
-        *values: Any,
+        ctx: LoweringContext,
+        *values: Value,
         jaxpr: ClosedJaxpr,
         name: str,
         version: int,
@@ -470,7 +457,7 @@ def _with_tuples(value: Any) -> Any:
     return value
 
 
-def _check_known(what: str, values: Sequence[Any]) -> None:
+def _check_known(what: str, values: Values) -> None:
     for value in values:
         if isinstance(value, Tracer):
             error(

@@ -1,11 +1,4 @@
-"""Programs with checks as programs that return what failed first.
-
-What primitives do with faulty elements, for `checked` and for the flow of random keys.
-
-One page for all that most programs load; what loads later declares its own beside its primitive,
-and so does what may go wrong in an operation itself (`checking.faults`).
-
-Functionalization: a program that may go wrong becomes one that also returns what went wrong.
+"""Functionalization: a program that may go wrong also returns what went wrong first.
 
 Input: a closed jaxpr, and the kinds of faults to look for.  Output: a jaxpr that returns the first
 fault as numbers before its results, and what the numbers stand for.  Operations that hold jaxprs
@@ -13,6 +6,10 @@ hold such jaxprs in turn, each made once.
 
 A fault of an element that only goes into the unselected side of a `select` is none: where all ways
 of an element lead through elementwise operations to selections, it is judged there.
+
+What primitives do with faulty elements is one page for all that most programs load; what loads
+later declares its own beside its primitive, and so does what may go wrong in an operation itself
+(`checking.faults`).
 """
 
 from __future__ import annotations
@@ -25,7 +22,7 @@ import numpy as np
 
 from minijax.core import config, dtypes
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.trace import current
 from minijax.interpreters import casts, checking, reshard, staging, structural
 from minijax.interpreters.checking import (
@@ -60,6 +57,9 @@ from minijax.lax import (
     unary,
     windows,
 )
+from minijax.lax.families import Values
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 
 
 @fault_flow.derive(families.Unary)
@@ -128,7 +128,7 @@ fault_flow.set(
 fault_flow.set(SELECTS, binary.SelectN)
 
 
-def flow_of(eqn: Any) -> str:
+def flow_of(eqn: Eqn) -> str:
     """What becomes of faulty elements in an equation."""
     return fault_flow.of(eqn.primitive)
 
@@ -218,7 +218,7 @@ class Checker:
         self._judged_later = _judged_later(jaxpr)
         self._facts: dict[tuple[str, int], Any] = {}
 
-    def run(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    def run(self, consts: Sequence[Any], args: Values) -> list[Any]:
         """The results of the jaxpr; what may fail is collected on the way."""
         self._values.update(zip(self.jaxpr.constvars, consts, strict=True))
         self._values.update(zip(self.jaxpr.invars, args, strict=True))
@@ -241,7 +241,7 @@ class Checker:
         """
         self._states.append((self._number, State(*state), tuple(sites)))
 
-    def judge(self, fault: Fault, eqn: Any = None, number: int | None = None) -> None:
+    def judge(self, fault: Fault, eqn: Eqn | None = None, number: int | None = None) -> None:
         """Tells of a fault of an equation, the current one by default."""
         eqn = self._eqn if eqn is None else eqn
         if fault.kind == NON_FINITE and NAN in self.kinds:
@@ -276,7 +276,7 @@ class Checker:
     def _read(self, atom: Any) -> Any:
         return atom.value if type(atom) is Literal else self._values[atom]
 
-    def _equation(self, eqn: Any) -> None:
+    def _equation(self, eqn: Eqn) -> None:
         primitive = eqn.primitive
         args = list(map(self._read, eqn.invars))
         check_inside = checking.check_inside.of(primitive)
@@ -290,7 +290,7 @@ class Checker:
         for fault in self._faults_of(eqn, args, outs):
             self._found(_Found(fault, eqn, self._number))
 
-    def _faults_of(self, eqn: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+    def _faults_of(self, eqn: Eqn, args: Values, outs: Values) -> list[Fault]:
         primitive = eqn.primitive
         faults: list[Fault] = []
         own = checking.faults.of(primitive)
@@ -302,7 +302,7 @@ class Checker:
                 faults += self._non_finite(out, args, flow == ELEMENTWISE)
         return faults
 
-    def _non_finite(self, out: Any, args: Sequence[Any], elementwise: bool) -> list[Fault]:
+    def _non_finite(self, out: Array, args: Values, elementwise: bool) -> list[Fault]:
         """A NaN without a NaN among the operands; an infinity where all of them are finite."""
         if not _is_inexact(out):
             return []
@@ -317,7 +317,7 @@ class Checker:
         return [Fault(NON_FINITE, bad, _Produced(), (out,))]
 
     def _made(
-        self, out: Any, inputs: Sequence[Any], test: Callable[[Any], Any], elementwise: bool
+        self, out: Array, inputs: Sequence[Any], test: Callable[[Any], Any], elementwise: bool
     ) -> Any:
         """Where the result passes a test that no operand passes, there or anywhere."""
         bad = self._fact(test, out)
@@ -329,7 +329,7 @@ class Checker:
             bad = binary.bitwise_and(bad, unary.bitwise_not(_broadcast(given, dims)))
         return bad
 
-    def _fact(self, test: Callable[[Any], Any], x: Any) -> Any:
+    def _fact(self, test: Callable[[Any], Any], x: Array) -> Any:
         """What a test says of a value; asked once."""
         key = (test.__name__, id(x))
         found = self._facts.get(key)
@@ -346,7 +346,7 @@ class Checker:
         else:
             self.judge(*found)
 
-    def _pass_on(self, eqn: Any, args: Sequence[Any]) -> None:
+    def _pass_on(self, eqn: Eqn, args: Values) -> None:
         """Hands faults of the operands that are judged later to the result."""
         flow = flow_of(eqn)
         if flow == INSPECTS or not self._pending:
@@ -374,7 +374,7 @@ def _first_of(states: Sequence[State]) -> State | None:
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
 
-def _moved(fault: Fault, var: Var, eqn: Any, args: Sequence[Any], flow: str) -> Fault:
+def _moved(fault: Fault, var: Var, eqn: Eqn, args: Values, flow: str) -> Fault:
     """A fault of an operand as one of the result."""
     dims = eqn.outvars[0].aval.shape
     if flow == MOVES:
@@ -406,7 +406,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     return later & selected
 
 
-def _inspects(eqn: Any) -> bool:
+def _inspects(eqn: Eqn) -> bool:
     """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
     if flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
         return bool(flow_of(eqn) == INSPECTS)
@@ -425,21 +425,21 @@ class _Produced:
         return f"produced an infinity ({np.asarray(value)})"
 
 
-def _is_inexact(x: Any) -> bool:
+def _is_inexact(x: Array) -> bool:
     aval = aval_of(x)
     is_array = isinstance(aval, ShapedArray) and not aval.is_extended
     return is_array and bool(dtypes.issubdtype(aval.dtype, np.inexact))
 
 
-def _is_finite_constant(x: Any) -> bool:
+def _is_finite_constant(x: Array) -> bool:
     return isinstance(x, (int, float, complex, np.generic)) and bool(np.isfinite(x))
 
 
-def _is_nan(x: Any) -> Any:
+def _is_nan(x: Array) -> Any:
     return binary.ne(x, x)
 
 
-def _is_not_finite(x: Any) -> Any:
+def _is_not_finite(x: Array) -> Any:
     if dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
         finite = binary.bitwise_and(unary.is_finite(unary.real(x)), unary.is_finite(unary.imag(x)))
     else:
@@ -447,18 +447,18 @@ def _is_not_finite(x: Any) -> Any:
     return unary.bitwise_not(finite)
 
 
-def _anywhere(x: Any) -> Any:
+def _anywhere(x: Array) -> Any:
     return reduction.reduce_or(x, tuple(range(aval_of(x).ndim)))
 
 
-def _broadcast(x: Any, dims: tuple[int, ...]) -> Any:
+def _broadcast(x: Array, dims: tuple[int, ...]) -> Any:
     given = aval_of(x).shape
     if given == dims:
         return x
     return broadcast_in_dim(x, dims, range(len(dims) - len(given), len(dims)))
 
 
-def _at(rows: Any, place: Any) -> Any:
+def _at(rows: ArrayLike, place: Array) -> Any:
     """The row of an array at a position."""
     dims = aval_of(rows).shape
     starts = [place, *(np.int32(0) for _ in dims[1:])]
@@ -466,7 +466,7 @@ def _at(rows: Any, place: Any) -> Any:
     return shape.reshape(row, dims[1:])
 
 
-def shifted(code: Any, offset: int) -> Any:
+def shifted(code: Array, offset: int) -> Any:
     """A code among sites that start at a number."""
     if not offset:
         return code
@@ -572,7 +572,7 @@ def _state_of(fault: Fault, code: int) -> State:
     )
 
 
-def _first(bad: Any) -> tuple[Any, Any]:
+def _first(bad: Array) -> tuple[Any, Any]:
     """Whether anything is true, and the flat position of the first; if nothing is, the last."""
     size = aval_of(bad).size
     if size == 1:
@@ -583,7 +583,7 @@ def _first(bad: Any) -> tuple[Any, Any]:
     return binary.lt(place, np.int32(size)), binary.min(place, np.int32(size - 1))
 
 
-def _words(x: Any) -> Any:
+def _words(x: Array) -> Any:
     """A value as 32-bit words, in memory order."""
     dtype = aval_of(x).dtype
     size = aval_of(x).size

@@ -1,18 +1,9 @@
 """Reductions along dimensions: sums, extrema, their places, and reductions by any function.
 
-Reductions over whole dimensions: sums, products, extrema, and where these are.
+The primitive `reduce_sum` is declared in `interpreters/structural.py`.
 
-Reductions and scans as compositions of other operations.
-
-Their depth is logarithmic.  Derivative rules go through them: whatever combines two elements can
-be differentiated, so can the whole.
-
-Reductions over whole dimensions: sums, products, extrema, and where these are.
-
-The primitive `reduce_sum` is declared in `interpreters/structural.py`; the generic `reduce` is
-in `reducers.py`.
-
-Reductions by functions of the user: the generic `reduce`, and what its relatives share.
+Derivatives go through reductions and scans as compositions of other operations, whose depth is
+logarithmic: whatever combines two elements can be differentiated, so can the whole.
 """
 
 from __future__ import annotations
@@ -40,7 +31,10 @@ from minijax.lax.families import (
     ANY,
     BITS,
     NUMERIC,
+    Avals,
+    BatchDims,
     Kinds,
+    Values,
     check_dtype,
     check_same_dtype,
     int_tuple,
@@ -49,6 +43,7 @@ from minijax.lax.families import (
 )
 from minijax.lax.shape import concatenate, reshape, split, squeeze
 from minijax.lowering.module import lower_function, lower_jaxpr
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -57,7 +52,7 @@ Combine = Callable[..., Sequence[Any]]
 """Combines elements of several arrays with elements of as many others: both come in one row."""
 
 
-def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(values: Values) -> tuple[Sequence[Any], Sequence[Any]]:
     """The operands and the initial values among the arguments of a generic reduction."""
     count = len(values) // 2
     return values[:count], values[count:]
@@ -82,10 +77,7 @@ def elementwise(jaxpr: ClosedJaxpr) -> Combine:
 
 
 def fold(
-    combine: Combine,
-    operands: Sequence[Any],
-    inits: Sequence[Any],
-    dimensions: Shape,
+    combine: Combine, operands: Sequence[Any], inits: Sequence[Any], dimensions: Shape
 ) -> list[Any]:
     """Combines elements along `dimensions` by halves, then with the initial values."""
     shape = aval_of(operands[0]).shape
@@ -127,7 +119,7 @@ def scan(combine: Combine, operands: Sequence[Any], axis: int) -> list[Any]:
     return [_zip(x, y, axis) for x, y in zip(firsts, seconds, strict=True)]
 
 
-def _unzip(x: Any, axis: int) -> tuple[Any, Any]:
+def _unzip(x: Array, axis: int) -> tuple[Any, Any]:
     """The elements at even places along an axis of even length, and those at odd places."""
     shape = x.shape
     pairs = reshape(x, (*shape[:axis], shape[axis] // 2, 2, *shape[axis + 1 :]))
@@ -135,7 +127,7 @@ def _unzip(x: Any, axis: int) -> tuple[Any, Any]:
     return squeeze(even, (axis + 1,)), squeeze(odd, (axis + 1,))
 
 
-def _zip(even: Any, odd: Any, axis: int) -> Any:
+def _zip(even: Array, odd: Array, axis: int) -> Any:
     """The inverse of `_unzip`; `even` may be longer by one element."""
     shape = odd.shape
     length = shape[axis]
@@ -150,37 +142,37 @@ def _zip(even: Any, odd: Any, axis: int) -> Any:
 Identity = Callable[[Any], Any]
 
 
-def _infinity(dtype: Any, infinity: float, limit: Any) -> Any:
+def _infinity(dtype: np.dtype[Any], infinity: float, limit: Any) -> Any:
     """An infinity, or the limit of dtypes that have none and take it for NaN."""
     value = np.asarray(infinity).astype(dtype)[()]
     return value if value == infinity else np.asarray(limit).astype(dtype)[()]
 
 
-def lowest(dtype: Any) -> Any:
+def lowest(dtype: np.dtype[Any]) -> Any:
     """The least value of a dtype: the identity of `max`."""
     if dtypes.issubdtype(dtype, np.inexact):
         return _infinity(dtype, -np.inf, dtypes.finfo(dtype).min)
     return np.False_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).min, dtype)[()]
 
 
-def highest(dtype: Any) -> Any:
+def highest(dtype: np.dtype[Any]) -> Any:
     """The greatest value of a dtype: the identity of `min`."""
     if dtypes.issubdtype(dtype, np.inexact):
         return _infinity(dtype, np.inf, dtypes.finfo(dtype).max)
     return np.True_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
 
 
-def zero(dtype: Any) -> Any:
+def zero(dtype: np.dtype[Any]) -> Any:
     """The identity of addition."""
     return np.zeros((), dtype)[()]
 
 
-def one(dtype: Any) -> Any:
+def one(dtype: np.dtype[Any]) -> Any:
     """The identity of multiplication."""
     return np.ones((), dtype)[()]
 
 
-def _all_bits(dtype: Any) -> Any:
+def _all_bits(dtype: np.dtype[Any]) -> Any:
     return np.True_ if dtype == np.bool_ else np.asarray(-1).astype(dtype)[()]
 
 
@@ -228,10 +220,10 @@ class Reduction(Primitive):
         check_axes(f"lax.{self.name}", x, axes)
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in axes))
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, axes: Shape) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), axes)
 
-    def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axes: Shape) -> Any:
         (aval,) = ctx.avals_in
         dtype = aval.dtype
         is_known = self.op in _BETWEEN_DEVICES or dtype == np.bool_
@@ -247,29 +239,25 @@ class Reduction(Primitive):
             regions=[region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: Shape
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axes=axes)
         if type(x_dot) is Zero or self.tangent is None:
             return out, Zero.like(out)
         return out, self.tangent(x, x_dot, out, axes)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Shape
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Shape) -> tuple[Any, int]:
         dim = dims[0]
         moved = tuple(a + (a >= dim) for a in axes)
         return self.bind(args[0], axes=moved), dim - sum(a < dim for a in moved)
 
 
-def _combines_by_region(combine: Any, dtype: Any) -> bool:
+def _combines_by_region(combine: Any, dtype: np.dtype[Any]) -> bool:
     return combine is not None and dtypes.issubdtype(dtype, np.complexfloating)
 
 
 def region_of_combiner(
-    ctx: Any, op: str, combine: Callable[[Any, Any], Any] | None, dtype: Any
+    ctx: LoweringContext, op: str, combine: Callable[[Any, Any], Any] | None, dtype: np.dtype[Any]
 ) -> Any:
     """A region for `LoweringContext.ops` that combines two scalars by the operation `op`.
 
@@ -278,7 +266,7 @@ def region_of_combiner(
     scalar = shaped_array((), dtype)
     kind = ctx.type_of(scalar)
 
-    def body(inner: Any, x: Any, y: Any) -> list[Any]:
+    def body(inner: LoweringContext, x: Value, y: Value) -> list[Any]:
         if combine is None or not _combines_by_region(combine, dtype):
             return [inner.op(op, [x, y], None, kind)]
         inner.avals_in = [scalar, scalar]
@@ -287,7 +275,7 @@ def region_of_combiner(
     return [kind, kind], body
 
 
-def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
+def _tangent_of_extremum(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
     # Elements that attain the extremum share the derivative in equal parts.
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape)) if d not in axes]
@@ -297,9 +285,9 @@ def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
     return div(structural.reduce_sum(mul(x_dot, weights), axes), count)
 
 
-def _tangent_of_product(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
+def _tangent_of_product(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
     # The product rule, applied at each step of a product by halves: no division by elements.
-    def product(x: Any) -> list[Any]:
+    def product(x: Array) -> list[Any]:
         return fold(lambda a, b: [mul(a, b)], [x], [one(x.dtype)], axes)
 
     _, (tangent,) = jvp_flat(product, [x], [x_dot])
@@ -504,7 +492,9 @@ class ArgReduction(Primitive):
         super().__init__(name)
         self.extremum = extremum
 
-    def abstract_eval(self, x: ShapedArray, *, axes: Shape, index_dtype: Any) -> ShapedArray:
+    def abstract_eval(
+        self, x: ShapedArray, *, axes: Shape, index_dtype: np.dtype[Any]
+    ) -> ShapedArray:
         name = f"lax.{self.name}"
         if len(axes) != 1 or not 0 <= axes[0] < x.ndim:
             error(
@@ -527,10 +517,12 @@ class ArgReduction(Primitive):
         shape = x.shape[: axes[0]] + x.shape[axes[0] + 1 :]
         return x.update(shape=shape, dtype=np.dtype(index_dtype), weak_type=False)
 
-    def lower(self, ctx: Any, x: Any, *, axes: Shape, index_dtype: Any) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, axes: Shape, index_dtype: np.dtype[Any]
+    ) -> Any:
         return lower_function(ctx, lambda x: [self._first_place(x, axes, index_dtype)], x)[0]
 
-    def _first_place(self, x: Any, axes: Shape, index_dtype: Any) -> Any:
+    def _first_place(self, x: Array, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
         # Two reductions of one kind of number each, which a CPU does in vectors: five to ten times
         # as fast as one reduction of pairs.
         kept = [d for d in range(x.ndim) if d not in axes]
@@ -543,18 +535,11 @@ class ArgReduction(Primitive):
         return reduce_min_p.bind(select(attained, places, nowhere), axes=axes)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axes: Shape,
-        index_dtype: Any,
+        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, **params: Any
     ) -> tuple[Any, int]:
         (axis,), dim = axes, dims[0]
         moved = axis + (axis >= dim)
-        out = self.bind(args[0], axes=(moved,), index_dtype=index_dtype)
-        return out, dim - (moved < dim)
+        return self.bind(args[0], axes=(moved,), **params), dim - (moved < dim)
 
 
 argmax_p = ArgReduction("argmax", reduce_max_p)
@@ -601,11 +586,20 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _arg_reduced(argmin_p, operand, axis, index_dtype)
 
 
-def _arg_reduced(primitive: ArgReduction, operand: Any, axis: int, index_dtype: Any) -> Any:
+def _arg_reduced(
+    primitive: ArgReduction, operand: ArrayLike, axis: int, index_dtype: DTypeLike
+) -> Any:
     name = f"lax.{primitive.name}"
     (axis,) = int_tuple((axis,), name, "axis")
     index_dtype = dtypes.canonicalize_user_dtype(index_dtype, name)
     return primitive.bind(operand, axes=(axis,), index_dtype=index_dtype)
+
+
+def with_leading_batch(size: int, args: Values, dims: BatchDims) -> list[Any]:
+    """Operands with their batch dimensions in front, and initial values, which have none."""
+    operands, inits = halves(args)
+    pairs = zip(operands, halves(dims)[0], strict=True)
+    return [*(structural.to_batch_dim(x, d, 0, size) for x, d in pairs), *inits]
 
 
 class Reduce(Primitive):
@@ -619,11 +613,7 @@ class Reduce(Primitive):
     multiple_results = True
 
     def abstract_eval(
-        self,
-        *avals: ShapedArray,
-        computation: Callable[..., Any],
-        jaxpr: ClosedJaxpr,
-        dimensions: Shape,
+        self, *avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Shape, **_: Any
     ) -> list[ShapedArray]:
         operands, inits = halves(avals)
         check_reducer("lax.reduce", operands, inits, jaxpr)
@@ -632,7 +622,7 @@ class Reduce(Primitive):
         return [x.strip_weak_type().with_shape(shape) for x in operands]
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, dimensions: Shape, **params: Any
+        self, avals: Avals, outs: Avals, *, dimensions: Shape, **params: Any
     ) -> list[PartitionSpec]:
         operands, inits = halves(avals)
         rules.check_unsharded(self, inits)
@@ -640,12 +630,7 @@ class Reduce(Primitive):
         return [rules.dropped(spec, dimensions)] * len(outs)
 
     def lower(
-        self,
-        ctx: Any,
-        *values: Any,
-        computation: Callable[..., Any],
-        jaxpr: ClosedJaxpr,
-        dimensions: Shape,
+        self, ctx: LoweringContext, *values: Value, jaxpr: ClosedJaxpr, dimensions: Shape, **_: Any
     ) -> list[Any]:
         count = len(values) // 2
         operands = [
@@ -659,39 +644,20 @@ class Reduce(Primitive):
             regions=[region_of_jaxpr(ctx, jaxpr)],
         )
 
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        computation: Callable[..., Any],
-        jaxpr: ClosedJaxpr,
-        dimensions: Shape,
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         if all(type(t) is Zero for t in tangents):
-            outs = self.bind(*primals, computation=computation, jaxpr=jaxpr, dimensions=dimensions)
-            return outs, [Zero.like(x) for x in outs]
-        return jvp_flat(_folded(jaxpr, dimensions), primals, tangents)
+            return jvp_of_constant(self, primals, tangents, **params)
+        function = _folded(params["jaxpr"], params["dimensions"])
+        return jvp_flat(function, primals, tangents)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        computation: Callable[..., Any],
-        jaxpr: ClosedJaxpr,
-        dimensions: Shape,
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        (operands, inits), (operand_dims, init_dims) = halves(args), halves(dims)
-        if any(d is not None for d in init_dims):
-            return batch_flat(_folded(jaxpr, dimensions), size, args, dims)
-        aligned = [
-            structural.to_batch_dim(x, d, 0, size)
-            for x, d in zip(operands, operand_dims, strict=True)
-        ]
-        shifted = tuple(d + 1 for d in dimensions)
-        outs = self.bind(*aligned, *inits, computation=computation, jaxpr=jaxpr, dimensions=shifted)
+        dimensions = params["dimensions"]
+        if any(d is not None for d in halves(dims)[1]):
+            return batch_flat(_folded(params["jaxpr"], dimensions), size, args, dims)
+        params["dimensions"] = tuple(d + 1 for d in dimensions)
+        outs = self.bind(*with_leading_batch(size, args, dims), **params)
         return outs, [0] * len(outs)
 
 
@@ -729,10 +695,10 @@ def check_reducer(
         )
 
 
-def region_of_jaxpr(ctx: Any, jaxpr: ClosedJaxpr) -> Any:
+def region_of_jaxpr(ctx: LoweringContext, jaxpr: ClosedJaxpr) -> Any:
     """A region for `LoweringContext.ops` that computes `jaxpr`."""
 
-    def body(inner: Any, *values: Any) -> list[Any]:
+    def body(inner: LoweringContext, *values: Value) -> list[Any]:
         return lower_jaxpr(inner, jaxpr.jaxpr, jaxpr.consts, values)
 
     return [ctx.type_of(aval) for aval in jaxpr.in_avals], body
@@ -828,7 +794,7 @@ def check_same_structure(name: str, argument: str, found: Any, expected: Any) ->
         )
 
 
-def as_initial_value(x: Any, like: Any) -> Any:
+def as_initial_value(x: Array, like: Any) -> Any:
     """An initial value; numbers that are not arrays of ours take the dtype of their operand."""
     if is_array(x) or np.ndim(x):
         return operand(x)

@@ -32,6 +32,7 @@ from minijax.lax.binary import add, lt
 from minijax.lax.creation import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
+from minijax.runtime.array import Array
 
 
 class Slice(NamedTuple):
@@ -258,7 +259,7 @@ def assert_in_bounds(name: str, dims: Shape, index: Index, operands: Sequence[An
             gather_numbers.assert_in_bounds(name, last, n, axis, wrap=False)
 
 
-def read(x: Any, index: Index, operands: Sequence[Any]) -> Any:
+def read(x: Array, index: Index, operands: Sequence[Any]) -> Any:
     """The elements of an array at an index.  Positions that arrays give are clamped."""
     if index.is_whole(aval_of(x).shape):
         return x
@@ -270,21 +271,21 @@ def read(x: Any, index: Index, operands: Sequence[Any]) -> Any:
     return shape.squeeze(window, index.points) if index.points else window
 
 
-def write(x: Any, value: Any, index: Index, operands: Sequence[Any]) -> Any:
+def write(x: Array, value: Any, index: Index, operands: Sequence[Any]) -> Any:
     """An array with other elements at an index.  Arrays' positions out of bounds are dropped."""
     if index.is_whole(aval_of(x).shape):
         return value
     return _rewritten(x, value, index, operands, gather_scatter.scatter)
 
 
-def accumulate(x: Any, value: Any, index: Index, operands: Sequence[Any]) -> Any:
+def accumulate(x: Array, value: Any, index: Index, operands: Sequence[Any]) -> Any:
     """An array with something added at an index, once for each time a position occurs."""
     if index.has_arrays:
         return _rewritten(x, value, index, operands, gather_scatter.scatter_add)
     return write(x, add(read(x, index, operands), value), index, operands)
 
 
-def _rewritten(x: Any, value: Any, index: Index, operands: Sequence[Any], scatter: Any) -> Any:
+def _rewritten(x: Array, value: Any, index: Index, operands: Sequence[Any], scatter: Any) -> Any:
     if index.has_arrays:
         window = _window(x, index, operands)
         dims = aval_of(window).shape
@@ -329,7 +330,7 @@ def _extents(index: Index, dims: Shape) -> Shape:
     )
 
 
-def _window(x: Any, index: Index, operands: Sequence[Any]) -> Any:
+def _window(x: Array, index: Index, operands: Sequence[Any]) -> Any:
     """The slices of the index; where it has arrays, all positions of their dimensions."""
     dims = aval_of(x).shape
     extents = _extents(index, dims)
@@ -341,7 +342,7 @@ def _window(x: Any, index: Index, operands: Sequence[Any]) -> Any:
     return x
 
 
-def _interleaved(before: Any, window: Any, gaps: Sequence[int]) -> Any:
+def _interleaved(before: Array, window: Array, gaps: Sequence[int]) -> Any:
     """`before` with every (gap + 1)-th element replaced by those of `window`."""
     padding = [(0, 0, gap) for gap in gaps]
     zero = np.zeros((), aval_of(window).dtype)

@@ -1,12 +1,8 @@
 """Reductions over windows, and cumulative ones, which are made of them.
 
-Reductions over windows: sums, extrema, and any associative function.
-
-Cumulative sums, products, extrema and log-sum-exps.
-
-An array is cut into short blocks.  Reductions over windows as long as a block find the results
-within blocks; the same over the blocks' totals finds what each block starts from.  On a CPU this
-is two to seven times as fast as one reduction over windows as long as the array.
+For a cumulative sum an array is cut into short blocks.  Reductions over windows as long as a block
+find the results within blocks; the same over the blocks' totals finds what each block starts from.
+On a CPU this is two to seven times as fast as one reduction over windows as long as the array.
 """
 
 from __future__ import annotations
@@ -24,10 +20,10 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import Zero, jvp_flat
+from minijax.interpreters.jvp import LinearInput, Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
-from minijax.lax.families import ANY, INEXACT, NUMERIC, Kinds, check_dtype
+from minijax.lax.families import ANY, INEXACT, NUMERIC, Avals, BatchDims, Kinds, Values, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
 from minijax.lax.reduction import (
@@ -45,6 +41,7 @@ from minijax.lax.reduction import (
     region_of_jaxpr,
     scan,
     stage_reducer,
+    with_leading_batch,
     zero,
 )
 from minijax.lax.shape import reshape, rev, split
@@ -57,6 +54,7 @@ from minijax.lax.windows import (
     window_of,
 )
 from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -99,10 +97,10 @@ class WindowReduction(Primitive):
         check_window("lax.reduce_window", x.shape, window)
         return x.with_shape(window.result_shape(x.shape))
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0])
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         dtype = ctx.avals_in[0].dtype
         return ctx.ops(
             "stablehlo.reduce_window",
@@ -111,9 +109,7 @@ class WindowReduction(Primitive):
             regions=[region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, **params)
         if type(x_dot) is Zero:
@@ -130,19 +126,17 @@ class WindowReduction(Primitive):
         _, (out_dot,) = jvp_flat(lambda x: function(x, init), [x], [x_dot])
         return out, structural.instantiate(out_dot)
 
-    def transpose(self, ct: Any, x: Any, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: LinearInput, **params: Any) -> tuple[Any]:
         if self.select_prim is not None:
             self._missing("transposition: it is not linear (transpose)")
         return (_spread(ct, x.aval.shape, Window(**params)),)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         window = Window(**params).with_batch(dims[0])
         return self.bind(args[0], **window._asdict()), dims[0]
 
 
-def _spread(ct: Any, shape: Shape, window: Window) -> Any:
+def _spread(ct: Array, shape: Shape, window: Window) -> Any:
     """The cotangent of the operand of a window sum: a window sum over the results' cotangents.
 
     Results become `window_strides` apart, windows start `base_dilation` apart, and edges are such
@@ -221,7 +215,9 @@ class ReduceWindow(Primitive):
         shape = window.result_shape(operands[0].shape)
         return [x.strip_weak_type().with_shape(shape) for x in operands]
 
-    def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+    def lower(
+        self, ctx: LoweringContext, *values: Value, jaxpr: ClosedJaxpr, **params: Any
+    ) -> list[Any]:
         return ctx.ops(
             "stablehlo.reduce_window",
             values,
@@ -230,36 +226,20 @@ class ReduceWindow(Primitive):
         )
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        **params: Any,
+        self, primals: Values, tangents: Values, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         if all(type(t) is Zero for t in tangents):
-            outs = self.bind(*primals, jaxpr=jaxpr, **params)
-            return outs, [Zero.like(x) for x in outs]
+            return jvp_of_constant(self, primals, tangents, jaxpr=jaxpr, **params)
         return jvp_flat(place_by_place(elementwise(jaxpr), Window(**params)), primals, tangents)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        (operands, inits), (operand_dims, init_dims) = halves(args), halves(dims)
         window = Window(**params)
-        if any(d is not None for d in init_dims):
+        if any(d is not None for d in halves(dims)[1]):
             return batch_flat(place_by_place(elementwise(jaxpr), window), size, args, dims)
-        aligned = [
-            structural.to_batch_dim(x, d, 0, size)
-            for x, d in zip(operands, operand_dims, strict=True)
-        ]
-        outs = self.bind(*aligned, *inits, jaxpr=jaxpr, **window.with_batch(0)._asdict())
+        params = window.with_batch(0)._asdict()
+        outs = self.bind(*with_leading_batch(size, args, dims), jaxpr=jaxpr, **params)
         return outs, [0] * len(outs)
 
 
@@ -371,18 +351,16 @@ class Cumulative(Primitive):
             )
         return x
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int, reverse: bool
-    ) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, axis: int, reverse: bool) -> PartitionSpec:
         rules.check_unsharded(self, avals, (axis,))
         return rules.spec_of(avals[0])
 
-    def lower(self, ctx: Any, x: Any, *, axis: int, reverse: bool) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis: int, reverse: bool) -> Any:
         if ctx.avals_in[0].size == 0:
             return x
         return lower_function(ctx, lambda x: [self._in_blocks(x, axis, reverse)], x)[0]
 
-    def _in_blocks(self, x: Any, axis: int, reverse: bool) -> Any:
+    def _in_blocks(self, x: Array, axis: int, reverse: bool) -> Any:
         shape = x.shape
         length = shape[axis]
         if length <= _BLOCK:
@@ -407,7 +385,7 @@ class Cumulative(Primitive):
         edges[axis] = (-missing, 0, 0) if reverse else (0, -missing, 0)
         return pad(whole, identity, edges)
 
-    def _over_windows(self, x: Any, axis: int, reverse: bool) -> Any:
+    def _over_windows(self, x: Array, axis: int, reverse: bool) -> Any:
         rank, length = x.ndim, x.shape[axis]
         window, padding = [1] * rank, [(0, 0)] * rank
         window[axis] = length
@@ -415,7 +393,7 @@ class Cumulative(Primitive):
         return reduce_window(x, self.identity(x.dtype), self.combine, tuple(window), None, padding)
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, axis: int, reverse: bool
+        self, primals: Values, tangents: Values, *, axis: int, reverse: bool
     ) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axis=axis, reverse=reverse)
@@ -424,7 +402,7 @@ class Cumulative(Primitive):
         if self.linear:
             return out, self.bind(x_dot, axis=axis, reverse=reverse)
 
-        def composed(x: Any) -> list[Any]:
+        def composed(x: Array) -> list[Any]:
             x = rev(x, (axis,)) if reverse else x
             (y,) = scan(lambda a, b: [self.combine(a, b)], [x], axis)
             return [rev(y, (axis,)) if reverse else y]
@@ -432,25 +410,19 @@ class Cumulative(Primitive):
         _, (out_dot,) = jvp_flat(composed, [x], [x_dot])
         return out, instantiate(out_dot)
 
-    def transpose(self, ct: Any, x: Any, *, axis: int, reverse: bool) -> tuple[Any]:
+    def transpose(self, ct: Array, x: LinearInput, *, axis: int, reverse: bool) -> tuple[Any]:
         if not self.linear:
             self._missing("transposition: it is not linear (transpose)")
         return (self.bind(ct, axis=axis, reverse=not reverse),)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axis: int,
-        reverse: bool,
+        self, size: int, args: Values, dims: BatchDims, *, axis: int, reverse: bool
     ) -> tuple[Any, int]:
         dim = dims[0]
         return self.bind(args[0], axis=axis + (axis >= dim), reverse=reverse), dim
 
 
-def _logaddexp(x: Any, y: Any) -> Any:
+def _logaddexp(x: Array, y: Array) -> Any:
     """log(exp(x) + exp(y)) without overflow."""
     larger = max(x, y)
     difference = sub(min(x, y), larger)
@@ -577,7 +549,7 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     return _principal(out) if out.dtype.kind == "c" else out
 
 
-def _principal(x: Any) -> Any:
+def _principal(x: Array) -> Any:
     """The logarithm of the same number whose imaginary part, an angle, lies in (-π, π]."""
     angle = imag(x)
     turns = ceil(div(sub(angle, math.pi), 2 * math.pi))
