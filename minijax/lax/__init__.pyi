@@ -100,7 +100,7 @@ from minijax.lax.collectives.asynchronous import (
     unreduced_psum_start_p as unreduced_psum_start_p,
     unreduced_reduce_scatter_start_p as unreduced_reduce_scatter_start_p,
 )
-from minijax.lax.collectives.axes import pcast as pcast, pvary as pvary
+from minijax.lax.collectives.arguments import pcast as pcast, pvary as pvary
 from minijax.lax.collectives.exchanges import (
     all_to_all as all_to_all,
     all_to_all_p as all_to_all_p,
@@ -118,7 +118,7 @@ from minijax.lax.collectives.gathers import (
     unreduced_psum_scatter as unreduced_psum_scatter,
     unreduced_reduce_scatter_p as unreduced_reduce_scatter_p,
 )
-from minijax.lax.collectives.axes import (
+from minijax.lax.collectives.arguments import (
     axis_index as axis_index,
     axis_index_p as axis_index_p,
     axis_size as axis_size,
@@ -168,7 +168,7 @@ from minijax.lax.control_flow.looping import (
     while_loop as while_loop,
     while_p as while_p,
 )
-from minijax.lax.control_flow.mapping import associative_scan as associative_scan, map as map
+from minijax.lax.control_flow.scanning import associative_scan as associative_scan, map as map
 from minijax.lax.control_flow.scanning import scan as scan, scan_p as scan_p
 from minijax.lax.control_flow.solving import (
     custom_linear_solve as custom_linear_solve,

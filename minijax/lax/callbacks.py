@@ -23,7 +23,7 @@ from minijax.interpreters import checking, flattening
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, moveaxis, new_axis, to_batch_dim
 from minijax.lax import shape, slicing
-from minijax.lax.control_flow import mapping
+from minijax.lax.control_flow import scanning
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, regions, stablehlo
@@ -109,7 +109,7 @@ def call_in_loop(
         given = iter(slices)
         return call(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)))
 
-    outs = list(mapping.map(step, mapped))
+    outs = list(scanning.map(step, mapped))
     return outs, [0] * len(outs)
 
 

@@ -13,7 +13,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import creation, families, slicing, special, unary
-from minijax.lax.collectives.axes import axis_index, axis_size
+from minijax.lax.collectives.arguments import axis_index, axis_size
 from minijax.lax.unary import logistic, stop_gradient
 from minijax.numpy import creation as numpy_creation
 from minijax.numpy import elementary, reductions, shaping

@@ -25,7 +25,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.binary import select
-from minijax.lax.control_flow import mapping
+from minijax.lax.control_flow import scanning
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import full_like
 from minijax.lax.unary import exp, log, sqrt, stop_gradient
@@ -155,7 +155,7 @@ def _samples(keys: Array, a: Array, log_space: bool) -> Array:
         out = _samples_of_keys(keys, a, log_space)
     else:
         # Keys that are used together would share one stream.
-        out = mapping.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
+        out = scanning.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
     return lax_shape.reshape(out, aval.shape)
 
 

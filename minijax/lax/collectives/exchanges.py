@@ -24,8 +24,7 @@ from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree, axis_index
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like, iota
 from minijax.lax.gather_numbers import ScatterDimensionNumbers

@@ -22,8 +22,7 @@ from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree, axis_index
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.lowering import stablehlo

@@ -34,8 +34,7 @@ from minijax.lax import unary
 from minijax.lax.binary import ge, select
 from minijax.lax.binary import max as maximum
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import Application, Axes, Tree, axis_index
 from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.reductions import psum_p
 from minijax.lax.creation import bitcast_convert_type_p, full_like

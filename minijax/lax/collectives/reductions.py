@@ -19,8 +19,7 @@ from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.lax.binary import eq, select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree, axis_index
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.creation import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min

@@ -31,11 +31,10 @@ from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.cholesky import cholesky
-from minijax.lax.linalg.eigh import refuse_subset, subset_size
+from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
+from minijax.lax.linalg.factorizations import cholesky, qr
 from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.linalg.lu import triangular_solve
-from minijax.lax.linalg.qr import qr
 from minijax.lax.shape import concatenate, unstack
 from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
 from minijax.lax.unary import reciprocal, sqrt, square

@@ -15,8 +15,8 @@ from minijax.lax import linalg as lax_linalg
 from minijax.lax.binary import select
 from minijax.lax.creation import broadcasted_iota, convert_to_type
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.eigh import refuse_subset, subset_size
-from minijax.lax.linalg.qr import geqrf
+from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
+from minijax.lax.linalg.factorizations import geqrf
 from minijax.lax.sorting import sort
 from minijax.numpy import promotion
 from minijax.numpy.promotion import check_choice, check_that, one_program

@@ -15,11 +15,11 @@ from minijax.lax.control_flow.branching import cond
 from minijax.lax.control_flow.looping import fori_loop, while_loop
 from minijax.lax.control_flow.scanning import scan
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.eig import hessenberg as hessenberg_form
-from minijax.lax.linalg.eig import schur as schur_form
-from minijax.lax.linalg.eigh import eigh as eigh_decomposition
+from minijax.lax.linalg.eigenvalues import eigh as eigh_decomposition
+from minijax.lax.linalg.eigenvalues import hessenberg as hessenberg_form
+from minijax.lax.linalg.eigenvalues import schur as schur_form
+from minijax.lax.linalg.factorizations import householder_product
 from minijax.lax.linalg.lu import solve_square, triangular_solve
-from minijax.lax.linalg.qr import householder_product
 from minijax.lax.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from minijax.numpy import promotion
 from minijax.numpy.creation import asarray, full, zeros_like

@@ -17,9 +17,10 @@ from minijax.interpreters import casts
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.cholesky import cholesky as cholesky_factor
-from minijax.lax.linalg.eig import eig
-from minijax.lax.linalg.eig import schur as schur_form
+from minijax.lax.linalg.eigenvalues import eig
+from minijax.lax.linalg.eigenvalues import schur as schur_form
+from minijax.lax.linalg.factorizations import cholesky as cholesky_factor
+from minijax.lax.linalg.factorizations import qr as qr_decomposition
 from minijax.lax.linalg.lu import lu as lu_decomposition
 from minijax.lax.linalg.lu import (
     lu_pivots_to_permutation,
@@ -27,7 +28,6 @@ from minijax.lax.linalg.lu import (
     solve_square,
     triangular_solve,
 )
-from minijax.lax.linalg.qr import qr as qr_decomposition
 from minijax.lax.linalg.svd import SvdAlgorithm, qdwh
 from minijax.lax.linalg.svd import svd as svd_decomposition
 from minijax.lax.unary import stop_gradient

@@ -1,24 +1,34 @@
-"""Eigenvalues of Hermitian matrices, and tridiagonal matrices.
+"""Eigenvalues of Hermitian and of square matrices, and the simpler forms that lead to them.
+
+Eigenvalues of Hermitian matrices, and tridiagonal matrices.
 
 Tridiagonal matrices: how Hermitian ones become such, and systems of equations with them.
 
 Eigenvalues and eigenvectors of Hermitian matrices.
+
+Eigenvalues of square matrices, and the Schur and Hessenberg forms.
+
+Square matrices made simpler by unitary similarity: the forms of Schur and Hessenberg.
+
+Eigenvalues and eigenvectors of square matrices.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import MissingRule, error
+from minijax.core.errors import MissingRule, error, message
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
-from minijax.lax import binary, unary
+from minijax.lax import binary, creation, reduction, unary
+from minijax.lax.binary import select
 from minijax.lax.families import INEXACT, check_dtype
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
@@ -29,8 +39,9 @@ from minijax.lax.linalg.kernels import (
     weak_if_all,
     without_tangents,
 )
+from minijax.lax.linalg.lu import solve_square
 from minijax.lax.padding import pad
-from minijax.lax.shape import reshape
+from minijax.lax.shape import broadcast_in_dim, reshape
 from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -470,3 +481,431 @@ def eigh(
         algorithm=implementation,
     )
     return vectors, values
+
+
+class Schur(BatchedPrimitive):
+    """T, upper triangular, and Q, unitary, with Q T Qᴴ = x.
+
+    Real matrices have a real T with a block of two rows and columns on the diagonal for each pair
+    of complex eigenvalues.  T and Q are not unique: there is no jvp.
+
+    Shapes: x: T[..., n, n] -> T[..., n, n], and with `compute_schur_vectors` T[..., n, n].
+    """
+
+    name = "schur"
+    multiple_results = True
+
+    def abstract_eval(
+        self, x: ShapedArray, *, compute_schur_vectors: bool, **params: Any
+    ) -> list[ShapedArray]:
+        check_dtype("linalg.schur", "x", x, INEXACT)
+        check_matrices("schur", "x", x, square=True)
+        return [x] * (1 + compute_schur_vectors)
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x, **params), x)
+
+    def _reduce(
+        self,
+        platform: str,
+        x: Any,
+        *,
+        compute_schur_vectors: bool,
+        sort_eig_vals: bool,
+        select_callable: Callable[..., Any] | None,
+    ) -> list[Any]:
+        if sort_eig_vals:
+            error(
+                NotImplementedError,
+                "lax.linalg.schur",
+                "eigenvalues cannot be sorted.",
+                got=f"sort_eig_vals: True, select_callable: {select_callable}",
+                fix="sort_eig_vals=False",
+            )
+        target = _on_host("schur", platform, "gees", x.dtype)
+        batch = x.shape[:-2]
+        # Kernels for real matrices give the two parts of eigenvalues apart.
+        values = [(x.shape[:-1], x.dtype)] * (1 if x.dtype.kind == "c" else 2)
+        form, vectors, *_, info = kernels.call(
+            platform,
+            target,
+            [x],
+            [(x.shape, x.dtype)] * 2 + values + [(batch, "int32")] * 2,
+            {
+                "mode": kernels.VECTORS if compute_schur_vectors else kernels.NO_VECTORS,
+                "sort": np.uint8(ord("N")),
+            },
+            batch=len(batch),
+            aliases={0: 0},
+        )
+        outs = [form, vectors] if compute_schur_vectors else [form]
+        succeeded = binary.eq(info, full(batch, 0, info.dtype))
+        return [kernels.nan_unless(succeeded, out) for out in outs]
+
+
+class Hessenberg(BatchedPrimitive):
+    """H, zero below its first subdiagonal, where reflections are stored, and their scales.
+
+    They are not unique: there is no jvp.
+
+    Shapes: x: T[..., n, n] -> T[..., n, n], T[..., n - 1].
+    """
+
+    name = "hessenberg"
+    multiple_results = True
+
+    def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
+        check_dtype("linalg.hessenberg", "a", x, INEXACT)
+        check_matrices("hessenberg", "a", x, square=True)
+        return [x, shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)]
+
+    def lower(self, ctx: Any, x: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x), x)
+
+    def _reduce(self, platform: str, x: Any) -> list[Any]:
+        target = _on_host("hessenberg", platform, "gehrd", x.dtype)
+        batch = x.shape[:-2]
+        *outs, info = kernels.call(
+            platform,
+            target,
+            [x],
+            [(x.shape, x.dtype), (_scales_shape(x.shape), x.dtype), (batch, "int32")],
+            {"low": np.int32(1), "high": np.int32(x.shape[-1])},
+            batch=len(batch),
+            aliases={0: 0},
+        )
+        succeeded = binary.eq(info, full(batch, 0, info.dtype))
+        return [kernels.nan_unless(succeeded, out) for out in outs]
+
+
+def _scales_shape(shape: Sequence[int]) -> tuple[int, ...]:
+    return (*shape[:-2], max(shape[-1] - 1, 0))
+
+
+def _on_host(name: str, platform: str, routine: str, dtype: Any) -> str:
+    """A routine that only LAPACK has."""
+    if platform != "cpu":
+        raise kernels.refuse_platform(name, platform)
+    return kernels.routine(name, platform, routine, dtype)
+
+
+schur_p = Schur()
+hessenberg_p = Hessenberg()
+
+
+def schur(
+    x: ArrayLike,
+    *,
+    compute_schur_vectors: bool = True,
+    sort_eig_vals: bool = False,
+    select_callable: Callable[..., Any] | None = None,
+) -> Array:
+    """The Schur decomposition: [T, Q] with Q T Qᴴ = x, where T is triangular and Q unitary.
+
+    Real matrices have a real T, with a block of two rows and columns on the diagonal for each pair
+    of complex eigenvalues.  All are NaN where the iteration did not converge.
+
+    Shapes:     x: T[..., n, n] -> T[..., n, n], T[..., n, n].
+    Dtypes:     float32, float64, complex64, complex128.
+    Derivative: none.
+    Lowers to:  LAPACK's gees, on CPU.
+    Source:     mirrors jax.lax.linalg.schur (0.10).
+
+    Args:
+        x: square matrices.
+        compute_schur_vectors: whether Q is wanted; else the list has T alone.
+        sort_eig_vals: whether some eigenvalues come first; not implemented.
+        select_callable: which of them.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+        NotImplementedError: eigenvalues are to be sorted.
+
+    Example:
+        >>> lax.linalg.schur(jnp.array([[1.0, 2.0], [0.0, 3.0]]))[0]
+        Array([[1., 2.],
+               [0., 3.]], dtype=float32)
+    """
+    return schur_p.bind(
+        as_operand(x),
+        compute_schur_vectors=compute_schur_vectors,
+        sort_eig_vals=sort_eig_vals,
+        select_callable=select_callable,
+    )
+
+
+def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
+    """The Hessenberg form H = Qᴴ a Q, which is zero below its first subdiagonal.
+
+    Q is a product of Householder reflections: their vectors are stored below that subdiagonal, and
+    their scales are the second result, in the form that `householder_product` takes.
+
+    Shapes:     a: T[..., n, n] -> T[..., n, n], T[..., n - 1].
+    Dtypes:     float32, float64, complex64, complex128.
+    Derivative: none.
+    Lowers to:  LAPACK's gehrd, on CPU.
+    Source:     mirrors jax.lax.linalg.hessenberg (0.10).
+
+    Args:
+        a: square matrices.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `a` is no matrix.
+        IncompatibleShapesError: the matrices are not square.
+
+    Example:
+        >>> lax.linalg.hessenberg(jnp.array([[1.0, 2.0], [3.0, 4.0]]))[0]
+        Array([[1., 2.],
+               [3., 4.]], dtype=float32)
+    """
+    form, scales = hessenberg_p.bind(as_operand(a))
+    return form, scales
+
+
+class EigImplementation(enum.Enum):
+    """Who finds the eigenvalues of square matrices.
+
+    Source: mirrors jax.lax.linalg.EigImplementation (0.10).
+
+    Attributes:
+        CUSOLVER: cuSOLVER, since 11.7.1, for right eigenvectors.
+        MAGMA: the library MAGMA, where a GPU's host has it.
+        LAPACK: LAPACK on the host, for GPUs as well.
+
+    Example:
+        >>> lax.linalg.EigImplementation("lapack")
+        <EigImplementation.LAPACK: 'lapack'>
+    """
+
+    CUSOLVER = "cusolver"
+    MAGMA = "magma"
+    LAPACK = "lapack"
+
+
+# How the kernel that computes on the host is told whether to use MAGMA.
+_MAGMA = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}
+
+
+class Eig(BatchedPrimitive):
+    """Complex w, and where asked for U and V with Uᴴ x = diag(w) Uᴴ and x V = V diag(w).
+
+    Columns have length 1, and a largest element that is real.
+
+    Shapes: x: T[..., n, n] -> complex T[..., n], complex T[..., n, n] for U and for V.
+    """
+
+    name = "eig"
+    multiple_results = True
+
+    def abstract_eval(
+        self,
+        x: ShapedArray,
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        **params: Any,
+    ) -> list[ShapedArray]:
+        check_dtype("linalg.eig", "x", x, INEXACT)
+        check_matrices("eig", "x", x, square=True)
+        dtype = dtypes.to_complex_dtype(x.dtype)
+        count = compute_left_eigenvectors + compute_right_eigenvectors
+        values = shaped_array(x.shape[:-1], dtype, x.weak_type)
+        return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
+
+    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
+        return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
+
+    def _decompose(
+        self,
+        platform: str,
+        x: Any,
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        enable_eigvec_derivs: bool,
+        implementation: EigImplementation | None,
+    ) -> list[Any]:
+        attributes: dict[str, Any]
+        wanted = (compute_left_eigenvectors, compute_right_eigenvectors)
+        target = kernels.routine("eig", platform, "geev", x.dtype)
+        if platform == "cpu":
+            if implementation not in (None, EigImplementation.LAPACK):
+                raise _refuse(platform, implementation)
+            modes = [kernels.VECTORS if each else kernels.NO_VECTORS for each in wanted]
+            attributes = dict(zip(("compute_left", "compute_right"), modes, strict=True))
+        else:
+            if implementation is EigImplementation.CUSOLVER:
+                raise _refuse(platform, implementation)
+            kind = "comp" if x.dtype.kind == "c" else "real"
+            target = f"{kernels.GPUS[platform]}hybrid_eig_{kind}"
+            magma = _MAGMA[implementation]
+            attributes = {"left": wanted[0], "right": wanted[1], "magma": magma}
+        values, left, right = _called(platform, target, x, attributes)
+        vectors = zip((left, right), wanted, strict=True)
+        return [values, *(each for each, is_wanted in vectors if is_wanted)]
+
+    def jvp(
+        self,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
+        *,
+        compute_left_eigenvectors: bool,
+        compute_right_eigenvectors: bool,
+        enable_eigvec_derivs: bool,
+        implementation: EigImplementation | None,
+    ) -> tuple[list[Any], list[Any]]:
+        (x,), (x_dot,) = primals, tangents
+        some = compute_left_eigenvectors or compute_right_eigenvectors
+        if some and not enable_eigvec_derivs:
+            error(
+                MissingRule,
+                "lax.linalg.eig",
+                "the derivatives of eigenvectors are asked for, which need not exist.",
+                expected="distinct eigenvalues, and in each eigenvector one largest element",
+                fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                "always have derivatives",
+            )
+        # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
+        # have derivatives of their own wherever no eigenvalue is repeated.
+        outs = self.bind(
+            x,
+            compute_left_eigenvectors=compute_left_eigenvectors,
+            compute_right_eigenvectors=True,
+            enable_eigvec_derivs=True,
+            implementation=implementation,
+        )
+        values, *left, right = outs
+        outs = outs if compute_right_eigenvectors else outs[:-1]
+        if type(x_dot) is Zero:
+            return without_tangents(outs)
+        x_dot = kernels.converted(x_dot, right.dtype)
+        values_dot, right_dot = _tangents(values, right, x_dot)
+        outs_dot = [values_dot]
+        if left:
+            # Left eigenvectors are the right ones of the adjoint matrix.
+            of_adjoint = kernels.conjugate(values), left[0], kernels.adjoint(x_dot)
+            outs_dot.append(_with_phase_kept(left[0], _tangents(*of_adjoint)[1]))
+        if compute_right_eigenvectors:
+            outs_dot.append(_with_phase_kept(right, right_dot))
+        return outs, outs_dot
+
+
+def _called(platform: str, target: str, x: Any, attributes: dict[str, Any]) -> list[Any]:
+    """Values, left and right vectors; NaN where the iteration did not converge."""
+    batch, dtype = x.shape[:-2], dtypes.complex_dtype_of(x.dtype)
+    # Kernels for real matrices give the two parts of eigenvalues apart.
+    parts = [(x.shape[:-1], x.dtype)] * (1 if x.dtype == dtype else 2)
+    results = [*parts, (x.shape, dtype), (x.shape, dtype), (batch, "int32")]
+    *values, left, right, info = kernels.call(
+        platform, target, [x], results, attributes, batch=len(batch)
+    )
+    whole = values[0] if len(values) == 1 else unary.complex(*values)
+    succeeded = binary.eq(info, full(batch, 0, info.dtype))
+    return [kernels.nan_unless(succeeded, out) for out in (whole, left, right)]
+
+
+def _refuse(platform: str, implementation: Any) -> ValueError:
+    return ValueError(
+        message(
+            "lax.linalg.eig",
+            f"{implementation} is not available on {platform}.",
+            expected="LAPACK" if platform == "cpu" else "MAGMA or LAPACK",
+        )
+    )
+
+
+def _tangents(values: Any, vectors: Any, x_dot: Any) -> tuple[Any, Any]:
+    """With P = V⁻¹ x' V: w' = diag(P), and V' = V (F ∘ P), up to lengths and phases.
+
+    F_ij = 1 / (w_j - w_i) off the diagonal (Giles, 2008, An extended collection of matrix
+    derivative results, §3.1).
+    """
+    inner = solve_square(vectors, kernels.product(x_dot, vectors))
+    gaps = kernels.reciprocals_off_diagonal(binary.sub(*kernels.pairs(values)))
+    turn = binary.mul(gaps, inner)
+    return kernels.diagonal(inner), kernels.product(vectors, turn)
+
+
+def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
+    """Adds to each column's tangent that multiple of the column which keeps its norm and phase.
+
+    The length stays 1, so the real part of vᴴ v' is zero; the largest element stays real.
+    """
+    rows = vectors.ndim - 2
+    sizes = unary.abs(vectors)
+    largest = reduction.argmax(sizes, rows, "int32")
+    places = creation.broadcasted_iota("int32", vectors.shape, rows)
+    columns = (*range(rows), rows + 1)
+    is_largest = binary.eq(places, broadcast_in_dim(largest, vectors.shape, columns))
+
+    def at_largest(x: Any) -> Any:
+        alone = select(is_largest, x, full(x.shape, 0, x.dtype))
+        return reduction.reduce_sum(alone, (rows,))
+
+    along = reduction.reduce_sum(binary.mul(kernels.conjugate(vectors), vectors_dot), (rows,))
+    turned = binary.div(unary.imag(at_largest(vectors_dot)), unary.real(at_largest(vectors)))
+    correction = unary.complex(unary.real(along), turned)
+    return binary.sub(vectors_dot, kernels.scaled_columns(vectors, correction))
+
+
+eig_p = Eig()
+
+
+def eig(
+    x: ArrayLike,
+    *,
+    compute_left_eigenvectors: bool = True,
+    compute_right_eigenvectors: bool = True,
+    enable_eigvec_derivs: bool = False,
+    implementation: EigImplementation | None = None,
+    use_magma: bool | None = None,
+) -> list[Array]:
+    """Eigenvalues and eigenvectors of square matrices: [w, U, V], or fewer.
+
+    They are complex: x V = V diag(w) and Uᴴ x = diag(w) Uᴴ.  The columns of U and V have length 1
+    and a largest element that is real.  All are NaN where the iteration did not converge.
+
+    Shapes:     x: T[..., n, n] -> complex T[..., n], complex T[..., n, n] for U and for V.
+    Dtypes:     float32, float64, complex64, complex128; the results are complex.
+    Derivative: of w where no eigenvalue is repeated; of U and V, if enabled, where besides each
+                column has a single largest element.
+    Lowers to:  LAPACK's geev, also for GPUs, where MAGMA's may take its place.
+    Source:     mirrors jax.lax.linalg.eig (0.10).
+
+    Args:
+        x: square matrices.
+        compute_left_eigenvectors: whether U is wanted.
+        compute_right_eigenvectors: whether V is wanted.
+        enable_eigvec_derivs: whether U and V may be differentiated; you promise what is said under
+            Derivative, which cannot be checked.
+        implementation: who computes; the platform's usual one where None.
+        use_magma: deprecated; True for `EigImplementation.MAGMA`, False for `LAPACK`.
+
+    Raises:
+        TypeError: the dtype is not inexact, or `x` is no matrix.
+        ValueError: the matrices are not square, or the platform has not got the implementation.
+
+    Example:
+        >>> lax.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))[0]
+        Array([0.+1.j, 0.-1.j], dtype=complex64)
+    """
+    if use_magma is not None:
+        implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
+        warnings.warn(
+            message(
+                "lax.linalg.eig",
+                "use_magma is deprecated.",
+                fix=f"implementation={implementation}",
+            ),
+            DeprecationWarning,
+            stacklevel=2,
+        )
+    outs: list[Any] = eig_p.bind(
+        as_operand(x),
+        compute_left_eigenvectors=compute_left_eigenvectors,
+        compute_right_eigenvectors=compute_right_eigenvectors,
+        enable_eigvec_derivs=enable_eigvec_derivs,
+        implementation=implementation,
+    )
+    return outs
