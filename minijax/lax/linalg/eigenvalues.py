@@ -1,16 +1,7 @@
 """Eigenvalues of Hermitian and of square matrices, and the simpler forms that lead to them.
 
-Eigenvalues of Hermitian matrices, and tridiagonal matrices.
-
-Tridiagonal matrices: how Hermitian ones become such, and systems of equations with them.
-
-Eigenvalues and eigenvectors of Hermitian matrices.
-
-Eigenvalues of square matrices, and the Schur and Hessenberg forms.
-
-Square matrices made simpler by unitary similarity: the forms of Schur and Hessenberg.
-
-Eigenvalues and eigenvectors of square matrices.
+Hermitian matrices become tridiagonal, others Hessenberg or Schur forms.  Systems of equations with
+tridiagonal matrices are solved here too.
 """
 
 from __future__ import annotations
@@ -29,7 +20,8 @@ from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.binary import select
-from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.choice import select
+from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.kernels import (
@@ -42,7 +34,6 @@ from minijax.lax.linalg.kernels import (
 from minijax.lax.linalg.lu import solve_square
 from minijax.lax.padding import pad
 from minijax.lax.shape import broadcast_in_dim, reshape
-from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -59,16 +50,12 @@ class Tridiagonal(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-        check_dtype("linalg.tridiagonal", "a", x, INEXACT)
         check_matrices("tridiagonal", "a", x, square=True)
         if not x.shape[-1]:
             error(ValueError, "lax.linalg.tridiagonal", "the matrices have no rows.", got={"a": x})
         return [shaped_array(shape, dtype, x.weak_type) for shape, dtype in _results(x)]
 
-    def lower(self, ctx: Any, x: Any, *, lower: bool) -> list[Any]:
-        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x, lower), x)
-
-    def _reduce(self, platform: str, x: Any, lower: bool) -> list[Any]:
+    def compute(self, platform: str, x: Array, *, lower: bool) -> list[Any]:
         target = kernels.routine("tridiagonal", platform, "sytrd", x.dtype)
         uplo = kernels.LOWER if lower else kernels.UPPER
         batch = x.shape[:-2]
@@ -81,11 +68,10 @@ class Tridiagonal(BatchedPrimitive):
             batch=len(batch),
             aliases={0: 0},
         )
-        succeeded = binary.eq(info, full(batch, 0, info.dtype))
-        return [kernels.nan_unless(succeeded, out) for out in outs]
+        return kernels.nan_where_failed(info, *outs)
 
 
-def _results(x: Any) -> list[tuple[tuple[int, ...], Any]]:
+def _results(x: Array | ShapedArray) -> list[tuple[tuple[int, ...], Any]]:
     *batch, size, _ = x.shape
     real = dtypes.real_dtype_of(x.dtype)
     beside = (*batch, size - 1)
@@ -142,9 +128,7 @@ class TridiagonalSolve(BatchedPrimitive):
         perturb_singular: bool,
     ) -> ShapedArray:
         avals = {"dl": dl, "d": d, "du": du, "b": b}
-        for argument, aval in avals.items():
-            check_dtype("linalg.tridiagonal_solve", argument, aval, INEXACT)
-        check_together("tridiagonal_solve", self.core_ndims, **avals)
+        check_together(self, INEXACT, **avals)
         if not dl.shape == d.shape == du.shape == b.shape[:-1]:
             error(
                 TypeError,
@@ -156,11 +140,30 @@ class TridiagonalSolve(BatchedPrimitive):
             )
         return b.update(weak_type=weak_if_all(dl, d, du, b))
 
-    def lower(self, ctx: Any, *operands: Any, perturb_singular: bool) -> Any:
-        def solve(*operands: Any) -> list[Any]:
-            return [_solved(ctx.platform, operands, perturb_singular)]
-
-        return lower_function(ctx, solve, *operands)[0]
+    def compute(self, platform: str, *operands: Array, perturb_singular: bool) -> Array:
+        b = operands[-1]
+        batch = b.shape[:-2]
+        kernels.routine("tridiagonal_solve", platform, "gtsv", b.dtype)
+        result = [(b.shape, b.dtype)]
+        if perturb_singular:
+            prefix = f"{kernels.GPUS[platform]}_" if platform in kernels.GPUS else ""
+            suffix = "" if prefix else "_ffi"
+            target = f"{prefix}tridiagonal_solve_perturbed{suffix}"
+            return kernels.call(platform, target, operands, result, batch=len(batch))[0]
+        if platform in kernels.GPUS:
+            target = f"{kernels.GPUS[platform]}sparse_gtsv2_ffi"
+            return kernels.call(
+                platform, target, operands, result, batch=len(batch), aliases={3: 0}
+            )[0]
+        *_, x, info = kernels.call(
+            platform,
+            kernels.lapack("gtsv", b.dtype),
+            operands,
+            [*((each.shape, each.dtype) for each in operands), (batch, "int32")],
+            batch=len(batch),
+            aliases={i: i for i in range(4)},
+        )
+        return kernels.nan_where_failed(info, x)[0]
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool
@@ -177,7 +180,7 @@ class TridiagonalSolve(BatchedPrimitive):
             return x, Zero.like(x)
         return x, self.bind(*diagonals, right, **params)
 
-    def transpose(self, ct: Any, dl: Any, d: Any, du: Any, b: Any, **params: bool) -> Any:
+    def transpose(self, ct: Array, dl: Array, d: Array, du: Array, b: Array, **params: bool) -> Any:
         assert not any(map(is_linear, (dl, d, du))), "it is linear in b alone"
         # What stands below the diagonal in row i stands above it in row i - 1 of the transpose.
         lower, upper = _shifted(du, 1), _shifted(dl, -1)
@@ -199,37 +202,13 @@ class TridiagonalSolve(BatchedPrimitive):
 vma.linear_in.set(((3,),), TridiagonalSolve)
 
 
-def _solved(platform: str, operands: Sequence[Any], perturb_singular: bool) -> Any:
-    b = operands[-1]
-    batch = b.shape[:-2]
-    kernels.routine("tridiagonal_solve", platform, "gtsv", b.dtype)
-    result = [(b.shape, b.dtype)]
-    if perturb_singular:
-        prefix = f"{kernels.GPUS[platform]}_" if platform in kernels.GPUS else ""
-        suffix = "" if prefix else "_ffi"
-        target = f"{prefix}tridiagonal_solve_perturbed{suffix}"
-        return kernels.call(platform, target, operands, result, batch=len(batch))[0]
-    if platform in kernels.GPUS:
-        target = f"{kernels.GPUS[platform]}sparse_gtsv2_ffi"
-        return kernels.call(platform, target, operands, result, batch=len(batch), aliases={3: 0})[0]
-    *_, x, info = kernels.call(
-        platform,
-        kernels.lapack("gtsv", b.dtype),
-        operands,
-        [*((each.shape, each.dtype) for each in operands), (batch, "int32")],
-        batch=len(batch),
-        aliases={i: i for i in range(4)},
-    )
-    return kernels.nan_unless(binary.eq(info, full(batch, 0, info.dtype)), x)
-
-
-def _shifted(x: Any, offset: int) -> Any:
+def _shifted(x: Array, offset: int) -> Any:
     """Elements moved towards the end of vectors, or the front, where zeros fill the place."""
     config = [(0, 0, 0)] * (x.ndim - 1) + [(offset, -offset, 0)]
     return pad(x, full((), 0, x.dtype), config)
 
 
-def _times_diagonal(diagonal: Any, offset: int, x: Any) -> Any:
+def _times_diagonal(diagonal: Array, offset: int, x: Array) -> Any:
     """The product with a matrix that has elements next to its diagonal alone, or on it."""
     config = [(0, 0, 0)] * (x.ndim - 2) + [(-offset, offset, 0), (0, 0, 0)]
     return kernels.scaled_rows(pad(x, full((), 0, x.dtype), config), diagonal)
@@ -314,7 +293,6 @@ class Eigh(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, subset_by_index: tuple[int, int] | None, **params: Any
     ) -> list[ShapedArray]:
-        check_dtype("linalg.eigh", "x", x, INEXACT)
         check_matrices("eigh", "x", x, square=True)
         size = subset_size("eigh", x.shape[-1], subset_by_index)
         real = dtypes.real_dtype_of(x.dtype)
@@ -324,13 +302,10 @@ class Eigh(BatchedPrimitive):
             shaped_array((*batch, size), real, x.weak_type),
         ]
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
-
-    def _decompose(
+    def compute(
         self,
         platform: str,
-        x: Any,
+        x: Array,
         *,
         lower: bool,
         sort_eigenvalues: bool,
@@ -356,8 +331,7 @@ class Eigh(BatchedPrimitive):
         vectors, values, info = kernels.call(
             platform, target, [x], results, attributes, batch=len(batch), aliases={0: 0}
         )
-        succeeded = binary.eq(info, full(batch, 0, info.dtype))
-        return [kernels.nan_unless(succeeded, vectors), kernels.nan_unless(succeeded, values)]
+        return kernels.nan_where_failed(info, vectors, values)
 
     def jvp(
         self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
@@ -469,7 +443,6 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     x = as_operand(x)
-    check_dtype("linalg.eigh", "x", aval_of(x), INEXACT)
     check_matrices("eigh", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = kernels.symmetrized(x)
@@ -498,17 +471,13 @@ class Schur(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, compute_schur_vectors: bool, **params: Any
     ) -> list[ShapedArray]:
-        check_dtype("linalg.schur", "x", x, INEXACT)
         check_matrices("schur", "x", x, square=True)
         return [x] * (1 + compute_schur_vectors)
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x, **params), x)
-
-    def _reduce(
+    def compute(
         self,
         platform: str,
-        x: Any,
+        x: Array,
         *,
         compute_schur_vectors: bool,
         sort_eig_vals: bool,
@@ -539,8 +508,7 @@ class Schur(BatchedPrimitive):
             aliases={0: 0},
         )
         outs = [form, vectors] if compute_schur_vectors else [form]
-        succeeded = binary.eq(info, full(batch, 0, info.dtype))
-        return [kernels.nan_unless(succeeded, out) for out in outs]
+        return kernels.nan_where_failed(info, *outs)
 
 
 class Hessenberg(BatchedPrimitive):
@@ -555,14 +523,10 @@ class Hessenberg(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
-        check_dtype("linalg.hessenberg", "a", x, INEXACT)
         check_matrices("hessenberg", "a", x, square=True)
         return [x, shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)]
 
-    def lower(self, ctx: Any, x: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._reduce(ctx.platform, x), x)
-
-    def _reduce(self, platform: str, x: Any) -> list[Any]:
+    def compute(self, platform: str, x: Array) -> list[Any]:
         target = _on_host("hessenberg", platform, "gehrd", x.dtype)
         batch = x.shape[:-2]
         *outs, info = kernels.call(
@@ -574,15 +538,14 @@ class Hessenberg(BatchedPrimitive):
             batch=len(batch),
             aliases={0: 0},
         )
-        succeeded = binary.eq(info, full(batch, 0, info.dtype))
-        return [kernels.nan_unless(succeeded, out) for out in outs]
+        return kernels.nan_where_failed(info, *outs)
 
 
 def _scales_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return (*shape[:-2], max(shape[-1] - 1, 0))
 
 
-def _on_host(name: str, platform: str, routine: str, dtype: Any) -> str:
+def _on_host(name: str, platform: str, routine: str, dtype: np.dtype[Any]) -> str:
     """A routine that only LAPACK has."""
     if platform != "cpu":
         raise kernels.refuse_platform(name, platform)
@@ -706,20 +669,16 @@ class Eig(BatchedPrimitive):
         compute_right_eigenvectors: bool,
         **params: Any,
     ) -> list[ShapedArray]:
-        check_dtype("linalg.eig", "x", x, INEXACT)
         check_matrices("eig", "x", x, square=True)
         dtype = dtypes.to_complex_dtype(x.dtype)
         count = compute_left_eigenvectors + compute_right_eigenvectors
         values = shaped_array(x.shape[:-1], dtype, x.weak_type)
         return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
-
-    def _decompose(
+    def compute(
         self,
         platform: str,
-        x: Any,
+        x: Array,
         *,
         compute_left_eigenvectors: bool,
         compute_right_eigenvectors: bool,
@@ -749,15 +708,12 @@ class Eig(BatchedPrimitive):
         self,
         primals: Sequence[Any],
         tangents: Sequence[Any],
-        *,
-        compute_left_eigenvectors: bool,
-        compute_right_eigenvectors: bool,
-        enable_eigvec_derivs: bool,
-        implementation: EigImplementation | None,
+        **params: Any,
     ) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
-        some = compute_left_eigenvectors or compute_right_eigenvectors
-        if some and not enable_eigvec_derivs:
+        gives_right = params["compute_right_eigenvectors"]
+        some = params["compute_left_eigenvectors"] or gives_right
+        if some and not params["enable_eigvec_derivs"]:
             error(
                 MissingRule,
                 "lax.linalg.eig",
@@ -768,15 +724,10 @@ class Eig(BatchedPrimitive):
             )
         # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
         # have derivatives of their own wherever no eigenvalue is repeated.
-        outs = self.bind(
-            x,
-            compute_left_eigenvectors=compute_left_eigenvectors,
-            compute_right_eigenvectors=True,
-            enable_eigvec_derivs=True,
-            implementation=implementation,
-        )
+        more = {"compute_right_eigenvectors": True, "enable_eigvec_derivs": True}
+        outs = self.bind(x, **params | more)
         values, *left, right = outs
-        outs = outs if compute_right_eigenvectors else outs[:-1]
+        outs = outs if gives_right else outs[:-1]
         if type(x_dot) is Zero:
             return without_tangents(outs)
         x_dot = kernels.converted(x_dot, right.dtype)
@@ -786,12 +737,12 @@ class Eig(BatchedPrimitive):
             # Left eigenvectors are the right ones of the adjoint matrix.
             of_adjoint = kernels.conjugate(values), left[0], kernels.adjoint(x_dot)
             outs_dot.append(_with_phase_kept(left[0], _tangents(*of_adjoint)[1]))
-        if compute_right_eigenvectors:
+        if gives_right:
             outs_dot.append(_with_phase_kept(right, right_dot))
         return outs, outs_dot
 
 
-def _called(platform: str, target: str, x: Any, attributes: dict[str, Any]) -> list[Any]:
+def _called(platform: str, target: str, x: Array, attributes: dict[str, Any]) -> list[Any]:
     """Values, left and right vectors; NaN where the iteration did not converge."""
     batch, dtype = x.shape[:-2], dtypes.complex_dtype_of(x.dtype)
     # Kernels for real matrices give the two parts of eigenvalues apart.
@@ -801,11 +752,10 @@ def _called(platform: str, target: str, x: Any, attributes: dict[str, Any]) -> l
         platform, target, [x], results, attributes, batch=len(batch)
     )
     whole = values[0] if len(values) == 1 else unary.complex(*values)
-    succeeded = binary.eq(info, full(batch, 0, info.dtype))
-    return [kernels.nan_unless(succeeded, out) for out in (whole, left, right)]
+    return kernels.nan_where_failed(info, whole, left, right)
 
 
-def _refuse(platform: str, implementation: Any) -> ValueError:
+def _refuse(platform: str, implementation: EigImplementation | None) -> ValueError:
     return ValueError(
         message(
             "lax.linalg.eig",
@@ -815,7 +765,7 @@ def _refuse(platform: str, implementation: Any) -> ValueError:
     )
 
 
-def _tangents(values: Any, vectors: Any, x_dot: Any) -> tuple[Any, Any]:
+def _tangents(values: Array, vectors: Array, x_dot: Array) -> tuple[Any, Any]:
     """With P = V⁻¹ x' V: w' = diag(P), and V' = V (F ∘ P), up to lengths and phases.
 
     F_ij = 1 / (w_j - w_i) off the diagonal (Giles, 2008, An extended collection of matrix
@@ -827,7 +777,7 @@ def _tangents(values: Any, vectors: Any, x_dot: Any) -> tuple[Any, Any]:
     return kernels.diagonal(inner), kernels.product(vectors, turn)
 
 
-def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
+def _with_phase_kept(vectors: Array, vectors_dot: Array) -> Any:
     """Adds to each column's tangent that multiple of the column which keeps its norm and phase.
 
     The length stays 1, so the real part of vᴴ v' is zero; the largest element stays real.
@@ -839,7 +789,7 @@ def _with_phase_kept(vectors: Any, vectors_dot: Any) -> Any:
     columns = (*range(rows), rows + 1)
     is_largest = binary.eq(places, broadcast_in_dim(largest, vectors.shape, columns))
 
-    def at_largest(x: Any) -> Any:
+    def at_largest(x: Array) -> Any:
         alone = select(is_largest, x, full(x.shape, 0, x.dtype))
         return reduction.reduce_sum(alone, (rows,))
 

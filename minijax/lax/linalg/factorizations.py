@@ -1,19 +1,8 @@
 """Cholesky and QR factorizations, their updates, and the products that they are made of.
 
-The Cholesky factorization, its updates, and symmetric products.
-
-The Cholesky factorization of positive definite matrices.
-
-Symmetric products, and Cholesky factors that follow them.
-
-The QR factorization, and the Householder reflections that it is made of.
-
-Products of Householder reflections: the form in which QR factorizations are found.
-
-A reflection is I - t v vᴴ.  Column i of a matrix holds v below its diagonal; above v[i] = 1 stand
-zeros that are not stored, so that the matrix has room for R in its upper triangle.
-
-The QR factorization of matrices.
+QR factorizations are found as products of Householder reflections.  A reflection is I - t v vᴴ.
+Column i of a matrix holds v below its diagonal; above v[i] = 1 stand zeros that are not stored, so
+that the matrix has room for R in its upper triangle.
 """
 
 from __future__ import annotations
@@ -30,7 +19,7 @@ from minijax.interpreters.structural import full
 from minijax.lax import binary, shape, unary
 from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import fori_loop
-from minijax.lax.families import FLOAT, INEXACT, check_dtype
+from minijax.lax.families import FLOAT, INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.kernels import (
@@ -44,7 +33,6 @@ from minijax.lax.linalg.lu import solve_square, triangular_solve
 from minijax.lax.padding import pad
 from minijax.lax.shape import concatenate, expand_dims
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
-from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -58,14 +46,10 @@ class Cholesky(BatchedPrimitive):
     name = "cholesky"
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        check_dtype("linalg.cholesky", "x", x, INEXACT)
         check_matrices("cholesky", "x", x, square=True)
         return x
 
-    def lower(self, ctx: Any, x: Any) -> Any:
-        return lower_function(ctx, lambda x: [self._factor(ctx.platform, x)], x)[0]
-
-    def _factor(self, platform: str, x: Any) -> Any:
+    def compute(self, platform: str, x: Array) -> Any:
         batch = x.shape[:-2]
         target = kernels.routine("cholesky", platform, "potrf", x.dtype)
         attributes = {"uplo": kernels.LOWER} if platform == "cpu" else {"lower": True}
@@ -73,7 +57,7 @@ class Cholesky(BatchedPrimitive):
         factor, info = kernels.call(
             platform, target, [x], results, attributes, batch=len(batch), aliases={0: 0}
         )
-        return kernels.nan_unless(binary.eq(info, full(batch, 0, info.dtype)), factor)
+        return kernels.nan_where_failed(info, factor)[0]
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
         # Murray, Differentiation of the Cholesky decomposition (2016): L' = L Φ(L⁻¹ x' L⁻ᴴ), where
@@ -120,7 +104,6 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
                [1., 2.]], dtype=float32)
     """
     x = as_operand(x)
-    check_dtype("linalg.cholesky", "x", aval_of(x), INEXACT)
     check_matrices("cholesky", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = kernels.symmetrized(x)
@@ -139,9 +122,7 @@ class SymmetricProduct(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
     ) -> ShapedArray:
-        for argument, aval in (("a_matrix", a), ("c_matrix", c)):
-            check_dtype(f"linalg.{self.name}", argument, aval, FLOAT)
-        check_together(self.name, self.core_ndims, a_matrix=a, c_matrix=c)
+        check_together(self, FLOAT, a_matrix=a, c_matrix=c)
         if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
             error(
                 ValueError,
@@ -152,11 +133,11 @@ class SymmetricProduct(BatchedPrimitive):
             )
         return c.update(weak_type=weak_if_all(a, c))
 
-    def lower(self, ctx: Any, a: Any, c: Any, **params: float) -> Any:
-        compute = self._by_kernel if ctx.platform in kernels.GPUS else _product
-        return lower_function(ctx, lambda a, c: [compute(ctx.platform, a, c, **params)], a, c)[0]
-
-    def _by_kernel(self, platform: str, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    def compute(self, platform: str, a: Array, c: Array, *, alpha: float, beta: float) -> Array:
+        if platform not in kernels.GPUS:
+            product = kernels.product(a, kernels.transposed(a))
+            scaled = binary.mul(full(c.shape, alpha, c.dtype), product)
+            return binary.add(scaled, binary.mul(full(c.shape, beta, c.dtype), c))
         # Matrices lie by rows here, and the kernel divides no batch.
         factors = [full((), x, c.dtype) for x in (alpha, beta)]
         return kernels.call(
@@ -170,12 +151,6 @@ class SymmetricProduct(BatchedPrimitive):
 
 
 symmetric_product_p = SymmetricProduct()
-
-
-def _product(platform: str, a: Any, c: Any, *, alpha: float, beta: float) -> Any:
-    product = kernels.product(a, kernels.transposed(a))
-    scaled = binary.mul(full(c.shape, alpha, c.dtype), product)
-    return binary.add(scaled, binary.mul(full(c.shape, beta, c.dtype), c))
 
 
 def symmetric_product(
@@ -229,9 +204,7 @@ class CholeskyUpdate(BatchedPrimitive):
     core_ndims = (2, 1)
 
     def abstract_eval(self, r: ShapedArray, w: ShapedArray) -> ShapedArray:
-        for argument, aval in (("r_matrix", r), ("w_vector", w)):
-            check_dtype(f"linalg.{self.name}", argument, aval, FLOAT)
-        check_together(self.name, self.core_ndims, r_matrix=r, w_vector=w)
+        check_together(self, FLOAT, r_matrix=r, w_vector=w)
         check_matrices(self.name, "r_matrix", r, square=True)
         if w.shape[-1] != r.shape[-1]:
             error(
@@ -243,14 +216,9 @@ class CholeskyUpdate(BatchedPrimitive):
             )
         return r.update(weak_type=weak_if_all(r, w))
 
-    def lower(self, ctx: Any, r: Any, w: Any) -> Any:
-        def compute(r: Any, w: Any) -> list[Any]:
-            by_kernel = ctx.platform in kernels.GPUS and r.ndim == 2
-            return [self._by_kernel(ctx.platform, r, w) if by_kernel else _rotated(r, w)]
-
-        return lower_function(ctx, compute, r, w)[0]
-
-    def _by_kernel(self, platform: str, r: Any, w: Any) -> Any:
+    def compute(self, platform: str, r: Array, w: Array) -> Array:
+        if platform not in kernels.GPUS or r.ndim > 2:
+            return _rotated(r, w)
         return kernels.call(
             platform,
             f"{kernels.GPUS[platform]}_cholesky_update_ffi",
@@ -263,13 +231,13 @@ class CholeskyUpdate(BatchedPrimitive):
 cholesky_update_p = CholeskyUpdate()
 
 
-def _rotated(r: Any, w: Any) -> Any:
+def _rotated(r: Array, w: Array) -> Any:
     """Rotates each row of r with w in turn, so that w is left with zeros."""
     size, rank = w.shape[-1], w.ndim - 1
     if size == 0:
         return r
 
-    def rotate(i: Any, rows: Any) -> Any:
+    def rotate(i: Array, rows: Array) -> Any:
         row, last = (dynamic_index_in_dim(rows, k, rank) for k in (i, size))
         cosine, sine = _rotation(*(dynamic_index_in_dim(x, i, rank + 1) for x in (row, last)))
         rotated = binary.add(binary.mul(cosine, row), binary.mul(sine, last))
@@ -281,7 +249,7 @@ def _rotated(r: Any, w: Any) -> Any:
     return kernels.block(fori_loop(0, size, rotate, rows), (0, size), (0, size))
 
 
-def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
+def _rotation(x: Array, y: Array) -> tuple[Any, Any]:
     """Cosine and sine of the rotation that turns (x, y) into (√(x² + y²), 0), without overflow."""
     scale = binary.max(unary.abs(x), unary.abs(y))
     adjacent, opposite = binary.div(x, scale), binary.div(y, scale)
@@ -341,10 +309,7 @@ class Geqrf(BatchedPrimitive):
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
         return [x, _scales_of(self.name, x)]
 
-    def lower(self, ctx: Any, x: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._factor(ctx.platform, x), x)
-
-    def _factor(self, platform: str, x: Any) -> list[Any]:
+    def compute(self, platform: str, x: Array) -> list[Any]:
         target = kernels.routine("qr", platform, "geqrf", x.dtype)
         results = [(x.shape, x.dtype), (_scales_shape(x.shape), x.dtype)]
         return kernels.call(platform, target, [x], results, batch=x.ndim - 2, aliases={0: 0})
@@ -353,7 +318,7 @@ class Geqrf(BatchedPrimitive):
 geqrf_p = Geqrf()
 
 
-def geqrf(x: Any) -> tuple[Any, Any]:
+def geqrf(x: Array) -> tuple[Any, Any]:
     """R and the reflections whose product is Q, in one matrix, and their scales; Q R = x."""
     factors, scales = geqrf_p.bind(as_operand(x))
     return factors, scales
@@ -377,13 +342,9 @@ class Geqp3(BatchedPrimitive):
     ) -> list[ShapedArray]:
         return [x, pivots.update(weak_type=x.weak_type), _scales_of(self.name, x)]
 
-    def lower(self, ctx: Any, x: Any, pivots: Any, *, use_magma: bool | None) -> list[Any]:
-        def compute(x: Any, pivots: Any) -> list[Any]:
-            return self._factor(ctx.platform, x, pivots, use_magma)
-
-        return lower_function(ctx, compute, x, pivots)
-
-    def _factor(self, platform: str, x: Any, pivots: Any, use_magma: bool | None) -> list[Any]:
+    def compute(
+        self, platform: str, x: Array, pivots: Array, *, use_magma: bool | None
+    ) -> list[Any]:
         target = kernels.routine("qr", platform, "geqp3", x.dtype)
         attributes: dict[str, Any] = {}
         if platform in kernels.GPUS:
@@ -405,14 +366,13 @@ class Geqp3(BatchedPrimitive):
 geqp3_p = Geqp3()
 
 
-def geqp3(x: Any, pivots: Any, *, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
+def geqp3(x: Array, pivots: Array, *, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
     """As `geqrf`, with the order of the columns between the two."""
     factors, order, scales = geqp3_p.bind(as_operand(x), as_operand(pivots), use_magma=use_magma)
     return factors, order, scales
 
 
 def _scales_of(name: str, x: ShapedArray) -> ShapedArray:
-    check_dtype(f"linalg.{name}", "x", x, INEXACT)
     check_matrices(name, "x", x)
     return shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)
 
@@ -433,7 +393,7 @@ class HouseholderProduct(BatchedPrimitive):
     core_ndims = (2, 1)
 
     def abstract_eval(self, a: ShapedArray, taus: ShapedArray) -> ShapedArray:
-        _check_reflections(self, a=a, taus=taus)
+        check_together(self, INEXACT, a=a, taus=taus)
         rows, columns = a.shape[-2:]
         if not rows >= columns >= taus.shape[-1]:
             error(
@@ -445,10 +405,7 @@ class HouseholderProduct(BatchedPrimitive):
             )
         return a.update(weak_type=weak_if_all(a, taus))
 
-    def lower(self, ctx: Any, a: Any, taus: Any) -> Any:
-        return lower_function(ctx, lambda a, t: [self._multiply(ctx.platform, a, t)], a, taus)[0]
-
-    def _multiply(self, platform: str, a: Any, taus: Any) -> Any:
+    def compute(self, platform: str, a: Array, taus: Array) -> Any:
         target = kernels.routine(self.name, platform, "orgqr", a.dtype)
         return kernels.call(
             platform, target, [a, taus], [(a.shape, a.dtype)], batch=a.ndim - 2, aliases={0: 0}
@@ -456,12 +413,6 @@ class HouseholderProduct(BatchedPrimitive):
 
 
 householder_product_p = HouseholderProduct()
-
-
-def _check_reflections(primitive: BatchedPrimitive, **avals: ShapedArray) -> None:
-    for argument, aval in avals.items():
-        check_dtype(f"linalg.{primitive.name}", argument, aval, INEXACT)
-    check_together(primitive.name, primitive.core_ndims, **avals)
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -502,7 +453,7 @@ class Ormqr(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
     ) -> ShapedArray:
-        _check_reflections(self, a=a, taus=taus, c=c)
+        check_together(self, INEXACT, a=a, taus=taus, c=c)
         rows, columns = a.shape[-2:]
         fits = c.shape[-2 if left else -1] == rows
         if not (fits and min(rows, columns) >= taus.shape[-1]):
@@ -516,14 +467,8 @@ class Ormqr(BatchedPrimitive):
             )
         return c.update(weak_type=weak_if_all(a, taus, c))
 
-    def lower(self, ctx: Any, a: Any, taus: Any, c: Any, **params: bool) -> Any:
-        def compute(*operands: Any) -> list[Any]:
-            return [self._multiply(ctx.platform, *operands, **params)]
-
-        return lower_function(ctx, compute, a, taus, c)[0]
-
-    def _multiply(
-        self, platform: str, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool
+    def compute(
+        self, platform: str, a: Array, taus: Array, c: Array, *, left: bool, transpose: bool
     ) -> Any:
         return kernels.call(
             platform,
@@ -585,7 +530,6 @@ class QR(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
     ) -> list[ShapedArray]:
-        check_dtype("linalg.qr", "x", x, INEXACT)
         check_matrices("qr", "x", x)
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
@@ -594,11 +538,14 @@ class QR(BatchedPrimitive):
         r = shaped_array((*batch, count, columns), x.dtype, x.weak_type)
         return [q, r, order] if pivoting else [q, r]
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._factor(x, **params), x)
-
-    def _factor(
-        self, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
+    def compute(
+        self,
+        platform: str,
+        x: Array,
+        *,
+        pivoting: bool,
+        full_matrices: bool,
+        use_magma: bool | None,
     ) -> list[Any]:
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
@@ -635,7 +582,7 @@ class QR(BatchedPrimitive):
 qr_p = QR()
 
 
-def _with_columns(x: Any, count: int) -> Any:
+def _with_columns(x: Array, count: int) -> Any:
     """The first columns of matrices, with columns of zeros where there are not so many."""
     rows, columns = x.shape[-2:]
     if count <= columns:
@@ -644,7 +591,7 @@ def _with_columns(x: Any, count: int) -> Any:
     return pad(x, np.zeros((), x.dtype)[()], [*sides, (0, count - columns, 0)])
 
 
-def _tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
+def _tangents(q: Array, r: Array, x_dot: Array) -> tuple[Any, Any]:
     """Q' and R' of Q R = x.
 
     The leading columns, as many as Q's rows at most, determine Q and the square block of R; what
@@ -671,7 +618,7 @@ def _tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
     return q_dot, r_dot
 
 
-def _square_tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
+def _square_tangents(q: Array, r: Array, x_dot: Array) -> tuple[Any, Any]:
     """Q' and R' of Q R = x, where R is square.
 
     With M = x' R⁻¹, Qᴴ M = Ω + R' R⁻¹ is the sum of Ω = Qᴴ Q', which is skew, and of an upper
@@ -689,7 +636,7 @@ def _square_tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
     return q_dot, kernels.product(binary.sub(seen, turn), r)
 
 
-def _tangent_beyond(q1: Any, q2: Any, q1_dot: Any) -> Any:
+def _tangent_beyond(q1: Array, q2: Array, q1_dot: Array) -> Any:
     """The tangent of the columns of Q for which x has none.
 
     The product of reflections is Q = I - V T Vᴴ, V with a triangle above a rest.  With Q11 and Q21
