@@ -193,7 +193,7 @@ def test_size_counts_code_and_what_is_imported(tmp_path: Path) -> None:
         "minijax/core/b.py": "from minijax.core import a\n",
         "minijax/core/c.py": "if TYPE_CHECKING:\n    from minijax.core import b\n",
         "minijax/core/d.py": "def f(x: Any, y: int, self, *args: Any): pass\n",
-        "docs/reading.md": "First `minijax/core/a.py`, then `core/b.py`, and again `core/a.py`.\n",
+        "docs/reading.md": "| 1 | [`core/a.py`](a) |\n| 2 | [`core/b.py`](b) |\nSee `core/c.py`.\n",
     }
     package = size.Package(write(tmp_path, files))
 
