@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 DOCS = Path(__file__).parents[2] / "docs"
+SHOWS = {"add_a_transformation": ("HO-02",)}
+"""Rows of the inventory that a page shows."""
+
 PAGES = [
     *sorted((DOCS / "recipes").glob("*.md")),
     DOCS / "sharding.md",
@@ -23,7 +26,14 @@ def _blocks(path: Path, language: str) -> list[str]:
 
 @pytest.mark.slow
 @pytest.mark.feature("NP-07")
-@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[pytest.mark.feature(row) for row in SHOWS.get(path.stem, ())])
+        for path in PAGES
+    ],
+    ids=lambda path: path.stem,
+)
 def test_page_prints_what_it_shows(path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     if path.stem == "call_your_own_kernel" and shutil.which("g++") is None:
         pytest.skip("no g++ to compile the kernel with")
