@@ -30,7 +30,17 @@ def _with_axis(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Declared(MutableMapping[Primitive, Callable[..., Any]]):
-    """A table of rules of the package: setting an entry declares the rule of one primitive."""
+    """A table of rules that the package owns: setting an entry declares the rule of one primitive.
+
+    Source:     mirrors jax.interpreters.batching.spmd_axis_primitive_batchers (0.10).
+
+    Raises:
+        KeyError: a primitive is looked up that has no rule of the kind.
+
+    Example:
+        >>> jax.lax.sin_p in jax.extend.batching.spmd_primitive_batchers
+        False
+    """
 
     def __init__(self, table: rules.Rules) -> None:
         self._table = table

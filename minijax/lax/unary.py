@@ -771,7 +771,7 @@ class IntegerPow(Primitive):
         (aval,) = ctx.avals_in
         one = ctx.full(aval.shape, 1, aval.dtype)
         power = None
-        exponent, factor = abs(y), x
+        exponent, factor = -y if y < 0 else y, x
         while exponent:
             if exponent & 1:
                 power = factor if power is None else ctx.op("stablehlo.multiply", [power, factor])

@@ -13,6 +13,7 @@ What arrays are like without looking at their elements: shape, size, text, files
 
 from __future__ import annotations
 
+import builtins
 import math
 import os
 from typing import IO, Any
@@ -217,7 +218,7 @@ def array_repr(
     arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
-    suppress_small: bool | None = None,
+    suppress_small: builtins.bool | None = None,
 ) -> str:
     """Returns the string representation of an array.
 
@@ -234,7 +235,7 @@ def array_str(
     a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
-    suppress_small: bool | None = None,
+    suppress_small: builtins.bool | None = None,
 ) -> str:
     """Returns the elements of an array as a string.
 

@@ -29,7 +29,7 @@ class Value(NamedTuple):
     name: str
 
 
-def specs_of(specs: Any, values: Any, argument: str, what: str) -> list[PartitionSpec]:
+def specs_of(specs: object, values: object, argument: str, what: str) -> list[PartitionSpec]:
     """A spec for each leaf of some values; None stands for one that mentions no axis.
 
     Raises:
@@ -199,13 +199,13 @@ def _check_same(
         )
 
 
-def _is_same(x: Any, y: Any) -> bool:
-    if not isinstance(x, np.ndarray):
+def _is_same(x: object, y: object) -> bool:
+    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray)):
         return True
     # Bytes, so that a NaN is the same as itself.
     return x.tobytes() == y.tobytes() or bool(np.all(x == y))
 
 
-def _shortened(x: Any) -> str:
+def _shortened(x: object) -> str:
     text = " ".join(str(x).split())
     return text if len(text) < 80 else f"{text[:76]} ..."

@@ -85,7 +85,7 @@ def _logical_right(x: Array, y: Array) -> Any:
     return np.right_shift(x.view(unsigned), y.view(unsigned)).view(x.dtype)
 
 
-def _convert(x: Array, *, new_dtype: Any, **_: Any) -> Any:
+def _convert(x: Array, *, new_dtype: np.dtype[Any], **_: Any) -> Any:
     target = np.dtype(new_dtype)
     if target == np.bool_:
         return x != 0
@@ -112,7 +112,7 @@ def _select(which: Array, *cases: Array) -> Array:
     )
 
 
-def _round(x: Array, *, rounding_method: Any) -> Any:
+def _round(x: Array, *, rounding_method: int) -> Any:
     return np.rint(x) if int(rounding_method) == 1 else NotImplemented
 
 
@@ -125,12 +125,18 @@ def _broadcast_in_dim(
     return np.broadcast_to(x.reshape(own), shape)
 
 
-def _reshape(x: Array, *, new_sizes: Sequence[int], dimensions: Any, **_: Any) -> Array:
+def _reshape(
+    x: Array, *, new_sizes: Sequence[int], dimensions: Sequence[int] | None, **_: Any
+) -> Array:
     return (x if dimensions is None else x.transpose(dimensions)).reshape(new_sizes)
 
 
 def _slice(
-    x: Array, *, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Any
+    x: Array,
+    *,
+    start_indices: Sequence[int],
+    limit_indices: Sequence[int],
+    strides: Sequence[int] | None,
 ) -> Array:
     steps = strides or [1] * x.ndim
     return x[tuple(map(slice, start_indices, limit_indices, steps))]
@@ -169,13 +175,18 @@ def _pad(x: Array, value: Array, *, padding_config: Sequence[tuple[int, int, int
     return out
 
 
-def _iota(*, dtype: Any, shape: Sequence[int], dimension: int, **_: Any) -> Array:
+def _iota(*, dtype: np.dtype[Any], shape: Sequence[int], dimension: int, **_: Any) -> Array:
     own = [size if d == dimension else 1 for d, size in enumerate(shape)]
     return np.broadcast_to(np.arange(shape[dimension]).astype(dtype).reshape(own), shape)
 
 
 def _dot_general(
-    x: Array, y: Array, *, dimension_numbers: Any, preferred_element_type: Any, **_: Any
+    x: Array,
+    y: Array,
+    *,
+    dimension_numbers: Any,
+    preferred_element_type: np.dtype[Any] | None,
+    **_: Any,
 ) -> Any:
     (x_summed, y_summed), (x_batch, y_batch) = dimension_numbers
     if preferred_element_type is not None and _is_integer(x):
@@ -203,11 +214,11 @@ def _reduced(reduce: Callable[..., Any], needs_elements: bool = False) -> Operat
     return operation
 
 
-def _sum(x: Array, axis: Any) -> Any:
+def _sum(x: Array, axis: tuple[int, ...]) -> Any:
     return np.sum(x, axis=axis, dtype=x.dtype)
 
 
-def _prod(x: Array, axis: Any) -> Any:
+def _prod(x: Array, axis: tuple[int, ...]) -> Any:
     return np.prod(x, axis=axis, dtype=x.dtype)
 
 
@@ -246,7 +257,7 @@ def _sort(*args: Array, dimension: int, num_keys: int, **_: Any) -> Any:
     return [np.sort(args[0], axis=dimension)]
 
 
-def _conj(x: Array, *, input_dtype: Any) -> Any:
+def _conj(x: Array, *, input_dtype: np.dtype[Any]) -> Any:
     return np.conj(x)
 
 

@@ -18,7 +18,7 @@ from minijax.core import meshes, tree
 from minijax.core.aval import has_aval
 from minijax.core.errors import TracerArrayConversionError, error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AbstractMesh
+from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.testing import blocks, coroutines, device_trace, exchanges
@@ -28,14 +28,20 @@ from minijax.testing.exchanges import Coordinates, Exchange
 
 MAX_OPERATIONS = 100_000
 
+Program = Callable[..., Any] | ClosedJaxpr
+"""What one device runs."""
+
+MeshLike = MeshAxes | Mapping[Any, int]
+"""A mesh, an abstract one, or sizes by names of axes."""
+
 
 def simulate(
-    f: Any,
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    f: Program,
+    mesh: MeshLike,
+    in_specs: object,
+    out_specs: object,
     *,
-    axis_names: Iterable[Any] | str | None = None,
+    axis_names: Iterable[Hashable] | str | None = None,
     check_vma: bool = True,
     trace: bool = False,
     max_operations: int = MAX_OPERATIONS,
@@ -75,7 +81,7 @@ def simulate(
         array([499500], dtype=int32)
     """
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    @_named_after(f)
     def run(*args: Any) -> Any:
         records: list[Exchange] = []
         simulation = Simulation(f, mesh, axis_names, check_vma, max_operations, records)
@@ -87,11 +93,11 @@ def simulate(
 
 
 def simulate_devices(
-    f: Any,
-    mesh: Any,
-    in_specs: Any,
+    f: Program,
+    mesh: MeshLike,
+    in_specs: object,
     *,
-    axis_names: Iterable[Any] | str | None = None,
+    axis_names: Iterable[Hashable] | str | None = None,
     check_vma: bool = True,
     max_operations: int = MAX_OPERATIONS,
 ) -> Callable[..., Any]:
@@ -113,7 +119,7 @@ def simulate_devices(
         array([32], dtype=int32)
     """
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    @_named_after(f)
     def run(*args: Any) -> dict[tuple[int, ...], Any]:
         simulation = Simulation(f, mesh, axis_names, check_vma, max_operations)
         outs = simulation.run(args, in_specs)
@@ -125,7 +131,9 @@ def simulate_devices(
     return run
 
 
-def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callable[..., Any]:
+def simulate_program(
+    f: Callable[..., Any], *, max_operations: int = MAX_OPERATIONS
+) -> Callable[..., Any]:
     """A function that computes what `f` does in NumPy, each map over devices on simulated ones.
 
     Every operation of `f` is computed as on one device of `simulate`; `shard_map` and `pmap` inside
@@ -149,7 +157,7 @@ def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callabl
         array([12], dtype=int32)
     """
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    @_named_after(f)
     def run(*args: Any, **kwargs: Any) -> Any:
         machine = Machine(max_operations)
         trace = DeviceTrace(machine.root, False, flattening.function_name(f))
@@ -171,6 +179,12 @@ def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callabl
     return run
 
 
+def _named_after(f: Program) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    wrapped: Any = f
+    names = ("__module__", "__name__", "__qualname__", "__doc__")
+    return functools.wraps(wrapped, assigned=names, updated=())
+
+
 Outs = Mapping[Coordinates, tuple[Any, Sequence[blocks.Value]]]
 
 
@@ -179,9 +193,9 @@ class Simulation:
 
     def __init__(
         self,
-        function: Any,
-        mesh: Any,
-        axis_names: Iterable[Any] | str | None,
+        function: Program,
+        mesh: MeshLike,
+        axis_names: Iterable[Hashable] | str | None,
         check_vma: bool,
         max_operations: int,
         records: list[Exchange] | None = None,
@@ -198,7 +212,7 @@ class Simulation:
         self.check_vma = check_vma
         self.machine = Machine(max_operations, records)
 
-    def run(self, args: tuple[Any, ...], in_specs: Any) -> Outs:
+    def run(self, args: tuple[Any, ...], in_specs: object) -> Outs:
         """The flat results of each device, and their tree."""
         leaves, in_tree = tree.flatten((args, {}))
         specs = blocks.specs_of(in_specs, args, "in_specs", "args")
@@ -230,7 +244,7 @@ class Simulation:
         machine = self.machine
         return coroutines.run(machine, machine.root, region, make_trace, body, values, specs)
 
-    def joined(self, outs: Outs, out_specs: Any) -> Any:
+    def joined(self, outs: Outs, out_specs: object) -> Any:
         """The results of all devices put together."""
         first = next(iter(outs))
         out_tree, _ = outs[first]
@@ -280,10 +294,10 @@ def _check_known(leaves: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _abstract(mesh: Any) -> AbstractMesh:
+def _abstract(mesh: MeshLike) -> AbstractMesh:
     if isinstance(mesh, Mapping):
         return AbstractMesh(tuple(mesh.values()), tuple(mesh))
-    if isinstance(mesh, meshes.MeshAxes):
+    if isinstance(mesh, MeshAxes):
         return mesh.abstract_mesh  # type: ignore[attr-defined]
     error(
         TypeError,
@@ -293,7 +307,7 @@ def _abstract(mesh: Any) -> AbstractMesh:
     )
 
 
-def _sizes(mesh: AbstractMesh, axis_names: Any) -> dict[Hashable, int]:
+def _sizes(mesh: AbstractMesh, axis_names: Iterable[Hashable] | str | None) -> dict[Hashable, int]:
     wanted: Any = axis_names
     if axis_names is None:
         wanted = mesh.axis_names

@@ -42,7 +42,7 @@ class Term:
     def __init__(self, parts: frozenset[tuple[int, int]] = frozenset()) -> None:
         self.parts = parts
 
-    def __add__(self, other: Any) -> Term:
+    def __add__(self, other: Term) -> Term:
         return Term(self.parts | other.parts)
 
     @property
@@ -116,7 +116,7 @@ class Picture(NamedTuple):
             return letter
         return letter + str(int(np.ravel_multi_index(index, shape)))
 
-    def cell(self, x: Any, shape: tuple[int, ...]) -> str:
+    def cell(self, x: object, shape: tuple[int, ...]) -> str:
         """An element of a result, in the names of what it is made of."""
         parts = sorted(x.parts, key=lambda p: (p[1], p[0])) if isinstance(x, Term) else []
         many = int(np.prod(shape)) > 1
@@ -145,8 +145,8 @@ def _listed(shape: tuple[int, ...], cells: Sequence[str]) -> str:
 
 def pictures(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
+    mesh: oracle.MeshLike,
+    in_specs: object,
     *,
     check_vma: bool = True,
 ) -> Callable[..., list[Picture]]:

@@ -160,6 +160,15 @@ def test_breach_is_reported(
     assert found[0].startswith(problem)
 
 
+def test_module_beside_its_stub_is_reported(tmp_path: Path) -> None:
+    facade = "minijax/lax/__init__.py"
+    files = ("minijax/debug.py", "minijax/debug.pyi", "minijax/tree.pyi", facade, f"{facade}i")
+    root = write(tmp_path, dict.fromkeys(files, ""))
+    assert [(found.path, found.problem) for found in architecture.check_stubs(root)] == [
+        ("minijax/debug.py", "its stub is the module by itself")
+    ]
+
+
 def test_docstrings_do_not_count_as_code(tmp_path: Path) -> None:
     text = 'def f():\n    """\n' + "    words\n" * 100 + '    """\n' + "    x = 1\n" * 59
     root = write(tmp_path, {"minijax/core/a.py": text})

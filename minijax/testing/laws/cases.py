@@ -17,10 +17,17 @@ from hypothesis import strategies as st
 
 from minijax import lax
 from minijax.core import tree
+from minijax.runtime.array import Array
 from minijax.testing import programs
 from minijax.testing.programs import DeviceProgram, check_agree
 from minijax.testing.strategies import arguments
 from minijax.testing.strategies.device_programs import SIZES
+
+Collective = Callable[..., Any]
+"""A function of a block, of axes, and of further options such as groups."""
+
+Axes = str | Sequence[str]
+"""What collectives go over: one axis, or several in their order."""
 
 
 class Collectives:
@@ -182,7 +189,7 @@ def statement_of(law: Callable[..., Any]) -> str:
 
 @st.composite
 def cases(
-    draw: Any,
+    draw: st.DrawFn,
     *,
     sizes: Mapping[str, int] | None = None,
     axes: Sequence[str] | None = None,
@@ -235,7 +242,7 @@ class Operation(NamedTuple):
     """
 
     name: str
-    apply: Callable[..., Any]
+    apply: Collective
     shape: tuple[int, ...]
     is_linear: bool = True
     takes_groups: bool = True
@@ -257,19 +264,19 @@ def operations(case: Case, members: int | None = None) -> dict[str, Operation]:
     pairs = [(i, int(d)) for i, d in enumerate(order)]
     source = int(case.random.integers(case.n))
 
-    def gather(x: Any, axes: Any, **options: Any) -> Any:
+    def gather(x: Array, axes: Axes, **options: Any) -> Any:
         return lax.all_gather(x, axes, axis=1, tiled=tiled, **options)
 
-    def scatter(x: Any, axes: Any, **options: Any) -> Any:
+    def scatter(x: Array, axes: Axes, **options: Any) -> Any:
         return lax.psum_scatter(x, axes, scatter_dimension=1, tiled=tiled, **options)
 
-    def exchange(x: Any, axes: Any, **options: Any) -> Any:
+    def exchange(x: Array, axes: Axes, **options: Any) -> Any:
         return lax.all_to_all(x, axes, 0, 1, tiled=tiled, **options)
 
-    def permute(x: Any, axes: Any) -> Any:
+    def permute(x: Array, axes: Axes) -> Any:
         return lax.ppermute(x, axes, pairs[1:] or pairs)
 
-    def broadcast(x: Any, axes: Any) -> Any:
+    def broadcast(x: Array, axes: Axes) -> Any:
         return lax.pbroadcast(x, axes, source)
 
     found = [

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from minijax.runtime.array import Array
 from minijax.testing.laws import derivatives, executions, identities
-from minijax.testing.laws.cases import Case, Collectives, operations, statement_of
-from minijax.testing.programs import DeviceProgram, stacked
+from minijax.testing.laws.cases import Case, Collective, Collectives, operations, statement_of
+from minijax.testing.oracle import MeshLike
+from minijax.testing.programs import DeviceProgram, Specs, stacked
 
 LACKING = {
     # Where types tell what varies, there are no groups.
@@ -88,9 +90,9 @@ LAWS: tuple[Law, ...] = (
 
 def check_all(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike,
+    in_specs: object,
+    out_specs: Specs,
     *args: Any,
     laws: Iterable[int] | None = None,
     check_vma: bool | None = None,
@@ -130,9 +132,9 @@ def check_all(
 
 def program_of(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike,
+    in_specs: object,
+    out_specs: Specs,
     *args: Any,
     check_vma: bool | None = None,
 ) -> DeviceProgram:
@@ -237,7 +239,7 @@ def programs_of(case: Case) -> list[DeviceProgram]:
     found = []
     for operation in operations(case).values():
 
-        def function(x: Any, f: Any = operation.apply) -> Any:
+        def function(x: Array, f: Collective = operation.apply) -> Any:
             return f(x, case.axes)
 
         function.__name__ = operation.name

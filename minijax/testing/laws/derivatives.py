@@ -15,11 +15,13 @@ import numpy as np
 from minijax import lax
 from minijax.core import tree
 from minijax.core.errors import error, message
-from minijax.core.jaxpr import jaxprs_in_params
+from minijax.core.jaxpr import Jaxpr, jaxprs_in_params
 from minijax.core.meshes import PartitionSpec
 from minijax.interpreters import passes
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.testing import oracle, programs
-from minijax.testing.laws.cases import Case, linear_operations, statement_of
+from minijax.testing.laws.cases import Case, Collective, linear_operations, statement_of
 from minijax.testing.programs import DeviceProgram, check_agree
 from minijax.testing.strategies import arguments
 from minijax.transforms.autodiff.grad import grad, jvp, vjp
@@ -38,7 +40,7 @@ def whole_function(program: DeviceProgram, *, check_vma: bool) -> Callable[..., 
     )
 
 
-def _is_float(x: Any) -> bool:
+def _is_float(x: ArrayLike) -> bool:
     return bool(np.asarray(x).dtype.kind in "fc")
 
 
@@ -87,7 +89,7 @@ def derivatives_are_adjoint(program: DeviceProgram) -> None:
         f = _Floats(program, whole_function(program, check_vma=check_vma))
         tangents = directions(f.point, 3)
 
-        def both(point: Any, tangents: Any, f: Any = f) -> Any:
+        def both(point: Sequence[Array], tangents: Sequence[Array], f: _Floats = f) -> Any:
             outs, moved = jvp(f, tuple(point), tuple(tangents))
             cotangents = [arguments.array(out.shape, out.dtype, 7) for out in outs]
             _, pull = vjp(f, *point)
@@ -132,16 +134,16 @@ def casts_are_dual(case: Case) -> None:
     floats = case.changed(dtype="float32")
     axes = case.axes
 
-    def varied(x: Any) -> Any:
+    def varied(x: Array) -> Any:
         return lax.pcast(x, axes, to="varying")
 
-    def varied_from_reduced(x: Any) -> Any:
+    def varied_from_reduced(x: Array) -> Any:
         return lax.pcast(lax.pcast(x, axes, to="reduced"), axes, to="varying")
 
-    def summed_from_summands(x: Any) -> Any:
+    def summed_from_summands(x: Array) -> Any:
         return lax.unreduced_psum(lax.pcast(x, axes, to="unreduced"), axes)
 
-    def both(x: Any) -> Any:
+    def both(x: Array) -> Any:
         same = lax.pmax(x, axes)
         return varied_from_reduced(same), varied(same)
 
@@ -170,7 +172,7 @@ def _sums_in_transpose(
 ) -> list[str]:
     """The names of the sums over devices in the transpose of a function of one block."""
 
-    def transpose(x: Any, ct: Any) -> Any:
+    def transpose(x: Array, ct: Array) -> Any:
         (out,) = vjp(function, x)[1](ct)
         return out
 
@@ -185,7 +187,7 @@ def _sums_in_transpose(
     return sorted(_sums_of(jaxpr))
 
 
-def _sums_of(jaxpr: Any) -> list[str]:
+def _sums_of(jaxpr: Jaxpr) -> list[str]:
     found = []
     for eqn in jaxpr.eqns:
         if eqn.primitive.name in ("psum", "psum_invariant", "unreduced_psum"):
@@ -207,10 +209,10 @@ def tangents_of_linear(case: Case) -> None:
     floats = case.changed(dtype="float32")
     for operation in linear_operations(floats):
 
-        def moved(x: Any, t: Any, f: Any = operation.apply) -> Any:
+        def moved(x: Array, t: Array, f: Collective = operation.apply) -> Any:
             return jvp(lambda x: f(x, floats.axes), (x,), (t,))[1]
 
-        def applied(x: Any, t: Any, f: Any = operation.apply) -> Any:
+        def applied(x: Array, t: Array, f: Collective = operation.apply) -> Any:
             return f(t, floats.axes)
 
         inputs = floats.blocks(*operation.shape), floats.blocks(*operation.shape)
@@ -238,7 +240,7 @@ def derivatives_are_slopes(program: DeviceProgram) -> None:
     tangents = directions(f.point, 3)
     step = 2.0**-6
 
-    def along(point: Any, tangents: Any) -> Any:
+    def along(point: Sequence[Array], tangents: Sequence[Array]) -> Any:
         _, moved = jvp(f, tuple(point), tuple(tangents))
         ahead = f(*(x + t * step for x, t in zip(point, tangents, strict=True)))
         behind = f(*(x - t * step for x, t in zip(point, tangents, strict=True)))

@@ -13,8 +13,10 @@ import numpy as np
 from minijax.core import tree
 from minijax.core.aval import aval_of
 from minijax.core.meshes import PartitionSpec
+from minijax.runtime.array import Array
 from minijax.testing import programs
 from minijax.testing.laws.cases import Case, operations, statement_of
+from minijax.testing.numpy_collectives import Block
 from minijax.testing.programs import DeviceProgram, check_agree
 from minijax.transforms.vmap import vmap
 
@@ -93,7 +95,7 @@ def vmap_stacks_results(program: DeviceProgram, engine: str = "oracle") -> None:
         check_agree("laws.vmap_stacks_results", sides, program, statement_of(vmap_stacks_results))
 
 
-def _batch(x: Any, count: int, at: int) -> Any:
+def _batch(x: Block, count: int, at: int) -> Any:
     """Several arrays like `x`, none of them equal, stacked."""
     rows = [x]
     for i in range(1, count):
@@ -122,7 +124,7 @@ def _out_specs(program: DeviceProgram, at: int) -> tuple[Any, int]:
     return led, 0
 
 
-def _is_spec(x: Any) -> bool:
+def _is_spec(x: object) -> bool:
     return isinstance(x, PartitionSpec)
 
 
@@ -202,7 +204,7 @@ def types_are_sound(program: DeviceProgram) -> None:
         )
 
 
-def _merged(case: Case, x: Any, axes: tuple[str, ...]) -> Any:
+def _merged(case: Case, x: Block, axes: tuple[str, ...]) -> Any:
     """Stacked blocks with some mesh axes merged into one, after the others."""
     names = list(case.sizes)
     rest = [i for i, name in enumerate(names) if name not in axes]
@@ -274,7 +276,7 @@ def _check_order(case: Case, axis: str) -> None:
     x = case.blocks(2, 3)
     permuted = np.take(x, order, at)
 
-    def function(x: Any) -> Any:
+    def function(x: Array) -> Any:
         return case.lax.psum(x, axis), case.lax.pmax(x, axis), case.lax.all_gather(x, axis)
 
     total, most, gathered = case.run(function, x)
@@ -284,7 +286,7 @@ def _check_order(case: Case, axis: str) -> None:
 
 
 def _check_devices(case: Case) -> None:
-    def function(x: Any) -> Any:
+    def function(x: Array) -> Any:
         return case.lax.all_gather(x, case.axes), case.lax.psum_scatter(x, case.axes, tiled=True)
 
     program = case.program(function, case.blocks(case.n, 3))
@@ -321,7 +323,7 @@ def groups_are_an_axis(case: Case) -> None:
         f = operation.apply
         x = case.blocks(*operation.shape)
 
-        def cut(x: Any) -> Any:
+        def cut(x: Block) -> Any:
             moved = np.take(x, order, at)
             return moved.reshape(*x.shape[:at], *shape, *x.shape[at + 1 :])
 

@@ -6,12 +6,14 @@ the number of devices along the axes of the case.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax import lax
-from minijax.testing.laws.cases import Case, linear_operations
+from minijax.runtime.array import Array
+from minijax.testing.laws.cases import Case, Collective, linear_operations
 
 
 def psum_gathers_scatter(case: Case) -> None:
@@ -29,10 +31,10 @@ def psum_gathers_scatter(case: Case) -> None:
     dim = int(case.random.integers(2))
     block = size // case.n
 
-    def scattered(x: Any) -> Any:
+    def scattered(x: Array) -> Any:
         return case.lax.psum_scatter(x, case.axes, scatter_dimension=dim, tiled=case.tiled)
 
-    def own_slice(x: Any) -> Any:
+    def own_slice(x: Array) -> Any:
         total = case.lax.psum(x, case.axes)
         start = case.lax.axis_index(case.axes) * block
         found = lax.dynamic_slice_in_dim(total, start, block, dim)
@@ -62,10 +64,10 @@ def collectives_are_linear(case: Case) -> None:
     a, b = np.asarray(3, case.dtype)[()], np.asarray(-2, case.dtype)[()]
     for operation in linear_operations(case):
 
-        def left(x: Any, y: Any, f: Any = operation.apply) -> Any:
+        def left(x: Array, y: Array, f: Collective = operation.apply) -> Any:
             return f(x * a + y * b, case.axes)
 
-        def right(x: Any, y: Any, f: Any = operation.apply) -> Any:
+        def right(x: Array, y: Array, f: Collective = operation.apply) -> Any:
             return f(x, case.axes) * a + f(y, case.axes) * b
 
         inputs = case.blocks(*operation.shape), case.blocks(*operation.shape)
@@ -84,7 +86,7 @@ def reductions_go_axis_by_axis(case: Case) -> None:
         >>> laws.reductions_go_axis_by_axis(laws.Case({"x": 4}, ("x",)))
     """
 
-    def in_turn(reduce: Any, x: Any, axes: Any) -> Any:
+    def in_turn(reduce: Collective, x: Array, axes: Sequence[str]) -> Any:
         for axis in axes:
             x = reduce(x, axis)
         return x
@@ -113,14 +115,14 @@ def mean_is_sum_by_size(case: Case) -> None:
     """
     constant = np.arange(4, dtype=case.dtype)
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         return (
             case.lax.pmean(x, case.axes),
             case.lax.psum(constant, case.axes),
             np.int32(case.lax.psum(1, case.axes)),
         )
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         return (
             case.lax.psum(x, case.axes) / case.n,
             constant * np.asarray(case.n, case.dtype),
@@ -140,12 +142,12 @@ def extremes_mirror(case: Case) -> None:
         >>> laws.extremes_mirror(laws.Case({"x": 4}, ("x",)))
     """
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         most, least = case.lax.pmax(x, case.axes), case.lax.pmin(x, case.axes)
         bounds = lax.bitwise_and(lax.ge(most, x), lax.ge(x, least))
         return most, case.lax.pmax(most, case.axes), bounds
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         most = case.lax.pmax(x, case.axes)
         return -case.lax.pmin(-x, case.axes), most, lax.full_like(x, True, dtype=np.bool_)
 
@@ -165,10 +167,10 @@ def positions_of_extremes(case: Case) -> None:
     """
     axis = case.axes[0]
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         return [case.lax.pargmax(x, axis), case.lax.pargmin(x, axis)]
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         all_blocks = lax.all_gather(x, axis)
         return [lax.argmax(all_blocks, 0, np.int32), lax.argmin(all_blocks, 0, np.int32)]
 
@@ -187,12 +189,12 @@ def gather_holds_own_block(case: Case) -> None:
         >>> laws.gather_holds_own_block(laws.Case({"x": 4}, ("x",)))
     """
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         gathered = case.lax.all_gather(x, case.axes)
         at = case.lax.axis_index(case.axes)
         return lax.dynamic_index_in_dim(gathered, at, 0, keepdims=False), gathered
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         gathered = x
         for axis in reversed(case.axes):
             gathered = case.lax.all_gather(gathered, axis)
@@ -214,13 +216,13 @@ def exchange_inverts(case: Case) -> None:
     """
     size = 2 * case.n if case.tiled else case.n
 
-    def left(x: Any, y: Any) -> Any:
+    def left(x: Array, y: Array) -> Any:
         there = case.lax.all_to_all(x, case.axes, 0, 1, tiled=case.tiled)
         back = case.lax.all_to_all(there, case.axes, 1, 0, tiled=case.tiled)
         swapped = case.lax.pswapaxes(y, case.axes, 1)
         return back, case.lax.pswapaxes(swapped, case.axes, 1), case.lax.all_gather(x, case.axes)
 
-    def right(x: Any, y: Any) -> Any:
+    def right(x: Array, y: Array) -> Any:
         copies = lax.broadcast(x, (case.n,))
         return x, y, case.lax.all_to_all(copies, case.axes, 0, 0)
 
@@ -245,7 +247,7 @@ def permutations_compose(case: Case) -> None:
     # Positions along several axes are counted in the order of the mesh.
     axes = tuple(a for a in case.sizes if a in case.axes)
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         moved = case.lax.ppermute(x, axes, there)
         return (
             case.lax.ppermute(moved, axes, list(enumerate(q))),
@@ -254,7 +256,7 @@ def permutations_compose(case: Case) -> None:
             lax.psum(case.lax.ppermute(x, axes, some), axes),
         )
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         sends = np.isin(np.arange(case.n), [s for s, _ in some]).astype(case.dtype)
         own = lax.dynamic_index_in_dim(sends, lax.axis_index(axes), 0, keepdims=False)
         return (
@@ -281,12 +283,12 @@ def shuffles_compose(case: Case) -> None:
     p, q = case.permutation(), case.permutation()
     source = int(case.random.integers(case.n))
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         sent = case.lax.pbroadcast(x, case.axes, source)
         shuffled = case.lax.pshuffle(case.lax.pshuffle(x, case.axes, p), case.axes, q)
         return shuffled, sent, case.lax.pbroadcast(sent, case.axes, source)
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         is_source = lax.eq(case.lax.axis_index(case.axes), np.int32(source))
         kept = lax.select(lax.broadcast(is_source, x.shape), x, lax.full_like(x, 0))
         total = case.lax.psum(kept, case.axes)
@@ -309,7 +311,7 @@ def ragged_generalizes_exchange(case: Case) -> None:
     n = case.sizes[axis]
     length = 2
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         offsets = np.arange(n, dtype=np.int32) * np.int32(length)
         sizes = np.full(n, length, np.int32)
         own = case.lax.axis_index(axis) * np.int32(length)
@@ -318,7 +320,7 @@ def ragged_generalizes_exchange(case: Case) -> None:
             x, lax.full_like(x, 0), offsets, sizes, places, sizes, axis_name=axis
         )
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         return case.lax.all_to_all(x, axis, 0, 0, tiled=True)
 
     case.check(ragged_generalizes_exchange, left, right, case.blocks(n * length, 3))
@@ -338,7 +340,7 @@ def start_and_done_are_one(case: Case) -> None:
     size = 2 * case.n
     ring = [(i, (i + 1) % case.n) for i in range(case.n)]
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         todos = [
             case.lax.psum_start(x, case.axes),
             case.lax.all_gather_start(x, case.axes, axis=0, tiled=True),
@@ -349,7 +351,7 @@ def start_and_done_are_one(case: Case) -> None:
         between = x * x
         return [between, *(todo.done() for todo in todos)]
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         return [
             x * x,
             case.lax.psum(x, case.axes),
@@ -373,7 +375,7 @@ def summands_are_sums(case: Case) -> None:
     """
     size = 2 * case.n
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         parts = case.lax.pcast(x, case.axes, to="unreduced")
         whole = case.lax.pcast(
             case.lax.all_gather_reduced(x, case.axes, axis=0, tiled=True), case.axes, to="varying"
@@ -384,7 +386,7 @@ def summands_are_sums(case: Case) -> None:
             whole,
         )
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         return (
             case.lax.psum(x, case.axes) + case.lax.psum(x, case.axes),
             case.lax.psum_scatter(x, case.axes, scatter_dimension=0, tiled=True),
@@ -405,7 +407,7 @@ def axis_of_one_changes_nothing(case: Case) -> None:
     """
     alone = case.changed(sizes={**case.sizes, "one": 1}, axes=("one",))
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         return (
             case.lax.psum(x, "one"),
             case.lax.pmax(x, "one"),
@@ -415,7 +417,7 @@ def axis_of_one_changes_nothing(case: Case) -> None:
             case.lax.ppermute(x, "one", [(0, 0)]),
         )
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         return [x] * 6
 
     alone.check(axis_of_one_changes_nothing, left, right, alone.blocks(2, 3))
@@ -433,11 +435,11 @@ def index_is_mixed_radix(case: Case) -> None:
         >>> laws.index_is_mixed_radix(laws.Case({"x": 4}, ("x",)))
     """
 
-    def left(x: Any) -> Any:
+    def left(x: Array) -> Any:
         index = case.lax.axis_index(case.axes)
         return index, case.lax.psum(index, case.axes)
 
-    def right(x: Any) -> Any:
+    def right(x: Array) -> Any:
         number = np.int32(0)
         for axis in case.axes:
             number = number * np.int32(case.sizes[axis]) + case.lax.axis_index(axis)
