@@ -1,6 +1,6 @@
 """Elementwise functions of two arrays: arithmetic, comparisons, and operations on bits.
 
-Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `power.py`.
+Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `lax/unary.py`.
 """
 
 from __future__ import annotations
