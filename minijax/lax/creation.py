@@ -266,7 +266,7 @@ def dtype(x: Any) -> np.dtype[Any]:
     Source: mirrors jax.lax.dtype (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> lax.dtype(1.5)
@@ -310,7 +310,7 @@ def stage(x: Any, /) -> Array:
     Source: mirrors jax.lax.stage (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> lax.stage(1.5)

@@ -552,7 +552,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         kwargs: the same by name.
 
     Raises:
-        TypeError: `f` is not callable, or an argument is no array and no number.
+        TypeError: `f` is not callable, or an argument is neither an array nor a number.
 
     Example:
         >>> f = lambda x, y: jnp.sin(x) * y
