@@ -21,13 +21,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax.arguments import canonicalize_axis
-from minijax.lax.precision import Precision, PrecisionLike
+from minijax.lax.dots import Precision, PrecisionLike
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.slicing import slice_in_dim
-from minijax.numpy.arithmetic import absolute, clip
 from minijax.numpy.contraction import tensordot
-from minijax.numpy.elementary import floor, sin
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, clip, floor, sin
+from minijax.numpy.promotion import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import array_argument, repeat, transpose

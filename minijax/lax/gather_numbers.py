@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,9 +22,11 @@ from minijax.core.errors import error
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import binary
+from minijax.lowering.stablehlo import LoweringContext, Value
+from minijax.runtime.annotations import ArrayLike
 
 
-def outside(positions: Any, low: int, high: int, text: str) -> list[Fault]:
+def outside(positions: ArrayLike, low: int, high: int, text: str) -> list[Fault]:
     """The fault of positions that are not from `low` to `high`; none if that is known."""
     if isinstance(positions, (int, np.integer, np.ndarray)):
         host = np.asarray(positions)
@@ -33,7 +35,7 @@ def outside(positions: Any, low: int, high: int, text: str) -> list[Fault]:
     return [Fault(INDEX, _not_between(positions, low, high), text, (positions,))]
 
 
-def windows_outside(x: Any, starts: Any, dims: Shape, sizes: Shape) -> list[Fault]:
+def windows_outside(x: ArrayLike, starts: ArrayLike, dims: Shape, sizes: Shape) -> list[Fault]:
     """The fault of windows of `x` that do not lie inside.
 
     Args:
@@ -61,7 +63,9 @@ def windows_outside(x: Any, starts: Any, dims: Shape, sizes: Shape) -> list[Faul
     return [Fault(INDEX, bad, text, found)]
 
 
-def assert_in_bounds(name: str, positions: Any, size: int, axis: int, *, wrap: bool = True) -> None:
+def assert_in_bounds(
+    name: str, positions: ArrayLike, size: int, axis: int, *, wrap: bool = True
+) -> None:
     """Asserts that positions along an axis are in bounds, where somebody looks for such faults.
 
     Args:
@@ -78,7 +82,7 @@ def assert_in_bounds(name: str, positions: Any, size: int, axis: int, *, wrap: b
         check(fault._replace(name=name))
 
 
-def _not_between(positions: Any, low: int, high: int) -> Any:
+def _not_between(positions: ArrayLike, low: int, high: int) -> Any:
     dtype = aval_of(positions).dtype
     bad = binary.gt(positions, _fitting([high], dtype)[0])
     if dtypes.issubdtype(dtype, np.unsignedinteger):
@@ -86,7 +90,7 @@ def _not_between(positions: Any, low: int, high: int) -> Any:
     return binary.bitwise_or(bad, binary.lt(positions, _fitting([low], dtype)[0]))
 
 
-def _fitting(bounds: Sequence[int], dtype: Any) -> Any:
+def _fitting(bounds: Sequence[int], dtype: np.dtype[Any]) -> Any:
     """Bounds in the dtype of positions, which may be too narrow to reach them."""
     info = dtypes.iinfo(dtype)
     return np.array([min(max(b, int(info.min)), int(info.max)) for b in bounds]).astype(dtype)
@@ -200,6 +204,24 @@ Numbers = GatherDimensionNumbers | ScatterDimensionNumbers
 def shifted(dims: Sequence[int], by: int = 1) -> Shape:
     """Dimension numbers moved by a new leading dimension."""
     return tuple(d + by for d in dims)
+
+
+N = TypeVar("N", GatherDimensionNumbers, ScatterDimensionNumbers)
+
+
+def with_batch(n: N, indices_mapped: bool, operand_mapped: bool = True) -> N:
+    """Dimension numbers for a batch along the leading dimensions of all that is mapped."""
+    given: Sequence[Shape] = n
+    window, single, index_map, batching, index_batching = given
+    window = shifted(window)
+    if not operand_mapped:
+        return type(n)(window, single, index_map, batching, shifted(index_batching))
+    single, index_map, batching = map(shifted, (single, index_map, batching))
+    if indices_mapped:
+        batching, index_batching = (0, *batching), (0, *shifted(index_batching))
+    else:
+        window = (0, *window)
+    return type(n)(window, single, index_map, batching, index_batching)
 
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> Shape:
@@ -318,13 +340,13 @@ def _problem_of_numbers(x: ShapedArray, indices: ShapedArray, n: Numbers) -> str
     return None
 
 
-def _bounds(limits: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+def _bounds(limits: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The largest starts, as indices of a dtype that may be too narrow for some of them."""
     top = int(dtypes.iinfo(dtype).max)
     return np.array([min(limit, top) for limit in limits]).astype(dtype)
 
 
-def clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+def clamped(ctx: LoweringContext, indices: Value, aval: ShapedArray, limits: Sequence[int]) -> Any:
     """StableHLO for: indices int[b, n] with every component moved between 0 and its limit."""
     high = ctx.constant(_bounds(limits, aval.dtype))
     high = ctx.broadcast(high, aval.shape, aval.dtype, [aval.ndim - 1])
@@ -332,7 +354,9 @@ def clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) ->
     return ctx.op("stablehlo.clamp", [low, indices, high], None, ctx.type_of(aval))
 
 
-def indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+def indices_inside(
+    ctx: LoweringContext, indices: Value, aval: ShapedArray, limits: Sequence[int]
+) -> Any:
     """StableHLO for: which indices int[b, n] have every component from 0 to its limit; bool[b]."""
     dtype = aval.dtype
     high = ctx.constant(_bounds(limits, dtype))
@@ -345,7 +369,9 @@ def indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[i
     return ctx.reduce("stablehlo.and", both, [aval.ndim - 1], True, kept, np.bool_)
 
 
-def fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_value: Any) -> Any:
+def fill_outside(
+    ctx: LoweringContext, out: Value, inside: Value, offset_dims: Shape, fill_value: Any
+) -> Any:
     """StableHLO for: the windows `out` where their starts are inside, else `fill_value`."""
     aval = ctx.avals_out[0]
     kept = [d for d in range(aval.ndim) if d not in offset_dims]

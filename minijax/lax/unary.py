@@ -8,7 +8,6 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -19,11 +18,10 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
-from minijax.interpreters.jvp import Zero, jvp_of_constant
+from minijax.interpreters.jvp import LinearInput, Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import add_tangents, full
-from minijax.lax.binary import add, div, eq, ge, mul, sub
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
+from minijax.lax.binary import add, div, eq, ge, mul, select, sub
+from minijax.lax.creation import convert_element_type
 from minijax.lax.families import (
     BITS,
     COMPLEX,
@@ -34,7 +32,9 @@ from minijax.lax.families import (
     Accuracy,
     Binary,
     Unary,
-    align_batched,
+    Values,
+    batch_elementwise,
+    batch_unary,
     bool_dtype,
     broadcast_operands,
     broadcast_shape,
@@ -44,6 +44,7 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -51,7 +52,7 @@ from minijax.sharding import rules
 T = TypeVar("T")
 
 
-def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
+def apply_accurately(primitive: Unary, x: ArrayLike, accuracy: Accuracy) -> Any:
     """Binds a primitive that takes an accuracy; the default one is not written down.
 
     Raises:
@@ -85,7 +86,7 @@ def neg(x: ArrayLike) -> Array:
     return neg_p.bind(operand(x))
 
 
-def _lower_sign(ctx: Any, x: Any) -> Any:
+def _lower_sign(ctx: LoweringContext, x: Value) -> Any:
     (aval,) = ctx.avals_in
     if not dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         return ctx.op("stablehlo.sign", [x])
@@ -121,16 +122,17 @@ class Abs(Primitive):
 
     name = "abs"
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         check_dtype("abs", "x", x, (np.signedinteger, *INEXACT))
         dtype = dtypes.real_dtype_of(x.dtype)
         return x if dtype == x.dtype else shaped_array(x.shape, dtype, x.weak_type)
 
-    def lower(self, ctx: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return ctx.op("stablehlo.abs", [x])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x)
         if type(x_dot) is Zero:
@@ -140,9 +142,6 @@ class Abs(Primitive):
             size = select(eq(out, 0.0), full(aval_of(out).shape, 1, aval_of(out).dtype), out)
             return out, div(real(mul(x_dot, conj(x))), size)
         return out, select(ge(x, 0), x_dot, neg(x_dot))
-
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(*args), dims[0]
 
 
 abs_p = Abs()
@@ -226,20 +225,16 @@ class Round(Primitive):
     name = "round"
     jvp = jvp_of_constant
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
         check_dtype("round", "x", x, FLOAT)
         return x
 
-    def lower(self, ctx: Any, x: Any, *, rounding_method: RoundingMethod) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, rounding_method: RoundingMethod) -> Any:
         if rounding_method is RoundingMethod.AWAY_FROM_ZERO:
             return ctx.op("stablehlo.round_nearest_afz", [x])
         return ctx.op("stablehlo.round_nearest_even", [x])
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
 
 
 round_p = Round()
@@ -300,7 +295,7 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     return apply_accurately(exp_p, x, accuracy)
 
 
-def _lower_exp2(ctx: Any, x: Any) -> Any:
+def _lower_exp2(ctx: LoweringContext, x: Value) -> Any:
     (aval,) = ctx.avals_in
     scaled = ctx.op("stablehlo.multiply", [x, ctx.full(aval.shape, math.log(2), aval.dtype)])
     return ctx.op("stablehlo.exponential", [scaled])
@@ -558,32 +553,23 @@ class Conj(Primitive):
 
     name = "conj"
     shard = rules.elementwise
+    batch = batch_unary
+    jvp = jvp_of_unary_linear
 
-    def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, input_dtype: np.dtype[Any]) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
         return shaped_array(x.shape, dtypes.complex_dtype_of(x.dtype), x.weak_type)
 
-    def lower(self, ctx: Any, x: Any, *, input_dtype: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, input_dtype: np.dtype[Any]) -> Any:
         aval = ctx.avals_in[0]
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return ctx.op("chlo.conj", [x])
         return ctx.op("stablehlo.complex", [x, ctx.full(aval.shape, 0, aval.dtype)])
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, input_dtype: Any
-    ) -> tuple[Any, Any]:
-        out = conj(*primals)
-        return out, Zero.like(out) if type(tangents[0]) is Zero else conj(*tangents)
-
-    def transpose(self, ct: Any, x: Any, *, input_dtype: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: LinearInput, *, input_dtype: np.dtype[Any]) -> tuple[Any]:
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return (conj(ct),)
         return (real(ct),)
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
 
 
 vma.keeps_unreduced.set(True, Conj)
@@ -619,15 +605,13 @@ class StopGradient(Primitive):
     name = "stop_gradient"
     jvp = jvp_of_constant
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return x
-
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(*args), dims[0]
 
 
 vma.keeps_unreduced.set(True, StopGradient)
@@ -653,11 +637,11 @@ def stop_gradient(x: T) -> T:
     return tree.map(_stop_gradient_of_leaf, x)
 
 
-def _stop_gradient_of_leaf(x: Any) -> Any:
+def _stop_gradient_of_leaf(x: Array) -> Any:
     return x if aval_of(x).dtype == dtypes.float0 else stop_gradient_p.bind(x)
 
 
-def _lower_square(ctx: Any, x: Any) -> Any:
+def _lower_square(ctx: LoweringContext, x: Value) -> Any:
     return ctx.op("stablehlo.multiply", [x, x])
 
 
@@ -748,6 +732,7 @@ class IntegerPow(Primitive):
 
     name = "integer_pow"
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
         check_dtype("integer_pow", "x", x, NUMERIC)
@@ -761,7 +746,7 @@ class IntegerPow(Primitive):
             )
         return x
 
-    def lower(self, ctx: Any, x: Any, *, y: int) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, y: int) -> Any:
         (aval,) = ctx.avals_in
         one = ctx.full(aval.shape, 1, aval.dtype)
         power = None
@@ -776,7 +761,7 @@ class IntegerPow(Primitive):
             return one
         return ctx.op("stablehlo.divide", [one, power]) if y < 0 else power
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, y: int) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, y: int) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, y=y)
         if type(x_dot) is Zero or y == 0:
@@ -784,15 +769,10 @@ class IntegerPow(Primitive):
         below = x if y == 2 else integer_pow(x, y - 1)
         return out, mul(x_dot, mul(y, below))
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, y: int
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, y=y), dims[0]
-
 
 @checking.faults.rule(IntegerPow)
 def _faults_of_integer_pow(
-    primitive: IntegerPow, args: Sequence[Any], outs: Sequence[Any], *, y: int
+    primitive: IntegerPow, args: Values, outs: Values, *, y: int
 ) -> list[Fault]:
     if y >= 0:
         return []
@@ -845,6 +825,7 @@ class Pow(Primitive):
 
     name = "pow"
     shard = rules.elementwise
+    batch = batch_elementwise
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         check_dtype("pow", "x", x, INEXACT)
@@ -859,14 +840,14 @@ class Pow(Primitive):
         shape = broadcast_shape("pow", x=x, y=y)
         return shaped_array(shape, x.dtype, x.weak_type and y.weak_type)
 
-    def lower(self, ctx: Any, x: Any, y: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Any:
         (out,) = ctx.avals_out
         x, y = broadcast_operands(ctx, (x, y))
         if ctx.avals_in[1].dtype != out.dtype:
             y = ctx.convert(y, out.shape, out.dtype)
         return ctx.op("stablehlo.power", [x, y])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         (x, y), (x_dot, y_dot) = primals, tangents
         out = self.bind(x, y)
         total: Any = Zero.like(out)
@@ -879,12 +860,8 @@ class Pow(Primitive):
             total = add_tangents(total, broadcast_to(term, out))
         return out, total
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
-        (x, y), dim = align_batched(args, dims)
-        return self.bind(x, y), dim
 
-
-def _derivative_of_base(x: Any, y: Any) -> Any:
+def _derivative_of_base(x: Array, y: Array) -> Any:
     """`y xʸ⁻¹`; for integers y, exactly 0 where y is 0."""
     dtype = aval_of(x).dtype
     if dtypes.issubdtype(aval_of(y).dtype, np.integer):
@@ -916,7 +893,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     return pow_p.bind(x, y if type(y) is int else operand(y, x))
 
 
-def _inverse_root_of_one_minus_square(x: Any) -> Any:
+def _inverse_root_of_one_minus_square(x: Array) -> Any:
     # Factored, so that it stays exact near ±1.
     return rsqrt(mul(sub(1.0, x), add(x, 1.0)))
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -21,6 +21,9 @@ from minijax.core import dtypes
 from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+
+Value: TypeAlias = ir.Value
+"""A result of an operation in a module, or an argument of a block."""
 
 _create = ir.Operation.create
 _pieces = Cache(

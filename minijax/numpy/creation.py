@@ -21,11 +21,9 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts
 from minijax.lax import shape
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import as_element
+from minijax.lax.creation import as_element, convert_to_type
 from minijax.lowering import eager
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, check_that
+from minijax.numpy.promotion import broadcast_to, check_array, check_that, one_program
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
@@ -380,13 +378,9 @@ def array(
         >>> jnp.array(np.arange(3), dtype=jnp.bfloat16)
         Array([0, 1, 2], dtype=bfloat16)
     """
-    if order not in {None, "K", "C"}:
-        error(
-            NotImplementedError,
-            "numpy.array",
-            "elements are in row-major order.",
-            got=f"order: {order!r}",
-        )
+    fits = order in {None, "K", "C"}
+    problem = "elements are in row-major order."
+    check_that(fits, "array", problem, error=NotImplementedError, got=f"order: {order!r}")
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.array")
     made = _array_of(object, dtype, copy)
@@ -430,12 +424,8 @@ def _checked_host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
         error(ValueError, "numpy.array", "None is no array.", got="None")
     host = np.asarray(x)
     if host.dtype.kind in "OUSMm":
-        error(
-            TypeError,
-            "numpy.array",
-            "the elements are not numbers.",
-            got=f"{x!r}, in NumPy of dtype {host.dtype}",
-        )
+        got = f"{x!r}, in NumPy of dtype {host.dtype}"
+        error(TypeError, "numpy.array", "the elements are not numbers.", got=got)
     return host if dtype is None else host.astype(dtype)
 
 

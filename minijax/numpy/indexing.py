@@ -21,19 +21,9 @@ from minijax.core.refs import AbstractRef
 from minijax.core.trace import NestedTrace, Tracer, current
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.confinement import ConfiningTrace
-from minijax.lax import (
-    binary,
-    choice,
-    convert,
-    creation,
-    gather_numbers,
-    gather_scatter,
-    references,
-    shape,
-    slicing,
-)
+from minijax.lax import binary, creation, gather_numbers, gather_scatter, references, shape, slicing
 from minijax.lowering import eager
-from minijax.numpy.one_program import native_program
+from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -479,7 +469,7 @@ def wrapped(positions: Any, size: int) -> Any:
         return positions
     kind = aval_of(positions).dtype.type
     negative = binary.lt(positions, kind(0))
-    return choice.select_n(negative, positions, binary.add(positions, kind(size)))
+    return binary.select_n(negative, positions, binary.add(positions, kind(size)))
 
 
 def positions_dtype(positions: Any) -> np.dtype[Any]:
@@ -489,7 +479,7 @@ def positions_dtype(positions: Any) -> np.dtype[Any]:
 
 def as_positions(positions: ArrayLike) -> Array:
     """Positions as they are, in a dtype wide enough for any dimension."""
-    return convert.convert_element_type(positions, positions_dtype(positions))
+    return creation.convert_element_type(positions, positions_dtype(positions))
 
 
 class Layout(NamedTuple):
@@ -633,7 +623,7 @@ def _spread(value: ArrayLike, dtype: np.dtype[Any], lead: Shape, places: Sequenc
         return np.broadcast_to(np.expand_dims(value, others), (*lead, 1)).astype(dtype)
     if isinstance(value, np.generic):
         return shape.broadcast_in_dim(value.astype(dtype), (*lead, 1), ())
-    return shape.broadcast_in_dim(convert.convert_element_type(value, dtype), (*lead, 1), places)
+    return shape.broadcast_in_dim(creation.convert_element_type(value, dtype), (*lead, 1), places)
 
 
 def gather(

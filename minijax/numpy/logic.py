@@ -8,15 +8,14 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.lax import binary, convert, reduction, unary
+from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.creation import full_like
-from minijax.numpy.arithmetic import absolute, check_not_complex, is_kind
-from minijax.numpy.elementary import imag
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, check_not_complex, imag, is_kind
 from minijax.numpy.promotion import (
     check_array,
     check_out,
     numeric,
+    one_program,
     pick,
     promote,
     promote_inexact,
@@ -308,7 +307,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
         Array([0, 3, 1], dtype=uint8)
     """
     magnitude = absolute(numeric("bitwise_count", x))
-    return convert.convert_element_type(unary.population_count(magnitude), dtypes.uint8)
+    return creation.convert_element_type(unary.population_count(magnitude), dtypes.uint8)
 
 
 @one_program()
@@ -505,7 +504,7 @@ def isclose(
         x, y = promote_inexact("isclose", x, y)
     gap = unary.abs(binary.sub(x, y))
     dtype = aval_of(gap).dtype
-    rtol, atol = (convert.convert_element_type(t, dtype) for t in (rtol, atol))
+    rtol, atol = (creation.convert_element_type(t, dtype) for t in (rtol, atol))
     scaled = binary.mul(*promote("isclose", unary.abs(y), rtol))
     bound = binary.add_p.bind(*promote("isclose", atol, scaled))
     close = binary.le_p.bind(*promote("isclose", gap, bound))
@@ -552,7 +551,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """
     x, y = check_array("array_equal", a1, "a1"), check_array("array_equal", a2, "a2")
     if aval_of(x).shape != aval_of(y).shape:
-        return convert.convert_element_type(False, dtypes.bool_)
+        return creation.convert_element_type(False, dtypes.bool_)
     same = equal(x, y)
     if equal_nan:
         same = binary.bitwise_or(same, binary.bitwise_and(isnan(x), isnan(y)))
@@ -574,5 +573,5 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     try:
         np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
     except ValueError:
-        return convert.convert_element_type(False, dtypes.bool_)
+        return creation.convert_element_type(False, dtypes.bool_)
     return _all(equal(x, y))

@@ -24,7 +24,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.dtype_queries import isdtype
 from minijax.core.dtypes import SCALAR_TYPES
-from minijax.lax import arguments
+from minijax.lax import families
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array
 from minijax.runtime import client
@@ -211,7 +211,7 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     if axis is None:
         return math.prod(dims)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return math.prod(dims[d] for d in arguments.canonicalize_axes(axes, len(dims), "numpy.size"))
+    return math.prod(dims[d] for d in families.canonicalize_axes(axes, len(dims), "numpy.size"))
 
 
 def array_repr(

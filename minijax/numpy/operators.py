@@ -16,10 +16,9 @@ from minijax.core import dtypes, hooks
 from minijax.core.errors import error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.lax import convert, references
+from minijax.lax import references
+from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.numpy import (
-    accumulations,
-    arithmetic,
     contraction,
     creation,
     elementary,
@@ -34,7 +33,7 @@ from minijax.numpy import (
     shaping,
     updates,
 )
-from minijax.numpy.one_program import native_program, one_program
+from minijax.numpy.promotion import native_program, one_program
 from minijax.runtime.array import Array
 from minijax.transforms.device_put import device_put
 
@@ -87,11 +86,11 @@ def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]
 
 
 def _power(self: Any, exponent: Any) -> Any:
-    return arithmetic.power(self, exponent) if _is_operand(exponent) else NotImplemented
+    return elementary.power(self, exponent) if _is_operand(exponent) else NotImplemented
 
 
 def _reflected_power(self: Any, base: Any) -> Any:
-    return arithmetic.power(base, self) if _is_operand(base) else NotImplemented
+    return elementary.power(base, self) if _is_operand(base) else NotImplemented
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -199,7 +198,7 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
         >>> jnp.array([-3, 1, 7]).clip(0, 5)
         Array([0, 1, 5], dtype=int32)
     """
-    return arithmetic.clip(self, min, max)
+    return elementary.clip(self, min, max)
 
 
 def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
@@ -234,12 +233,12 @@ def _bits_as(x: Any, dtype: Any) -> Any:
     """Reads the bits of `x` as elements of another width; the last dimension grows or shrinks."""
     old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(dtype)
     if x.dtype == dtypes.bool_:
-        x = convert.convert_element_type(x, dtypes.uint8)
+        x = convert_element_type(x, dtypes.uint8)
     if dtype == dtypes.bool_:
-        bits = convert.bitcast_convert_type(x, dtypes.uint8)
+        bits = bitcast_convert_type(x, dtypes.uint8)
         return logic.not_equal(bits, 0)
     if old == new:
-        return convert.bitcast_convert_type(x, dtype)
+        return bitcast_convert_type(x, dtype)
     if x.ndim == 0 or (old < new and x.shape[-1] * old % new):
         error(
             ValueError,
@@ -249,10 +248,10 @@ def _bits_as(x: Any, dtype: Any) -> Any:
         )
     *outer, last = x.shape
     if old > new:
-        parts = convert.bitcast_convert_type(x, dtype)
+        parts = bitcast_convert_type(x, dtype)
         return shaping.reshape(parts, (*outer, last * old // new))
     groups = shaping.reshape(x, (*outer, last * old // new, new // old))
-    return convert.bitcast_convert_type(groups, dtype)
+    return bitcast_convert_type(groups, dtype)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
@@ -356,13 +355,13 @@ def _flat(self: Any) -> NoReturn:
 
 
 _ARITHMETIC = {
-    "add": arithmetic.add,
-    "sub": arithmetic.subtract,
-    "mul": arithmetic.multiply,
-    "truediv": arithmetic.divide,
-    "floordiv": arithmetic.floor_divide,
-    "mod": arithmetic.remainder,
-    "divmod": arithmetic.divmod,
+    "add": elementary.add,
+    "sub": elementary.subtract,
+    "mul": elementary.multiply,
+    "truediv": elementary.divide,
+    "floordiv": elementary.floor_divide,
+    "mod": elementary.remainder,
+    "divmod": elementary.divmod,
     "matmul": contraction.matmul,
     "and": logic.bitwise_and,
     "or": logic.bitwise_or,
@@ -381,9 +380,9 @@ _COMPARISONS = {
 }
 
 _UNARY = {
-    "__neg__": arithmetic.negative,
-    "__pos__": arithmetic.positive,
-    "__abs__": arithmetic.absolute,
+    "__neg__": elementary.negative,
+    "__pos__": elementary.positive,
+    "__abs__": elementary.absolute,
     "__invert__": logic.bitwise_not,
 }
 
@@ -413,8 +412,8 @@ _METHODS = {
     "conj": elementary.conjugate,
     "conjugate": elementary.conjugate,
     "copy": _copy,
-    "cumprod": accumulations.cumprod,
-    "cumsum": accumulations.cumsum,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
     "diagonal": matrices.diagonal,
     "dot": contraction.dot,
     "flatten": _flatten,

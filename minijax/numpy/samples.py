@@ -19,19 +19,18 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
-from minijax.lax.convert import convert_to_type
+from minijax.lax.creation import convert_to_type
 from minijax.numpy import contraction, matrices, reductions, shaping
-from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.creation import asarray, on_device, ones, zeros
-from minijax.numpy.elementary import conjugate, each_part, real
+from minijax.numpy.elementary import conjugate, each_part, is_kind, real
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
 from minijax.numpy.ordering import searchsorted
 from minijax.numpy.promotion import (
     check_array,
     check_that,
     inexact,
     known,
+    one_program,
     promote_dtypes,
     promote_inexact,
 )

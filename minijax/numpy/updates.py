@@ -18,18 +18,10 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
-from minijax.lax import (
-    binary,
-    choice,
-    convert,
-    gather_numbers,
-    gather_scatter,
-    reference_indexing,
-    shape,
-    slicing,
-)
+from minijax.lax import binary, gather_numbers, gather_scatter, reference_indexing, shape, slicing
+from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.lowering import eager
-from minijax.numpy import arithmetic, creation, indexing, promotion
+from minijax.numpy import creation, elementary, indexing, promotion
 from minijax.numpy.indexing import (
     At,
     Fixed,
@@ -42,7 +34,7 @@ from minijax.numpy.indexing import (
     Whole,
     Windows,
 )
-from minijax.numpy.one_program import native_program
+from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -65,8 +57,8 @@ _SCATTER: dict[str, Callable[..., Any]] = {
 }
 # Updates that are no scatters: of the whole array, by ones but for values at the index.
 _BY_FACTORS: dict[str, Callable[[Any, Any], Any]] = {
-    "divide": arithmetic.divide,
-    "power": arithmetic.power,
+    "divide": elementary.divide,
+    "power": elementary.power,
 }
 
 
@@ -324,8 +316,8 @@ def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> A
     if wide is not None and kind != "set" and kind not in _BY_FACTORS:
         # What is lost is lost of the result, not of the values.
         own = aval_of(x)
-        out = _update(convert.convert_element_type(x, wide), index, values, kind, options)
-        return convert.convert_to_type(out, own.dtype, own.weak_type)
+        out = _update(convert_element_type(x, wide), index, values, kind, options)
+        return convert_to_type(out, own.dtype, own.weak_type)
     if kind in _BY_FACTORS:
         factors = _update(creation.ones_like(x), index, values, "multiply", options)
         return _BY_FACTORS[kind](x, factors)
@@ -393,7 +385,7 @@ def _masked(x: Array, mask: Array, values: Array, *, kind: str) -> Any:
     rank = aval_of(mask).ndim
     values = _fitted(_as_dtype_of(values, x), dims[rank:], (), dims, range(rank, len(dims)))
     mask = shape.broadcast_in_dim(mask, dims, range(rank))
-    return choice.select_n(mask, x, _COMBINE[kind](x, values))
+    return binary.select_n(mask, x, _COMBINE[kind](x, values))
 
 
 _masked_program = native_program(_masked, ("kind",))
@@ -412,7 +404,7 @@ def _updated(
     else:
         out = _scatter(x, values, template, operands, kind, options)
     aval = aval_of(x)
-    return out if aval_of(out) is aval else convert.convert_to_type(out, aval.dtype, aval.weak_type)
+    return out if aval_of(out) is aval else convert_to_type(out, aval.dtype, aval.weak_type)
 
 
 _update_program = native_program(_updated, ("template", "kind", "options"))

@@ -20,12 +20,13 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop, while_loop
-from minijax.numpy.arithmetic import absolute, clip, sqrt
 from minijax.numpy.contraction import outer, vdot
 from minijax.numpy.creation import asarray, ones, zeros
+from minijax.numpy.elementary import absolute, clip, sqrt
 from minijax.numpy.joining import concatenate
 from minijax.numpy.logic import isfinite
 from minijax.numpy.matrices import eye
+from minijax.numpy.promotion import check_that
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.numpy.ufuncs import maximum, minimum
@@ -403,14 +404,9 @@ def _chosen(
     method: str, options: Mapping[str, Any] | None, tol: float | None, size: int
 ) -> tuple[Method, _Limits]:
     name = method.lower() if isinstance(method, str) else method
-    if name not in _METHODS:
-        error(
-            ValueError,
-            _NAME,
-            "unknown method.",
-            got=f"method: {method!r}",
-            expected="BFGS or l-bfgs-experimental-do-not-rely-on-this",
-        )
+    problem = "unknown method."
+    expected = "BFGS or l-bfgs-experimental-do-not-rely-on-this"
+    check_that(name in _METHODS, _NAME, problem, got=f"method: {method!r}", expected=expected)
     prepare, known = _METHODS[name]
     given = dict(options or {})
     unknown = [key for key in given if key not in known]
@@ -432,14 +428,10 @@ def _chosen(
 
 def _start(x0: ArrayLike) -> Any:
     x = array_argument(_NAME, x0)
-    if x.ndim != 1 or not dtypes.issubdtype(x.dtype, np.floating):
-        error(
-            TypeError,
-            _NAME,
-            "the search starts at a vector of floats.",
-            got={"x0": x.aval},
-            fix="flatten_util.ravel_pytree for other shapes and trees",
-        )
+    fits = x.ndim == 1 and dtypes.issubdtype(x.dtype, np.floating)
+    problem = "the search starts at a vector of floats."
+    fix = "flatten_util.ravel_pytree for other shapes and trees"
+    check_that(fits, _NAME, problem, error=TypeError, x0=x, fix=fix)
     return x.astype(x.dtype)
 
 

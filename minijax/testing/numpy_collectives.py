@@ -23,7 +23,7 @@ def _sum(blocks: Sequence[Block]) -> Block:
     return functools.reduce(np.add, numbers)
 
 
-def _reduced(combine: Callable[[Sequence[Block]], Block]) -> Callable[..., Group]:
+def reduced(combine: Callable[[Sequence[Block]], Block]) -> Callable[..., Group]:
     """A reduction of blocks; positions among the axes are reduced within each block first."""
 
     def model(group: Group, *, axes: Sequence[Any] = (), **_: Any) -> Group:
@@ -75,9 +75,9 @@ def _ragged_all_to_all(group: Group, **_: Any) -> Group:
     return [(out,) for out in outs]
 
 
-_maximum = _reduced(functools.partial(functools.reduce, np.maximum))
-_minimum = _reduced(functools.partial(functools.reduce, np.minimum))
-_psum = _reduced(_sum)
+_maximum = reduced(functools.partial(functools.reduce, np.maximum))
+_minimum = reduced(functools.partial(functools.reduce, np.minimum))
+_psum = reduced(_sum)
 
 MODELS: dict[str, Callable[..., Group]] = {
     "psum": _psum,

@@ -8,13 +8,19 @@ compute anew from constants alone is computed once, outside.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
+from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists, partition_list
 from minijax.interpreters import partial_eval, passes, remat, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
+from minijax.lax.control_flow import bodies
+from minijax.lax.control_flow.lowering import ScanParams
+
+if TYPE_CHECKING:
+    from minijax.interpreters.partial_eval import PartialTrace
 
 
 class SplitScan(NamedTuple):
@@ -47,29 +53,24 @@ class SplitScan(NamedTuple):
     sliced: list[int]
 
 
-def split_body(
-    closed: ClosedJaxpr, unknown: Sequence[bool], num_consts: int, num_carry: int
-) -> SplitScan:
+def split_body(loop: ScanParams, unknown: Sequence[bool]) -> SplitScan:
     """Splits the body of a scan; parts of the carry that become unknown count as unknown."""
-    key = ("split", tuple(unknown), num_consts, num_carry)
-    found: SplitScan = closed.remember(
-        key, lambda: _split_body(closed, unknown, num_consts, num_carry)
-    )
+    key = ("split", tuple(unknown), loop.num_consts, loop.num_carry)
+    found: SplitScan = loop.jaxpr.remember(key, lambda: _split_body(loop, unknown))
     return found
 
 
-def _split_body(
-    closed: ClosedJaxpr, unknown: Sequence[bool], num_consts: int, num_carry: int
-) -> SplitScan:
-    start = num_consts + num_carry
-    consts, carry, slices = unknown[:num_consts], unknown[num_consts:start], unknown[start:]
+def _split_body(loop: ScanParams, unknown: Sequence[bool]) -> SplitScan:
+    closed, num_carry = loop.jaxpr, loop.num_carry
+    consts, carry, slices = loop.split(unknown)
     no_ys = [False] * (len(closed.out_avals) - num_carry)
-    while True:
-        flags = [*consts, *carry, *slices]
-        part = partial_eval.partial_eval_jaxpr(closed, flags, [*carry, *no_ys])
-        if part.out_unknown[:num_carry] == list(carry):
-            break
-        carry = part.out_unknown[:num_carry]
+
+    def again(carry: list[bool]) -> tuple[partial_eval.PartialJaxpr, list[bool]]:
+        part = partial_eval.partial_eval_jaxpr(closed, consts + carry + slices, carry + no_ys)
+        return part, part.out_unknown[:num_carry]
+
+    part, carry = bodies.fixpoint("lax.scan", carry, again)
+    flags = [*consts, *carry, *slices]
     jaxpr = part.known.jaxpr
     num_known_consts = consts.count(False)
     num_outs = part.out_unknown.count(False)
@@ -161,91 +162,79 @@ class _Halves(NamedTuple):
 
     known_outs: Sequence[Any]
     args: list[Any]
-    params: dict[str, Any]
+    params: ScanParams
     split: SplitScan
 
 
 def _run_known_half(
-    primitive: Any, args: Sequence[Any], unknown: Sequence[bool], params: dict[str, Any]
+    primitive: Primitive, args: Sequence[Any], unknown: Sequence[bool], loop: ScanParams
 ) -> _Halves:
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    split = split_body(params["jaxpr"], unknown, num_consts, num_carry)
+    split = split_body(loop, unknown)
+    out_unknown = split.out_unknown
     known_args, rest = partition_list(split.unknown, args)
-    num_known_consts = split.unknown[:num_consts].count(False)
+    num_known_consts = split.unknown[: loop.num_consts].count(False)
     invariant = staging.eval_closed_jaxpr(split.invariant, *known_args[:num_known_consts])
     consts = [known_args[i] for i in split.kept] + [invariant[i] for i in split.hoisted]
     outs: Sequence[Any] = ()
     if split.known.jaxpr.outvars or split.known.effects:
-        outs = primitive.bind_all(
-            *consts,
-            *known_args[num_known_consts:],
-            **{
-                **params,
-                "jaxpr": split.known,
-                "num_consts": len(consts),
-                "num_carry": split.out_unknown[:num_carry].count(False),
-            },
-        )
-    num_known = split.out_unknown.count(False)
+        num_carry = out_unknown[: loop.num_carry].count(False)
+        known = loop._replace(jaxpr=split.known, num_consts=len(consts), num_carry=num_carry)
+        outs = primitive.bind_all(*consts, *known_args[num_known_consts:], **known._asdict())
+    num_known = out_unknown.count(False)
     fixed = [known_args[i] for i in split.fixed] + invariant[: split.num_invariant]
     stacked = [known_args[i] for i in split.sliced] + list(outs[num_known:])
-    num_unknown = sum(split.unknown[:num_consts]), sum(split.out_unknown[:num_carry])
+    num_unknown = sum(split.unknown[: loop.num_consts]), sum(out_unknown[: loop.num_carry])
     lead = sum(num_unknown)
-    staged_params = {
-        **params,
-        "jaxpr": split.staged,
-        "num_consts": len(fixed) + num_unknown[0],
-        "num_carry": num_unknown[1],
-    }
+    staged = loop._replace(
+        jaxpr=split.staged, num_consts=len(fixed) + num_unknown[0], num_carry=num_unknown[1]
+    )
     staged_args = [*fixed, *rest[:lead], *stacked, *rest[lead:]]
-    return _Halves(outs[:num_known], staged_args, staged_params, split)
+    return _Halves(outs[:num_known], staged_args, staged, split)
 
 
 def partial_eval_scan(
-    self: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    self: Primitive, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The rule of `scan`: one scan now, one in the staged program."""
     # Operations on known values alone pass through `trace` to where they are computed.
-    half = _run_known_half(self, args, [trace.is_unknown(x) for x in args], params)
+    unknown = [trace.is_unknown(x) for x in args]
+    half = _run_known_half(self, args, unknown, ScanParams(**params))
     out_unknown = half.split.out_unknown
     staged_outs: Sequence[Any] = ()
     if any(out_unknown) or half.split.staged.effects:
-        staged_outs = trace.unknown.process(self, half.args, half.params)
+        staged_outs = trace.unknown.process(self, half.args, half.params._asdict())
     return merge_lists(out_unknown, half.known_outs, staged_outs)
 
 
-def transpose_scan(self: Any, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+def transpose_scan(self: Primitive, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """The rule of `scan`: the steps in the other order, with cotangents as carry."""
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
+    loop = ScanParams(**params)
     linear = [is_linear(x) for x in args]
-    if not all(_linear_carry(params["jaxpr"].jaxpr, linear, num_consts, num_carry)):
-        half = _run_known_half(self, args, linear, params)
+    if not all(_linear_carry(loop, linear)):
+        half = _run_known_half(self, args, linear, loop)
         unknown_cts = [ct for ct, u in zip(cts, half.split.out_unknown, strict=True) if u]
-        given = transpose_scan(self, unknown_cts, *half.args, **half.params)
+        given = transpose_scan(self, unknown_cts, *half.args, **half.params._asdict())
         rest = (ct for x, ct in zip(half.args, given, strict=True) if is_linear(x))
         return [next(rest) if lin else None for lin in linear]
-    ct_nonzero = [type(ct) is not Zero for ct in cts[num_carry:]]
-    body = backward_body(params["jaxpr"], linear, ct_nonzero, num_consts, num_carry)
-    const_args, init, slices = (
-        args[:num_consts],
-        args[num_consts : num_consts + num_carry],
-        args[num_consts + num_carry :],
-    )
+    carry_cts, y_cts = cts[: loop.num_carry], cts[loop.num_carry :]
+    body = backward_body(loop, linear, [type(ct) is not Zero for ct in y_cts])
+    const_args, init, slices = loop.split(args)
     known_consts = [x for x in const_args if not is_linear(x)]
     ct_consts = [zeros(x.aval.tangent_aval()) for x in const_args if is_linear(x)]
+    backward = loop._replace(
+        jaxpr=body,
+        reverse=not loop.reverse,
+        num_consts=len(known_consts),
+        num_carry=len(ct_consts) + loop.num_carry,
+    )
     outs = iter(
-        self.bind(
+        self.bind_all(
             *known_consts,
             *ct_consts,
-            *map(instantiate, cts[:num_carry]),
-            *(ct for ct in cts[num_carry:] if type(ct) is not Zero),
+            *map(instantiate, carry_cts),
+            *(ct for ct in y_cts if type(ct) is not Zero),
             *(x for x in slices if not is_linear(x)),
-            jaxpr=body,
-            length=params["length"],
-            reverse=not params["reverse"],
-            num_consts=len(known_consts),
-            num_carry=len(ct_consts) + num_carry,
-            unroll=params["unroll"],
+            **backward._asdict(),
         )
     )
     found = [next(outs) if is_linear(x) else None for x in const_args]
@@ -256,40 +245,37 @@ def transpose_scan(self: Any, cts: Sequence[Any], *args: Any, **params: Any) -> 
     return found + [next(outs) if is_linear(x) else None for x in slices]
 
 
-def _linear_carry(
-    jaxpr: Jaxpr, linear: Sequence[bool], num_consts: int, num_carry: int
-) -> list[bool]:
+def _linear_carry(loop: ScanParams, linear: Sequence[bool]) -> list[bool]:
     """Which parts of the carry depend on linear arguments, after enough steps."""
-    flags = list(linear)
-    while True:
+    jaxpr = loop.jaxpr.jaxpr
+    consts, carry, slices = loop.split(linear)
+
+    def again(carry: list[bool]) -> tuple[None, list[bool]]:
+        flags = consts + carry + slices
         depends = {v for v, lin in zip(jaxpr.invars, flags, strict=True) if lin}
         for eqn in jaxpr.eqns:
             if any(type(v) is Var and v in depends for v in eqn.invars):
                 depends.update(eqn.outvars)
-        carry = flags[num_consts : num_consts + num_carry]
-        after = [
+        outs = jaxpr.outvars[: loop.num_carry]
+        return None, [
             before or (type(out) is Var and out in depends)
-            for before, out in zip(carry, jaxpr.outvars[:num_carry], strict=True)
+            for before, out in zip(carry, outs, strict=True)
         ]
-        if after == carry:
-            return carry
-        flags[num_consts : num_consts + num_carry] = after
+
+    return bodies.fixpoint("lax.scan", carry, again)[1]
 
 
 def backward_body(
-    closed: ClosedJaxpr,
-    linear: Sequence[bool],
-    ct_nonzero: Sequence[bool],
-    num_consts: int,
-    num_carry: int,
+    loop: ScanParams, linear: Sequence[bool], ct_nonzero: Sequence[bool]
 ) -> ClosedJaxpr:
     """The transposed body of a scan that is linear in its carry.
 
     Known constants; cotangents of linear constants, summed so far, and of the carry; cotangents
     of slices, known slices -> the cotangents as carry; cotangents of linear slices.
     """
-    start = num_consts + num_carry
-    flags = [*linear[:num_consts], *[True] * num_carry, *linear[start:]]
+    closed, num_consts, num_carry = loop.jaxpr, loop.num_consts, loop.num_carry
+    consts, _, slices = loop.split(linear)
+    flags = [*consts, *[True] * num_carry, *slices]
     key = ("backward", tuple(flags), tuple(ct_nonzero), num_consts, num_carry)
 
     def make() -> ClosedJaxpr:
@@ -320,57 +306,53 @@ def backward_body(
 
 
 def divide_scan(
-    self: Any, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+    self: Primitive, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
 ) -> remat.Division:
     """The rule of `scan`: what the policy saves of each step is stacked."""
-    closed: ClosedJaxpr = eqn.params["jaxpr"]
-    num_consts, num_carry = eqn.params["num_consts"], eqn.params["num_carry"]
-    key = ("divide", tuple(wanted), policy, num_consts, num_carry)
-    body, live = closed.remember(
-        key, lambda: _divide_scan_body(closed, wanted, policy, num_consts, num_carry)
-    )
-    length = eqn.params["length"]
+    loop = ScanParams(**eqn.params)
+    num_carry = loop.num_carry
+    key = ("divide", tuple(wanted), policy, loop.num_consts, num_carry)
+    body, live = loop.jaxpr.remember(key, lambda: _divide_scan_body(loop, wanted, policy))
     new = body.now.out_avals[len(eqn.outvars) :]
-    outvars = eqn.outvars + [Var(a.with_dim(0, length)) for a in new]
+    outvars = eqn.outvars + [Var(a.with_dim(0, loop.length)) for a in new]
     now = eqn
     if new:
         now = eqn.replace(outvars=outvars, params={**eqn.params, "jaxpr": body.now})
     saved = [outvars[i] for i in body.saved]
-    start = num_consts + num_carry
+    consts, carry, slices = loop.split(eqn.invars)
     again = eqn.replace(
-        invars=eqn.invars[:num_consts]
-        + [v for v, keep in zip(eqn.invars[num_consts:start], live, strict=True) if keep]
-        + eqn.invars[start:]
-        + saved,
+        invars=[
+            *consts,
+            *(v for v, keep in zip(carry, live, strict=True) if keep),
+            *slices,
+            *saved,
+        ],
         # The last carry is no result of the second scan where nobody wants it.
         outvars=[
             outvars[i] if i >= num_carry or wanted[i] else Var(outvars[i].aval) for i in body.given
         ],
-        params={**eqn.params, "jaxpr": body.again, "num_carry": sum(live)},
+        params=loop._replace(jaxpr=body.again, num_carry=sum(live))._asdict(),
         effects=body.again.effects,
     )
     return remat.Division([now], remat.without_unread(again), saved)
 
 
 def _divide_scan_body(
-    closed: ClosedJaxpr,
-    wanted: Sequence[bool],
-    policy: remat.Policy,
-    num_consts: int,
-    num_carry: int,
+    loop: ScanParams, wanted: Sequence[bool], policy: remat.Policy
 ) -> tuple[remat.DividedBody, list[bool]]:
     """The divided body, and which parts of the carry its second half takes and gives."""
-    carry = closed.jaxpr.invars[num_consts : num_consts + num_carry]
-    live, ys = list(wanted[:num_carry]), list(wanted[num_carry:])
+    closed, num_carry = loop.jaxpr, loop.num_carry
+    _, carry, _ = loop.split(closed.jaxpr.invars)
+    ys = list(wanted[num_carry:])
     # Only what is stacked can be read again: a carry's result is that of the last step.
     reusable = [False] * num_carry + [True] * len(ys)
-    while True:
+
+    def again(live: list[bool]) -> tuple[remat.DividedBody, list[bool]]:
         body = remat.divide_body(closed, live + ys, policy, reusable)
         read = used_variables(body.again.jaxpr)
-        now = [u or v in read for u, v in zip(live, carry, strict=True)]
-        if now == live:
-            break
-        live = now
+        return body, [u or v in read for u, v in zip(live, carry, strict=True)]
+
+    body, live = bodies.fixpoint("lax.scan", wanted[:num_carry], again)
     jaxpr = body.again.jaxpr
     dropped = {v for v, keep in zip(carry, live, strict=True) if not keep}
     slim = jaxpr.replace(invars=[v for v in jaxpr.invars if v not in dropped])

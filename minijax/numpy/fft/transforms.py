@@ -19,13 +19,13 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape
 from minijax.core.errors import error
 from minijax.lax import fourier
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple
 from minijax.lax.binary import mul
+from minijax.lax.families import canonicalize_axes, canonicalize_axis, int_tuple
 from minijax.lax.fourier import FftType
 from minijax.lax.padding import pad
 from minijax.numpy.creation import asarray, dtype_argument, on_device
 from minijax.numpy.elementary import conjugate
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, moveaxis, roll
@@ -75,13 +75,8 @@ def _axes_and_lengths(
         if kind == FftType.IRFFT and dims:
             found[-1] = max(0, 2 * (found[-1] - 1))
         return dims, tuple(found)
-    if len(lengths) != len(dims):
-        error(
-            ValueError,
-            label,
-            "there must be one length for each axis.",
-            got={"s": lengths, "axes": tuple(axes)},
-        )
+    problem = "there must be one length for each axis."
+    check_that(len(lengths) == len(dims), label, problem, s=lengths, axes=tuple(axes))
     if any(n < 1 for n in lengths):
         error(ValueError, label, "lengths must be positive.", got={"s": lengths})
     return dims, lengths
@@ -632,12 +627,8 @@ def rfftfreq(
 
 def _size(name: str, n: Any) -> int:
     if np.ndim(n):
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "the number of samples is one integer.",
-            got=f"n: {n!r}",
-        )
+        problem = "the number of samples is one integer."
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"n: {n!r}")
     whole = isinstance(n, (float, np.floating)) and float(n).is_integer()
     return int(n) if whole else operator.index(n)
 
@@ -646,12 +637,8 @@ def _frequencies(
     name: str, k: Array, size: int, d: ArrayLike, dtype: DTypeLike | None, device: Placement
 ) -> Array:
     if np.ndim(d):
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "the distance of samples is one number.",
-            got=f"d: {d!r}",
-        )
+        problem = "the distance of samples is one number."
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"d: {d!r}")
     dtype = dtype_argument(f"fft.{name}", dtype, dtypes.default_float_dtype())
     found = k.astype(dtype) / asarray(d * size, dtype)
     return on_device(found.astype(dtype), device, name=f"fft.{name}")

@@ -24,7 +24,7 @@ from minijax.numpy.linalg.equations import (
     norm as norm,
     vector_norm as vector_norm,
 )
-from minijax.numpy.linalg.products import (
+from minijax.numpy.linalg.equations import (
     cross as cross,
     diagonal as diagonal,
     matmul as matmul,

@@ -1,22 +1,122 @@
-"""Decompositions of matrices, and their eigenvalues and singular values."""
+"""Factorizations of matrices, their eigenvalues and singular values.
+
+It also holds what all functions of linear algebra make of their arguments, and refuse.
+"""
 
 from __future__ import annotations
 
 from typing import Any, Literal, NamedTuple, overload
 
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.lax import binary, shape, unary
 from minijax.lax import linalg as lax_linalg
-from minijax.lax.choice import select
-from minijax.lax.creation import broadcasted_iota
+from minijax.lax.binary import select
+from minijax.lax.creation import broadcasted_iota, convert_to_type
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.eigh import refuse_subset, subset_size
-from minijax.lax.linalg.qr import geqrf
+from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
+from minijax.lax.linalg.factorizations import geqrf
 from minijax.lax.sorting import sort
-from minijax.numpy.linalg import operands
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_choice
+from minijax.numpy import promotion
+from minijax.numpy.promotion import check_choice, check_that, one_program
+from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+
+def inexact(name: str, x: Any) -> Array:
+    """An argument as an array of floats or complex numbers.
+
+    Raises:
+        TypeError: it is neither an array nor a number.
+    """
+    x = array_argument(f"linalg.{name}", x)
+    return convert_to_type(x, dtypes.to_inexact_dtype(x.dtype), x.aval.weak_type)
+
+
+def inexact_together(name: str, *arrays: Any) -> list[Array]:
+    """Arguments as arrays of one dtype, of floats or complex numbers.
+
+    Raises:
+        TypeError: one of them is neither an array nor a number.
+    """
+    return [inexact(name, x) for x in promotion.promote_dtypes(f"linalg.{name}", *arrays)]
+
+
+def matrices(name: str, x: Any, argument: str = "a") -> Array:
+    """An argument as matrices of floats or complex numbers.
+
+    Raises:
+        TypeError: it is neither an array nor a number.
+        ValueError: it has fewer than two dimensions.
+    """
+    x = inexact(name, x)
+    check_matrices(name, x, argument)
+    return x
+
+
+def check_matrices(name: str, x: Array, argument: str = "a") -> None:
+    """Refuses arrays of fewer than two dimensions.
+
+    Raises:
+        ValueError: it has fewer than two dimensions.
+    """
+    fits = x.ndim >= 2
+    problem = f"{argument} is no matrix, nor a batch of matrices."
+    expected = "two dimensions or more: T[..., m, n]"
+    check_that(fits, f"numpy.linalg.{name}", problem, got={argument: aval_of(x)}, expected=expected)
+
+
+def square_matrices(name: str, x: Any, argument: str = "a") -> Array:
+    """An argument as square matrices of floats or complex numbers.
+
+    Raises:
+        TypeError: it is neither an array nor a number.
+        ValueError: it has fewer than two dimensions.
+        IncompatibleShapesError: the last two dimensions differ.
+    """
+    x = matrices(name, x, argument)
+    check_square(name, x, argument)
+    return x
+
+
+def check_square(name: str, x: Array, argument: str = "a") -> None:
+    """Refuses matrices that are not square.
+
+    Raises:
+        IncompatibleShapesError: the last two dimensions differ.
+    """
+    if x.shape[-1] != x.shape[-2]:
+        error(
+            IncompatibleShapesError,
+            f"numpy.linalg.{name}",
+            f"the matrices in {argument} are not square.",
+            got={argument: aval_of(x)},
+            expected="T[..., n, n]",
+        )
+
+
+def check_not_both(name: str, **arguments: object) -> None:
+    """Refuses two names of one argument that are both given.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if None not in arguments.values():
+        first, second = arguments
+        error(
+            ValueError,
+            f"numpy.linalg.{name}",
+            f"{first} and {second} are two names of one argument.",
+            got=arguments,
+            fix="give one",
+        )
+
+
+def squared(x: Array) -> Array:
+    """|x|², whose derivative is zero at zero."""
+    return x * x if x.dtype.kind != "c" else unary.real(x * unary.conj(x))
 
 
 class EigResult(NamedTuple):
@@ -92,7 +192,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
         Array([[2., 0.],
                [1., 2.]], dtype=float32)
     """
-    a = operands.inexact("cholesky", a)
+    a = inexact("cholesky", a)
     factor = lax_linalg.cholesky(
         kernels.adjoint(a) if upper and not symmetrize_input else a,
         symmetrize_input=symmetrize_input,
@@ -132,7 +232,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
         Array([[-1., -5.],
                [ 0., -2.]], dtype=float32)
     """
-    a = operands.inexact("qr", a)
+    a = inexact("qr", a)
     if mode == "raw":
         reflections, scales = geqrf(a)
         return QRResult(kernels.transposed(reflections), scales)
@@ -199,7 +299,7 @@ def svd(
         >>> jnp.linalg.svd(jnp.array([[0.0, 2.0], [3.0, 0.0]])).S
         Array([3., 2.], dtype=float32)
     """
-    a = operands.inexact("svd", a)
+    a = inexact("svd", a)
     if hermitian:
         u, s, vh = _svd_of_hermitian(a, compute_uv, subset_by_index)
         return SVDResult(u, s, vh) if compute_uv else s
@@ -243,7 +343,7 @@ def svdvals(x: ArrayLike, /) -> Array:
         >>> jnp.linalg.svdvals(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
         Array([3., 2.], dtype=float32)
     """
-    return lax_linalg.svd(operands.inexact("svdvals", x), compute_uv=False)
+    return lax_linalg.svd(inexact("svdvals", x), compute_uv=False)
 
 
 @one_program(static=("UPLO", "symmetrize_input"))
@@ -278,7 +378,7 @@ def eigh(
 def _eigh(name: str, a: Any, triangle: str | None, symmetrize_input: bool) -> tuple[Any, Any]:
     check_choice(f"numpy.linalg.{name}", "UPLO", triangle, ("L", "U", None))
     vectors, values = lax_linalg.eigh(
-        operands.inexact(name, a), lower=triangle != "U", symmetrize_input=symmetrize_input
+        inexact(name, a), lower=triangle != "U", symmetrize_input=symmetrize_input
     )
     return values, vectors
 
@@ -327,7 +427,7 @@ def eig(a: ArrayLike) -> EigResult:
         >>> jnp.linalg.eig(jnp.array([[0.0, 1.0], [-1.0, 0.0]])).eigenvalues
         Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
-    a = operands.inexact("eig", a)
+    a = inexact("eig", a)
     return EigResult(*lax_linalg.eig(a, compute_left_eigenvectors=False))
 
 
@@ -346,6 +446,6 @@ def eigvals(a: ArrayLike) -> Array:
         >>> jnp.linalg.eigvals(jnp.array([[0.0, 1.0], [-1.0, 0.0]]))
         Array([0.+1.j, 0.-1.j], dtype=complex64)
     """
-    a = operands.inexact("eigvals", a)
+    a = inexact("eigvals", a)
     (values,) = lax_linalg.eig(a, compute_left_eigenvectors=False, compute_right_eigenvectors=False)
     return values

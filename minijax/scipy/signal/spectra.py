@@ -20,16 +20,14 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import error, message
-from minijax.lax.arguments import canonicalize_axis
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.padding import pad as lax_pad
-from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray, zeros
-from minijax.numpy.elementary import conjugate, imag, real
+from minijax.numpy.elementary import absolute, conjugate, imag, real
 from minijax.numpy.fft.transforms import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
 from minijax.numpy.padding import pad
-from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.promotion import one_program, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, flip, moveaxis

@@ -22,11 +22,9 @@ from minijax.interpreters import checking
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
 from minijax.lax import families
-from minijax.lax.binary import mul
-from minijax.lax.choice import select
+from minijax.lax.binary import mul, select
 from minijax.lax.control_flow.looping import while_loop
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full
+from minijax.lax.creation import convert_element_type, full
 from minijax.lax.reduction import reduce_or
 from minijax.lax.special import Computation, epsilon, full_like
 from minijax.numpy import creation, promotion
@@ -152,14 +150,12 @@ def plain_operand(name: str, argument: str, x: ArrayLike) -> Array:
         TypeError: it is of another dtype.
     """
     x = creation.asarray(x)
-    if aval_of(x).dtype not in _PLAIN:
-        error(
-            TypeError,
-            f"scipy.special.{name}",
-            "only float32 and float64 are accepted.",
-            got={argument: aval_of(x)},
-            fix=f"{argument}.astype('float32')",
-        )
+    fits = aval_of(x).dtype in _PLAIN
+    problem = "only float32 and float64 are accepted."
+    fix = f"{argument}.astype('float32')"
+    promotion.check_that(
+        fits, f"scipy.special.{name}", problem, error=TypeError, got={argument: aval_of(x)}, fix=fix
+    )
     return promotion.strong(x)
 
 

@@ -20,19 +20,18 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import special
-from minijax.lax.binary import max
-from minijax.lax.choice import select
+from minijax.lax.binary import max, select
 from minijax.lax.control_flow.scanning import scan
-from minijax.lax.convert import convert_element_type
-from minijax.lax.cumulative import cumprod
+from minijax.lax.creation import convert_element_type
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, complex, cos, exp, floor, log, round, sin, sqrt, square
+from minijax.lax.window_reduction import cumprod
 from minijax.numpy import creation, promotion, shaping
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import (

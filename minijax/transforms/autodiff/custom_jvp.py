@@ -30,7 +30,7 @@ from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
-from minijax.lax import convert, unary
+from minijax.lax import creation, unary
 from minijax.lowering import eager
 from minijax.runtime.array import array_from_host
 from minijax.transforms import jaxpr_call
@@ -349,7 +349,7 @@ class Rule(NamedTuple):
             )
         outs = [cast_like(x, aval) for x, aval in zip(outs, primal.avals, strict=True)]
         return [
-            x if aval_of(x) is aval else convert.convert_to_type(x, aval.dtype, aval.weak_type)
+            x if aval_of(x) is aval else creation.convert_to_type(x, aval.dtype, aval.weak_type)
             for x, aval in zip(outs, primal.avals, strict=True)
         ], out_tree
 

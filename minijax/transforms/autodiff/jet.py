@@ -25,7 +25,7 @@ from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.taylor import Rule, Series, TaylorTrace
 from minijax.lax import binary, convolution, dots, families, unary
 from minijax.lax.control_flow import branching, looping, scanning
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lowering import eager
 from minijax.transforms.autodiff.remat import remat_p
 from minijax.transforms.jit.primitive import jit_p

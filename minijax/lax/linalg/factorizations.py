@@ -1,11 +1,8 @@
-"""The QR factorization, and the Householder reflections that it is made of.
+"""Cholesky and QR factorizations, their updates, and the products that they are made of.
 
-Products of Householder reflections: the form in which QR factorizations are found.
-
-A reflection is I - t v vᴴ.  Column i of a matrix holds v below its diagonal; above v[i] = 1 stand
-zeros that are not stored, so that the matrix has room for R in its upper triangle.
-
-The QR factorization of matrices.
+QR factorizations are found as products of Householder reflections.  A reflection is I - t v vᴴ.
+Column i of a matrix holds v below its diagonal; above v[i] = 1 stand zeros that are not stored, so
+that the matrix has room for R in its upper triangle.
 """
 
 from __future__ import annotations
@@ -15,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.aval import ShapedArray, shaped_array
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, shape, unary
-from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.binary import select
+from minijax.lax.control_flow.looping import fori_loop
+from minijax.lax.families import FLOAT, INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.kernels import (
@@ -32,9 +31,268 @@ from minijax.lax.linalg.kernels import (
 )
 from minijax.lax.linalg.lu import solve_square, triangular_solve
 from minijax.lax.padding import pad
-from minijax.lowering.module import lower_function
+from minijax.lax.shape import concatenate, expand_dims
+from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+
+class Cholesky(BatchedPrimitive):
+    """The factor L of x = L Lᴴ in the lower triangle; what the upper one holds is undefined.
+
+    Shapes: x: T[..., n, n] -> T[..., n, n].
+    """
+
+    name = "cholesky"
+
+    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
+        check_matrices("cholesky", "x", x, square=True)
+        return x
+
+    def compute(self, platform: str, x: Array) -> Any:
+        batch = x.shape[:-2]
+        target = kernels.routine("cholesky", platform, "potrf", x.dtype)
+        attributes = {"uplo": kernels.LOWER} if platform == "cpu" else {"lower": True}
+        results = [(x.shape, x.dtype), (batch, "int32")]
+        factor, info = kernels.call(
+            platform, target, [x], results, attributes, batch=len(batch), aliases={0: 0}
+        )
+        return kernels.nan_where_failed(info, factor)[0]
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+        # Murray, Differentiation of the Cholesky decomposition (2016): L' = L Φ(L⁻¹ x' L⁻ᴴ), where
+        # Φ takes the lower triangle with half of the diagonal.
+        (x,), (x_dot,) = primals, tangents
+        factor = kernels.lower_triangle(self.bind(x))
+        if type(x_dot) is Zero:
+            return factor, Zero.like(factor)
+        right = triangular_solve(
+            factor, x_dot, left_side=False, transpose_a=True, conjugate_a=True, lower=True
+        )
+        middle = triangular_solve(factor, right, left_side=True, lower=True)
+        eye = kernels.identity_like(middle)
+        weights = binary.add(full(middle.shape, 1, middle.dtype), eye)
+        phi = binary.div(kernels.lower_triangle(middle), weights)
+        return factor, kernels.product(factor, phi)
+
+
+cholesky_p = Cholesky()
+
+
+def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
+    """The lower triangular L with x = L Lᴴ; NaN where a matrix is not positive definite.
+
+    Shapes:     x: T[..., n, n] -> T[..., n, n].
+    Dtypes:     float32, float64, complex64, complex128.
+    Derivative: of the Hermitian part of x where `symmetrize_input`; else of its lower triangle.
+    Lowers to:  LAPACK's potrf on CPU, cuSOLVER's on GPU.
+    Source:     mirrors jax.lax.linalg.cholesky (0.10).
+
+    Args:
+        x: Hermitian positive definite matrices.
+        symmetrize_input: whether (x + xᴴ) / 2 is factored, instead of taking x for Hermitian and
+            reading its lower triangle alone.
+
+    Raises:
+        TypeError: `x` is no matrix, or its dtype is not inexact.
+        IncompatibleShapesError: the matrices are not square.
+        NotImplementedError: there is no kernel for the dtype, such as bfloat16.
+
+    Example:
+        >>> lax.linalg.cholesky(jnp.array([[4.0, 2.0], [2.0, 5.0]]))
+        Array([[2., 0.],
+               [1., 2.]], dtype=float32)
+    """
+    x = as_operand(x)
+    check_matrices("cholesky", "x", aval_of(x), square=True)
+    if symmetrize_input:
+        x = kernels.symmetrized(x)
+    return kernels.lower_triangle(cholesky_p.bind(x))
+
+
+class SymmetricProduct(BatchedPrimitive):
+    """alpha a aᵀ + beta c; on a GPU, what the result holds above its diagonal is undefined.
+
+    Shapes: a: T[..., n, k], c: T[..., n, n] -> T[..., n, n].  As in JAX there is no jvp.
+    """
+
+    name = "symmetric_product"
+    core_ndims = (2, 2)
+
+    def abstract_eval(
+        self, a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
+    ) -> ShapedArray:
+        check_together(self, FLOAT, a_matrix=a, c_matrix=c)
+        if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
+            error(
+                ValueError,
+                f"lax.linalg.{self.name}",
+                "the matrices do not fit together.",
+                got={"a_matrix": a, "c_matrix": c},
+                expected="a_matrix: T[..., n, k], c_matrix: T[..., n, n]",
+            )
+        return c.update(weak_type=weak_if_all(a, c))
+
+    def compute(self, platform: str, a: Array, c: Array, *, alpha: float, beta: float) -> Array:
+        if platform not in kernels.GPUS:
+            product = kernels.product(a, kernels.transposed(a))
+            scaled = binary.mul(full(c.shape, alpha, c.dtype), product)
+            return binary.add(scaled, binary.mul(full(c.shape, beta, c.dtype), c))
+        # Matrices lie by rows here, and the kernel divides no batch.
+        factors = [full((), x, c.dtype) for x in (alpha, beta)]
+        return kernels.call(
+            platform,
+            kernels.routine(self.name, platform, "syrk", c.dtype),
+            [a, c, *factors],
+            [(c.shape, c.dtype)],
+            {"transpose": False},
+            aliases={1: 0},
+        )[0]
+
+
+symmetric_product_p = SymmetricProduct()
+
+
+def symmetric_product(
+    a_matrix: ArrayLike,
+    c_matrix: ArrayLike,
+    *,
+    alpha: float = 1.0,
+    beta: float = 0.0,
+    symmetrize_output: bool = False,
+) -> Array:
+    """alpha a aᵀ + beta c, for symmetric c: BLAS's syrk.
+
+    Shapes:     a_matrix: T[..., n, k], c_matrix: T[..., n, n] -> T[..., n, n].
+    Dtypes:     floating, the same of both.
+    Derivative: none.
+    Lowers to:  stablehlo.dot_general on CPU, cuSOLVER's syrk on GPU.
+    Source:     mirrors jax.lax.linalg.symmetric_product (0.10).
+
+    Args:
+        a_matrix: a.
+        c_matrix: c.
+        alpha: a number.
+        beta: a number.
+        symmetrize_output: whether the upper triangle is copied from the lower one; on a GPU the
+            upper one is undefined without.
+
+    Raises:
+        TypeError: the dtypes differ or are not floating, or the numbers of dimensions do not fit.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> lax.linalg.symmetric_product(jnp.array([[1.0], [2.0]]), jnp.eye(2), beta=3.0)
+        Array([[4., 2.],
+               [2., 7.]], dtype=float32)
+    """
+    a, c = as_operand(a_matrix), as_operand(c_matrix)
+    result = symmetric_product_p.bind(a, c, alpha=float(alpha), beta=float(beta))
+    if not symmetrize_output:
+        return result
+    above = kernels.transposed(kernels.strict_lower_triangle(result))
+    return binary.add(kernels.lower_triangle(result), above)
+
+
+class CholeskyUpdate(BatchedPrimitive):
+    """The upper triangular factor of rᵀ r + w wᵀ.
+
+    Shapes: r: T[..., n, n], w: T[..., n] -> T[..., n, n].  As in JAX there is no jvp.
+    """
+
+    name = "cholesky_update"
+    core_ndims = (2, 1)
+
+    def abstract_eval(self, r: ShapedArray, w: ShapedArray) -> ShapedArray:
+        check_together(self, FLOAT, r_matrix=r, w_vector=w)
+        check_matrices(self.name, "r_matrix", r, square=True)
+        if w.shape[-1] != r.shape[-1]:
+            error(
+                ValueError,
+                f"lax.linalg.{self.name}",
+                "the vector does not fit the matrix.",
+                got={"r_matrix": r, "w_vector": w},
+                expected="r_matrix: T[n, n], w_vector: T[n]",
+            )
+        return r.update(weak_type=weak_if_all(r, w))
+
+    def compute(self, platform: str, r: Array, w: Array) -> Array:
+        if platform not in kernels.GPUS or r.ndim > 2:
+            return _rotated(r, w)
+        return kernels.call(
+            platform,
+            f"{kernels.GPUS[platform]}_cholesky_update_ffi",
+            [r, w],
+            [(r.shape, r.dtype), (w.shape, w.dtype)],
+            aliases={0: 0, 1: 1},
+        )[0]
+
+
+cholesky_update_p = CholeskyUpdate()
+
+
+def _rotated(r: Array, w: Array) -> Any:
+    """Rotates each row of r with w in turn, so that w is left with zeros."""
+    size, rank = w.shape[-1], w.ndim - 1
+    if size == 0:
+        return r
+
+    def rotate(i: Array, rows: Array) -> Any:
+        row, last = (dynamic_index_in_dim(rows, k, rank) for k in (i, size))
+        cosine, sine = _rotation(*(dynamic_index_in_dim(x, i, rank + 1) for x in (row, last)))
+        rotated = binary.add(binary.mul(cosine, row), binary.mul(sine, last))
+        left = binary.sub(binary.mul(cosine, last), binary.mul(sine, row))
+        rows = dynamic_update_slice_in_dim(rows, rotated, i, rank)
+        return dynamic_update_slice_in_dim(rows, left, size, rank)
+
+    rows = concatenate([r, expand_dims(w, (rank,))], rank)
+    return kernels.block(fori_loop(0, size, rotate, rows), (0, size), (0, size))
+
+
+def _rotation(x: Array, y: Array) -> tuple[Any, Any]:
+    """Cosine and sine of the rotation that turns (x, y) into (√(x² + y²), 0), without overflow."""
+    scale = binary.max(unary.abs(x), unary.abs(y))
+    adjacent, opposite = binary.div(x, scale), binary.div(y, scale)
+    squares = binary.add(binary.mul(adjacent, adjacent), binary.mul(opposite, opposite))
+    inverse = unary.rsqrt(squares)
+    is_done = binary.eq(y, full(y.shape, 0, y.dtype))
+    cosine = select(is_done, full(y.shape, 1, y.dtype), binary.mul(adjacent, inverse))
+    return cosine, select(is_done, y, binary.mul(opposite, inverse))
+
+
+def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
+    """The upper triangular factor of rᵀ r + w wᵀ, where r is an upper triangle.
+
+    Shapes:     r_matrix: T[n, n], w_vector: T[n] -> T[n, n].
+    Dtypes:     floating, the same of both.
+    Derivative: none.
+    Lowers to:  a loop of plane rotations; on GPU, a kernel of jaxlib's.
+    Source:     mirrors jax.lax.linalg.cholesky_update (0.10); Gill et al., Methods for modifying
+                matrix factorizations (1974).
+
+    Args:
+        r_matrix: the factor; what it holds below the diagonal is rotated too.
+        w_vector: what is added.
+
+    Raises:
+        TypeError: the dtypes differ or are not floating, or these are no matrix and no vector.
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> lax.linalg.cholesky_update(jnp.array([[3.0]]), jnp.array([4.0]))
+        Array([[5.]], dtype=float32)
+    """
+    r, w = as_operand(r_matrix), as_operand(w_vector)
+    if (aval_of(r).ndim, aval_of(w).ndim) != (2, 1):
+        error(
+            TypeError,
+            "lax.linalg.cholesky_update",
+            "this takes one matrix and one vector.",
+            got={"r_matrix": aval_of(r), "w_vector": aval_of(w)},
+            fix="minijax.vmap, for batches",
+        )
+    return cholesky_update_p.bind(r, w)
+
 
 _MAGMA = {None: "auto", True: "on", False: "off"}
 
@@ -51,10 +309,7 @@ class Geqrf(BatchedPrimitive):
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
         return [x, _scales_of(self.name, x)]
 
-    def lower(self, ctx: Any, x: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._factor(ctx.platform, x), x)
-
-    def _factor(self, platform: str, x: Any) -> list[Any]:
+    def compute(self, platform: str, x: Array) -> list[Any]:
         target = kernels.routine("qr", platform, "geqrf", x.dtype)
         results = [(x.shape, x.dtype), (_scales_shape(x.shape), x.dtype)]
         return kernels.call(platform, target, [x], results, batch=x.ndim - 2, aliases={0: 0})
@@ -63,7 +318,7 @@ class Geqrf(BatchedPrimitive):
 geqrf_p = Geqrf()
 
 
-def geqrf(x: Any) -> tuple[Any, Any]:
+def geqrf(x: Array) -> tuple[Any, Any]:
     """R and the reflections whose product is Q, in one matrix, and their scales; Q R = x."""
     factors, scales = geqrf_p.bind(as_operand(x))
     return factors, scales
@@ -87,13 +342,9 @@ class Geqp3(BatchedPrimitive):
     ) -> list[ShapedArray]:
         return [x, pivots.update(weak_type=x.weak_type), _scales_of(self.name, x)]
 
-    def lower(self, ctx: Any, x: Any, pivots: Any, *, use_magma: bool | None) -> list[Any]:
-        def compute(x: Any, pivots: Any) -> list[Any]:
-            return self._factor(ctx.platform, x, pivots, use_magma)
-
-        return lower_function(ctx, compute, x, pivots)
-
-    def _factor(self, platform: str, x: Any, pivots: Any, use_magma: bool | None) -> list[Any]:
+    def compute(
+        self, platform: str, x: Array, pivots: Array, *, use_magma: bool | None
+    ) -> list[Any]:
         target = kernels.routine("qr", platform, "geqp3", x.dtype)
         attributes: dict[str, Any] = {}
         if platform in kernels.GPUS:
@@ -115,14 +366,13 @@ class Geqp3(BatchedPrimitive):
 geqp3_p = Geqp3()
 
 
-def geqp3(x: Any, pivots: Any, *, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
+def geqp3(x: Array, pivots: Array, *, use_magma: bool | None = None) -> tuple[Any, Any, Any]:
     """As `geqrf`, with the order of the columns between the two."""
     factors, order, scales = geqp3_p.bind(as_operand(x), as_operand(pivots), use_magma=use_magma)
     return factors, order, scales
 
 
 def _scales_of(name: str, x: ShapedArray) -> ShapedArray:
-    check_dtype(f"linalg.{name}", "x", x, INEXACT)
     check_matrices(name, "x", x)
     return shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)
 
@@ -143,7 +393,7 @@ class HouseholderProduct(BatchedPrimitive):
     core_ndims = (2, 1)
 
     def abstract_eval(self, a: ShapedArray, taus: ShapedArray) -> ShapedArray:
-        _check_reflections(self, a=a, taus=taus)
+        check_together(self, INEXACT, a=a, taus=taus)
         rows, columns = a.shape[-2:]
         if not rows >= columns >= taus.shape[-1]:
             error(
@@ -155,10 +405,7 @@ class HouseholderProduct(BatchedPrimitive):
             )
         return a.update(weak_type=weak_if_all(a, taus))
 
-    def lower(self, ctx: Any, a: Any, taus: Any) -> Any:
-        return lower_function(ctx, lambda a, t: [self._multiply(ctx.platform, a, t)], a, taus)[0]
-
-    def _multiply(self, platform: str, a: Any, taus: Any) -> Any:
+    def compute(self, platform: str, a: Array, taus: Array) -> Any:
         target = kernels.routine(self.name, platform, "orgqr", a.dtype)
         return kernels.call(
             platform, target, [a, taus], [(a.shape, a.dtype)], batch=a.ndim - 2, aliases={0: 0}
@@ -166,12 +413,6 @@ class HouseholderProduct(BatchedPrimitive):
 
 
 householder_product_p = HouseholderProduct()
-
-
-def _check_reflections(primitive: BatchedPrimitive, **avals: ShapedArray) -> None:
-    for argument, aval in avals.items():
-        check_dtype(f"linalg.{primitive.name}", argument, aval, INEXACT)
-    check_together(primitive.name, primitive.core_ndims, **avals)
 
 
 def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
@@ -212,7 +453,7 @@ class Ormqr(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
     ) -> ShapedArray:
-        _check_reflections(self, a=a, taus=taus, c=c)
+        check_together(self, INEXACT, a=a, taus=taus, c=c)
         rows, columns = a.shape[-2:]
         fits = c.shape[-2 if left else -1] == rows
         if not (fits and min(rows, columns) >= taus.shape[-1]):
@@ -226,14 +467,8 @@ class Ormqr(BatchedPrimitive):
             )
         return c.update(weak_type=weak_if_all(a, taus, c))
 
-    def lower(self, ctx: Any, a: Any, taus: Any, c: Any, **params: bool) -> Any:
-        def compute(*operands: Any) -> list[Any]:
-            return [self._multiply(ctx.platform, *operands, **params)]
-
-        return lower_function(ctx, compute, a, taus, c)[0]
-
-    def _multiply(
-        self, platform: str, a: Any, taus: Any, c: Any, *, left: bool, transpose: bool
+    def compute(
+        self, platform: str, a: Array, taus: Array, c: Array, *, left: bool, transpose: bool
     ) -> Any:
         return kernels.call(
             platform,
@@ -295,7 +530,6 @@ class QR(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
     ) -> list[ShapedArray]:
-        check_dtype("linalg.qr", "x", x, INEXACT)
         check_matrices("qr", "x", x)
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
@@ -304,11 +538,14 @@ class QR(BatchedPrimitive):
         r = shaped_array((*batch, count, columns), x.dtype, x.weak_type)
         return [q, r, order] if pivoting else [q, r]
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._factor(x, **params), x)
-
-    def _factor(
-        self, x: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
+    def compute(
+        self,
+        platform: str,
+        x: Array,
+        *,
+        pivoting: bool,
+        full_matrices: bool,
+        use_magma: bool | None,
     ) -> list[Any]:
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
@@ -345,7 +582,7 @@ class QR(BatchedPrimitive):
 qr_p = QR()
 
 
-def _with_columns(x: Any, count: int) -> Any:
+def _with_columns(x: Array, count: int) -> Any:
     """The first columns of matrices, with columns of zeros where there are not so many."""
     rows, columns = x.shape[-2:]
     if count <= columns:
@@ -354,7 +591,7 @@ def _with_columns(x: Any, count: int) -> Any:
     return pad(x, np.zeros((), x.dtype)[()], [*sides, (0, count - columns, 0)])
 
 
-def _tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
+def _tangents(q: Array, r: Array, x_dot: Array) -> tuple[Any, Any]:
     """Q' and R' of Q R = x.
 
     The leading columns, as many as Q's rows at most, determine Q and the square block of R; what
@@ -381,7 +618,7 @@ def _tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
     return q_dot, r_dot
 
 
-def _square_tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
+def _square_tangents(q: Array, r: Array, x_dot: Array) -> tuple[Any, Any]:
     """Q' and R' of Q R = x, where R is square.
 
     With M = x' R⁻¹, Qᴴ M = Ω + R' R⁻¹ is the sum of Ω = Qᴴ Q', which is skew, and of an upper
@@ -399,7 +636,7 @@ def _square_tangents(q: Any, r: Any, x_dot: Any) -> tuple[Any, Any]:
     return q_dot, kernels.product(binary.sub(seen, turn), r)
 
 
-def _tangent_beyond(q1: Any, q2: Any, q1_dot: Any) -> Any:
+def _tangent_beyond(q1: Array, q2: Array, q1_dot: Array) -> Any:
     """The tangent of the columns of Q for which x has none.
 
     The product of reflections is Q = I - V T Vᴴ, V with a triangle above a rest.  With Q11 and Q21
