@@ -20,7 +20,6 @@ from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.binary import select
-from minijax.lax.choice import select
 from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels

@@ -24,8 +24,6 @@ from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.binary import select
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import convert_element_type
 from minijax.lax.dots import Precision
 from minijax.lax.families import INEXACT, check_dtype, check_same_dtype

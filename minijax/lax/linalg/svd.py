@@ -24,7 +24,6 @@ from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, reduction, unary
 from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import while_loop
-from minijax.lax.convert import convert_element_type
 from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
