@@ -1,6 +1,6 @@
 """Elementwise operations of two operands, and choices among several: select and clamp.
 
-Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `unary.py`.
+Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `lax/unary.py`.
 """
 
 from __future__ import annotations

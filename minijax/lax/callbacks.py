@@ -461,7 +461,7 @@ def pure_callback(
         kwargs: its keyword arguments.
 
     Raises:
-        TypeError: `callback` cannot be called, or an argument is no array and no number.
+        TypeError: `callback` cannot be called, or an argument is neither an array nor a number.
         ValueError: `vmap_method` is unknown, or a 64-bit result is promised while disabled.
 
     Example:
@@ -511,7 +511,7 @@ def io_callback(
         kwargs: its keyword arguments.
 
     Raises:
-        TypeError: `callback` cannot be called, or an argument is no array and no number.
+        TypeError: `callback` cannot be called, or an argument is neither an array nor a number.
         ValueError: a 64-bit result is promised while disabled.
 
     Example:

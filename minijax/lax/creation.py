@@ -538,7 +538,7 @@ def dtype(x: ArrayLike) -> np.dtype[Any]:
     Source: mirrors jax.lax.dtype (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> lax.dtype(1.5)
@@ -582,7 +582,7 @@ def stage(x: ArrayLike, /) -> Array:
     Source: mirrors jax.lax.stage (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> lax.stage(1.5)

@@ -357,7 +357,7 @@ def _check_format(name: str, fmt: str, args: Values, kwargs: Params) -> None:
         else:
             problem = f"{caught}."
         if "does not use" in problem:
-            fix = "values belong into arguments, not into an f-string"
+            fix = "pass values as arguments, not inside an f-string"
         elif "formats one number" in problem:
             fix = "numpy.set_printoptions says how elements of arrays are printed"
         error(kind, name, problem, got=repr(fmt), fix=fix, cause=None)

@@ -600,7 +600,7 @@ def operand(x: Any, like: Any = None) -> Array:
     """An argument made fit for `bind`: Python scalars take the dtype of `like`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
     """
     if hasattr(x, "aval"):
         return x

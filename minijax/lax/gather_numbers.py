@@ -1,18 +1,11 @@
 """How gathers and scatters find their windows: dimension numbers, modes, bounds, checks.
 
-Positions out of bounds: the faults of operations that index, and assertions of their callers.
-
-Operations that clamp, fill or drop cannot know whether that was meant.  The public functions know:
-where the user names no mode, they assert that positions are in bounds, if somebody looks.
-
-How gathers and scatters find their windows: dimension numbers, modes, and checks of both.
-
 A gather's numbers and a scatter's say the same in the same order, hence
 `ScatterDimensionNumbers(*numbers)` is the scatter that writes what a gather reads.
 
-What gathers and scatters do about indices out of range: clamp them, fill, or drop.
-
-Positions out of bounds that are faults, because the user named no mode, are in `bounds.py`.
+A mode says what happens to indices out of range: they are clamped, filled, or dropped.  Operations
+that do so cannot know whether that was meant.  The public functions know: where the user names no
+mode, they assert that positions are in bounds, if somebody looks.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Gather and scatter: windows of an array, from starts given by an array of indices.
 
 Gather reads windows, scatter combines updates with them; each appears in the other's derivatives.
-What happens out of range is the `mode`, and in `index_modes.py`.  Dimension numbers are explained
-in `gather_numbers.py`.
+What happens out of range is the `mode`, which `lax/gather_numbers.py` explains together with the
+dimension numbers.
 """
 
 from __future__ import annotations

@@ -55,7 +55,7 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
     """A slice of known size whose start may be traced, for indices of references.
 
     Args:
-        start: the first position; the size where that is left away, of a slice from 0 on.
+        start: the first position; the size where that is omitted, of a slice from 0 on.
         size: how many positions.
         stride: from one position to the next; 1 by default.
 

@@ -633,7 +633,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         kind: accepted for compatibility; must be None.
 
     Raises:
-        TypeError: init_val is no array and no number, or a reference itself.
+        TypeError: init_val is neither an array nor a number, or a reference itself.
         NotImplementedError: a memory space or a kind is given.
 
     Example:

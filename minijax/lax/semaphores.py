@@ -1,16 +1,12 @@
 """Semaphores, and copies from reference to reference that go on while the program does.
 
-Semaphores: counts by which cores, and copies under way, tell that something is done.
+A semaphore is a count by which cores, and copies under way, tell that something is done: a
+reference of a kind of its own.  The cores of a simulated mesh run one after the other, so a wait
+never blocks: it finds what it waits for, or nothing ever will come.
 
-A semaphore is a reference of a kind of its own, to a count.  The cores of a simulated mesh run one
-after the other, so a wait never blocks: it finds what it waits for, or nothing ever will come.
-`place_of` and the rules that primitives on references share serve `async_copies.py` too.
-
-Copies from reference to reference that go on while the program does: start, then wait.
-
-A copy counts bytes on a semaphore when they have arrived; to wait takes them from the count.  In
-the simulation the bytes arrive at once, and `transforms/cores/checks.py` sees to it that nobody
-relies on that.
+A copy is started, then waited for.  It counts bytes on a semaphore when they have arrived; to wait
+takes them from the count.  In the simulation the bytes arrive at once, and
+`transforms/cores/checks.py` sees to it that nobody relies on that.
 """
 
 from __future__ import annotations

@@ -1,12 +1,6 @@
 """Elementwise functions of one array: signs, rounding, exponentials, powers, trigonometry.
 
-Elementwise functions of one array: signs, rounding, exponentials, bits, complex parts.
-
-Trigonometric functions are in `trigonometry.py`, powers and roots in `power.py`.
-
-Powers and roots.  All are elementwise.
-
-Trigonometric and hyperbolic functions, and their inverses.  All are elementwise.
+Powers with an exponent that is an array are here too, beside the roots.
 """
 
 from __future__ import annotations

@@ -1,13 +1,8 @@
 """Windows that slide across an array, and the elements that they choose.
 
-Windows that slide across an array: where they lie, and what elements they hold.
-
-The primitives are in `window_reduction.py` and `window_selection.py`.
-
-Windows that choose one of their elements: the derivatives of window extrema.
-
-`select_and_gather_add` carries to each window what lies at its chosen element;
-`select_and_scatter_add`, its transpose, carries what each window has to that place.
+Reductions over windows are in `lax/window_reduction.py`; here is where windows lie, and what the
+derivatives of their extrema need: `select_and_gather_add` carries to each window what lies at its
+chosen element; `select_and_scatter_add`, its transpose, carries what each window has to that place.
 """
 
 from __future__ import annotations

@@ -650,7 +650,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     Source:     mirrors jax.flatten_util.ravel_pytree (0.10).
 
     Raises:
-        TypeError: a leaf is no array and no number; the function is given another dtype.
+        TypeError: a leaf is neither an array nor a number; the function is given another dtype.
         ValueError: the function is given a vector of another size.
 
     Example:

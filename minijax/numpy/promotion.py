@@ -55,7 +55,7 @@ def promote(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands of the public function `name` with one dtype, and one rank unless it is 0.
 
     Raises:
-        TypeError: an operand is no array and no number.
+        TypeError: an operand is neither an array nor a number.
         TypePromotionError: the dtypes have no common type.
     """
     try:
@@ -168,7 +168,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
     """`x` itself, or the array that it stands for by `__jax_array__`.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
     """
     if type(x) in _PYTHON_SCALARS or hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic)):
         return x

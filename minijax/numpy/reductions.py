@@ -796,7 +796,7 @@ def _check_has_axis(name: str, x: ArrayLike, axis: int | None) -> None:
             f"numpy.{name}",
             "the array has no dimension, or several and none is named.",
             got={"x": aval},
-            fix="axis=... (it may be left away for arrays of one dimension)",
+            fix="axis=... (it may be omitted for arrays of one dimension)",
         )
 
 

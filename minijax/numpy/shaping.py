@@ -31,7 +31,7 @@ def array_argument(name: str, x: Any) -> Array:
     """An argument of the public function `name` as an array of ours.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
     """
     if type(x) is Array:
         return x

@@ -33,7 +33,7 @@ def specs_of(specs: object, values: object, argument: str, what: str) -> list[Pa
     """A spec for each leaf of some values; None stands for one that mentions no axis.
 
     Raises:
-        ValueError: `specs` is no tree prefix of the values.
+        ValueError: `specs` is not a tree prefix of the values.
         TypeError: it holds something else.
     """
     found = tree.broadcast_prefix(

@@ -275,7 +275,7 @@ def _check_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
             error(
                 TypeError,
                 blocks.USER,
-                f"{name} is no array and no number.",
+                f"{name} is neither an array nor a number.",
                 got=f"{x!r} of type {type(x).__name__}",
             )
 

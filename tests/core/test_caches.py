@@ -135,6 +135,7 @@ PACKAGE = Path(jax.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 
+@pytest.mark.feature("HO-03")
 def test_the_page_on_the_architecture_lists_every_cache() -> None:
     for module in public.every_module():
         importlib.import_module(module)
@@ -144,6 +145,7 @@ def test_the_page_on_the_architecture_lists_every_cache() -> None:
     assert table in PAGE.read_text(encoding="utf-8"), f"the table of caches is now\n{table}"
 
 
+@pytest.mark.feature("HO-03")
 def test_cache_stats_list_every_cache_and_what_is_known_of_it() -> None:
     jax.clear_caches()
     jax.lax.add(jax.lax.neg(1.0), 2.0)

@@ -1,4 +1,4 @@
-"""Every file that the documents name exists."""
+"""Every file that the documents, and the package itself, name exists."""
 
 import re
 from pathlib import Path
@@ -35,3 +35,13 @@ def test_files_that_a_page_names_exist(page: Path) -> None:
 def test_links_of_a_page_lead_to_files(page: Path) -> None:
     linked = LINK.findall(page.read_text(encoding="utf-8"))
     assert [name for name in linked if not (page.parent / name).exists()] == []
+
+
+def test_files_that_sources_name_exist() -> None:
+    wrong = [
+        (path.relative_to(ROOT).as_posix(), name)
+        for path in sorted((ROOT / "minijax").rglob("*.py"))
+        for name in re.findall(r"`(\w[\w/]*\.pyi?)`", path.read_text(encoding="utf-8"))
+        if not any(place.exists() for place in places(path, name))
+    ]
+    assert wrong == []

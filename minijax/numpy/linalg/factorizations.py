@@ -29,7 +29,7 @@ def inexact(name: str, x: Any) -> Array:
     """An argument as an array of floats or complex numbers.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
     """
     x = array_argument(f"linalg.{name}", x)
     return convert_to_type(x, dtypes.to_inexact_dtype(x.dtype), x.aval.weak_type)
@@ -39,7 +39,7 @@ def inexact_together(name: str, *arrays: Any) -> list[Array]:
     """Arguments as arrays of one dtype, of floats or complex numbers.
 
     Raises:
-        TypeError: one of them is no array and no number.
+        TypeError: one of them is neither an array nor a number.
     """
     return [inexact(name, x) for x in promotion.promote_dtypes(f"linalg.{name}", *arrays)]
 
@@ -48,7 +48,7 @@ def matrices(name: str, x: Any, argument: str = "a") -> Array:
     """An argument as matrices of floats or complex numbers.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
         ValueError: it has fewer than two dimensions.
     """
     x = inexact(name, x)
@@ -72,7 +72,7 @@ def square_matrices(name: str, x: Any, argument: str = "a") -> Array:
     """An argument as square matrices of floats or complex numbers.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
         ValueError: it has fewer than two dimensions.
         IncompatibleShapesError: the last two dimensions differ.
     """

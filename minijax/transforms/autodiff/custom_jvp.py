@@ -201,7 +201,7 @@ class Signature:
         """The leaves of the differentiated arguments.
 
         Raises:
-            TypeError: one is no array and no number.
+            TypeError: one is neither an array nor a number.
         """
         leaves, in_tree = tree.flatten((args, {}))
         names = functools.partial(self._names, in_tree, tuple(positions))
@@ -371,7 +371,7 @@ def cast_like(x: Any, wanted: Any) -> Any:
 
 
 def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> None:
-    """Refuses leaves that are no arrays and no numbers.
+    """Refuses leaves that are neither arrays nor numbers.
 
     Raises:
         TypeError: one is neither; the text names it.
@@ -385,7 +385,7 @@ def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> 
             error(
                 TypeError,
                 title,
-                f"{what} is no array and no number.",
+                f"{what} is neither an array nor a number.",
                 got=f"{flattening.result_paths(treedef)[i]}: {x!r} of type {type(x).__name__}",
                 cause=None,
             )

@@ -378,7 +378,7 @@ def vjp(
         one cotangent for each primal.
 
     Raises:
-        TypeError: an argument is no array and no number.
+        TypeError: an argument is neither an array nor a number.
         ValueError: `pull_back` is called with a cotangent of another tree or type.
 
     Example:

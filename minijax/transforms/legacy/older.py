@@ -420,10 +420,10 @@ def smap(
     Source: mirrors jax.smap (0.10).
 
     Args:
-        f: a function of trees of blocks; left away, the result is a decorator.
+        f: a function of trees of blocks; without it, the result is a decorator.
         in_axes: the dimension of each argument that is split over the axis, None for whole ones: an
             int for all, or a tuple with a tree prefix for each argument.  On an Explicit axis it
-            may be left away: types tell.
+            may be omitted: types tell.
         out_axes: the same for the results: an int, None or a tree prefix.
         axis_name: an axis of the mesh in force.
 
