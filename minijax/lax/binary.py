@@ -70,7 +70,7 @@ add_p = Binary(
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
-    """The sums `x + y`.
+    """Adds `x` and `y` elementwise: `x + y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
@@ -96,7 +96,7 @@ vma.keeps_unreduced.set(True, add_p, sub_p)
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
-    """The differences `x - y`.
+    """Subtracts `y` from `x` elementwise: `x - y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
@@ -112,7 +112,7 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
-    """The products `x * y`.
+    """Multiplies `x` and `y` elementwise: `x * y`.
 
     Args:
         x: an operand.
@@ -160,7 +160,7 @@ vma.linear_in.set(((0,),), div_p)
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
-    """The quotients `x / y`; of integers, rounded towards zero.
+    """Divides `x` by `y` elementwise: `x / y`; integers round toward zero.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
@@ -191,7 +191,7 @@ checking.faults.rule(div_p, rem_p)(_division_by_zero)
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
-    """The remainders of `x / y`, with the sign of x.
+    """The remainder of `x / y` elementwise, with the sign of x.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or floating.
@@ -259,7 +259,7 @@ max_p = Binary(
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
-    """The larger of `x` and `y`; NaN where one of them is.
+    """The elementwise maximum of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
 
@@ -286,7 +286,7 @@ min_p = Binary(
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
-    """The smaller of `x` and `y`; NaN where one of them is.
+    """The elementwise minimum of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
 
@@ -321,7 +321,7 @@ atan2_p = Binary(
 
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
-    """The angles of the points (y, x) in the plane: the arctangents of `x / y` in (-π, π].
+    """The arc tangent of `x / y` in (-π, π]: the angle of the point (y, x).
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     floating or complex.
@@ -340,7 +340,7 @@ nextafter_p = Binary("nextafter", "chlo.next_after", accepts=FLOAT, derivatives=
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The next representable number after `x1` in the direction of `x2`.
+    """The next representable number after `x1` toward `x2`.
 
     Shapes:     x1: T[s], x2: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -381,7 +381,7 @@ dtypes.over_words.rule(eq_p)(
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x == y`.
+    """Elementwise equality: `x == y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     all; random keys are compared by all of their words.
@@ -406,7 +406,7 @@ dtypes.over_words.rule(ne_p)(
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x != y`.
+    """Elementwise inequality: `x != y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     all; random keys are compared by all of their words.
@@ -424,7 +424,7 @@ lt_p = _comparison("lt", "LT", accepts=ORDERED)
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x < y`.
+    """Elementwise comparison: `x < y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -442,7 +442,7 @@ le_p = _comparison("le", "LE", accepts=ORDERED)
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x <= y`.
+    """Elementwise comparison: `x <= y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -460,7 +460,7 @@ gt_p = _comparison("gt", "GT", accepts=ORDERED)
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x > y`.
+    """Elementwise comparison: `x > y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -478,7 +478,7 @@ ge_p = _comparison("ge", "GE", accepts=ORDERED)
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x >= y`.
+    """Elementwise comparison: `x >= y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -508,7 +508,7 @@ and_p = _on_bits("and", "stablehlo.and", BITS, "bitwise_and")
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits that `x` and `y` both have.
+    """The bitwise AND of `x` and `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
@@ -528,7 +528,7 @@ or_p = _on_bits("or", "stablehlo.or", BITS, "bitwise_or")
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits that `x` or `y` has.
+    """The bitwise OR of `x` and `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
@@ -546,7 +546,7 @@ xor_p = _on_bits("xor", "stablehlo.xor", BITS, "bitwise_xor")
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits in which `x` and `y` differ.
+    """The bitwise XOR of `x` and `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
@@ -564,7 +564,7 @@ shift_left_p = _on_bits("shift_left", "stablehlo.shift_left", INTEGER)
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved up by `y` places; 0 where y is negative or as large as the width.
+    """Shifts the bits of `x` left by `y`; 0 where y is negative or as large as the width.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -584,7 +584,7 @@ shift_right_arithmetic_p = _on_bits(
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved down by `y` places, filled with copies of the highest bit.
+    """Shifts the bits of `x` right by `y`, and fills with the sign bit.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -602,7 +602,7 @@ shift_right_logical_p = _on_bits("shift_right_logical", "stablehlo.shift_right_l
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved down by `y` places, filled with zeros.
+    """Shifts the bits of `x` right by `y`, and fills with zeros.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -644,7 +644,7 @@ mulhi_p = _on_bits("mulhi", _lower_mulhi, INTEGER)
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The upper halves of the products of `x` and `y`, which are twice as wide.
+    """The high halves of the products of `x` and `y`, which are twice as wide.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -755,7 +755,7 @@ select_n_p = SelectN()
 
 
 def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
-    """Takes each element from the case that `which` names.
+    """Selects each element from the case that `which` names.
 
     Args:
         which: booleans for two cases (False is the first), or indices of cases.
@@ -780,7 +780,7 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
 
 
 def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
-    """Takes each element from `on_true` where `pred` holds, else from `on_false`.
+    """Selects elements of `on_true` where `pred` holds, else of `on_false`.
 
     Shapes:     pred: bool[s] or bool[], on_true: T[s], on_false: T[s] -> T[s].
     Derivative: linear in both cases together.
@@ -868,7 +868,7 @@ clamp_p = Clamp()
 
 
 def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
-    """Moves each element of `x` into the range from `min` to `max`.
+    """Limits each element of `x` to the range from `min` to `max`.
 
     Shapes:     min: T[s] or T[], x: T[s], max: T[s] or T[] -> T[s].
     Dtypes:     any.

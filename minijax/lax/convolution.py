@@ -299,7 +299,7 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Convolves images by a kernel, which is not turned (a cross-correlation).
+    """Computes an n-dimensional convolution; the kernel is not flipped (a cross-correlation).
 
     Args:
         lhs: the images.
@@ -368,7 +368,7 @@ def conv(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` without dilations and groups.
+    """Computes a convolution with strides and padding, without dilation and groups.
 
     Source:     mirrors jax.lax.conv (0.10).
 
@@ -397,7 +397,7 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` without groups.
+    """Computes a convolution with strides, padding and dilation, without groups.
 
     Source:     mirrors jax.lax.conv_with_general_padding (0.10).
 
@@ -430,7 +430,7 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """The gradient of a strided convolution, used as a layer that enlarges images.
+    """Computes a transposed convolution: the gradient of a strided one by its image.
 
     Args:
         lhs: the images.
@@ -496,7 +496,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The windows that a convolution sees, as features of the result.
+    """Extracts the patches that a convolution sees, as features of the result.
 
     Shapes: lhs: T[batch, features, space] -> T[batch, features * window, space], in the orders
             of dimension_numbers; the image's features are the slower part.
@@ -544,7 +544,7 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Array:
-    """A convolution whose kernel is another one at each place of the result.
+    """Computes a convolution with unshared weights: a kernel for each place of the result.
 
     Args:
         lhs: the images.

@@ -98,7 +98,7 @@ convert_element_type_p = ConvertElementType()
 
 
 def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """Each element of `operand` converted to `new_dtype`.
+    """Converts the elements of `operand` to `new_dtype`.
 
     Floats become integers by dropping the fraction, complex numbers become real by dropping the
     imaginary part, booleans say whether an element differs from zero.
@@ -210,7 +210,7 @@ bitcast_convert_type_p = BitcastConvertType()
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
-    """The bits of `operand`, read as elements of `new_dtype`.
+    """Reinterprets the bits of `operand` as elements of `new_dtype`.
 
     Shapes:     operand: T[s] -> new_dtype[s] for equal widths; [*s, n] where n narrower elements
                 make a wide one; [s] from [*s, n] in the other direction.
@@ -270,7 +270,7 @@ reduce_precision_p = ReducePrecision()
 
 
 def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
-    """Each element rounded to what a float with fewer bits can hold; the dtype stays.
+    """Rounds elements to a float format of fewer bits; the dtype stays.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     floating.
@@ -334,7 +334,7 @@ iota_p = Iota()
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """The numbers 0, 1, … `size` - 1.
+    """The integers from 0 to `size` - 1.
 
     Shapes:     -> dtype[size].
     Dtypes:     integer, floating or complex.
@@ -354,7 +354,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 def broadcasted_iota(
     dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: ShardingLike = None
 ) -> Array:
-    """An array whose elements are their own index in `dimension`.
+    """An array whose elements are their own index along `dimension`.
 
     Shapes:     -> dtype[shape].
     Dtypes:     integer, floating or complex.
@@ -402,7 +402,7 @@ empty_p = Empty()
 
 
 def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
-    """An array of any content.
+    """An array whose contents are undefined.
 
     Shapes:     -> dtype[shape].
     Source:     mirrors jax.lax.empty.
@@ -428,7 +428,7 @@ def full(
     *,
     sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one repeated value.
+    """An array filled with one value.
 
     Shapes:     -> T[shape]; fill_value is a scalar.
     Dtypes:     any; that of `fill_value` by default, and as weak.
@@ -462,7 +462,7 @@ def full_like(
     shape: Shape | None = None,
     sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one repeated value, with the shape and dtype of `x` where none are given.
+    """An array filled with one value, with the shape and dtype of `x` by default.
 
     Shapes:     x: T[s] -> T[s]; fill_value is a scalar.
     Derivative: linear in `fill_value`; `x` gives its type only.

@@ -588,7 +588,7 @@ def dot_general(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Multiplies `lhs` and `rhs`, sums over contracting dimensions, pairs batch dimensions.
+    """Computes a general dot product: contracts dimensions, and pairs batch dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], where b, i, j and k stand for any
                 number of dimensions, anywhere in the operands.
@@ -644,7 +644,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Products of vectors and matrices; with `dimension_numbers`, what `dot_general` does.
+    """Computes the dot product of vectors or matrices, or as `dimension_numbers` say.
 
     Shapes:     lhs: L[k] or L[i, k], rhs: R[k] or R[k, j] -> T[], T[i], T[j] or T[i, j].
     Dtypes:     as dot_general.
@@ -683,7 +683,7 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
-    """Products of matrices, one for each index of the leading dimensions.
+    """Computes batches of matrix products, over the leading dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, k, j] -> T[b, i, j].
     Dtypes:     as dot_general.

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -206,22 +206,15 @@ def shifted(dims: Sequence[int], by: int = 1) -> Shape:
     return tuple(d + by for d in dims)
 
 
-N = TypeVar("N", GatherDimensionNumbers, ScatterDimensionNumbers)
-
-
-def with_batch(n: N, indices_mapped: bool, operand_mapped: bool = True) -> N:
+def with_batch(n: Numbers, indices_mapped: bool, operand_mapped: bool = True) -> Any:
     """Dimension numbers for a batch along the leading dimensions of all that is mapped."""
-    given: Sequence[Shape] = n
-    window, single, index_map, batching, index_batching = given
-    window = shifted(window)
+    window, single, index_map, batching, index_batching = n
     if not operand_mapped:
-        return type(n)(window, single, index_map, batching, shifted(index_batching))
-    single, index_map, batching = map(shifted, (single, index_map, batching))
-    if indices_mapped:
-        batching, index_batching = (0, *batching), (0, *shifted(index_batching))
-    else:
-        window = (0, *window)
-    return type(n)(window, single, index_map, batching, index_batching)
+        return type(n)(shifted(window), single, index_map, batching, shifted(index_batching))
+    kept = shifted(single), shifted(index_map)
+    if not indices_mapped:
+        return type(n)((0, *shifted(window)), *kept, shifted(batching), index_batching)
+    return type(n)(shifted(window), *kept, (0, *shifted(batching)), (0, *shifted(index_batching)))
 
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> Shape:

@@ -52,7 +52,7 @@ def broadcast_in_dim(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Repeats `operand`: its dimension i becomes dimension `broadcast_dimensions[i]`.
+    """Broadcasts `operand`: its dimension i becomes dimension `broadcast_dimensions[i]`.
 
     Shapes:     operand: T[s] -> T[shape]; each size in s is 1 or that of its target.
     Dtypes:     any.
@@ -90,7 +90,7 @@ def broadcast_in_dim(
 def broadcast(
     operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike = None
 ) -> Array:
-    """Repeats `operand` along new leading dimensions.
+    """Broadcasts `operand` along new leading dimensions.
 
     Shapes:     operand: T[s] -> T[sizes + s].
     Source:     mirrors jax.lax.broadcast.
@@ -111,7 +111,7 @@ def broadcast(
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """Repeats `arr` to the shape of `like_arr`, by NumPy's rules.
+    """Broadcasts `arr` to the shape of `like_arr`, by NumPy's rules.
 
     Source:     mirrors jax.lax.broadcast_like.
 
@@ -134,7 +134,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape of arrays of `shapes` together, by NumPy's rules.
+    """The shape to which `shapes` broadcast together, by NumPy's rules.
 
     Source:     mirrors jax.lax.broadcast_shapes.
 
@@ -176,7 +176,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Adds dimensions of size 1, at the given positions of the result.
+    """Inserts dimensions of size 1, at the given positions of the result.
 
     Shapes:     array: T[s] -> T[s with ones at dimensions].
     Source:     mirrors jax.lax.expand_dims.
@@ -312,7 +312,7 @@ def reshape(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Another shape for the same elements, in row-major order.
+    """Gives an array a new shape; its elements stay in row-major order.
 
     Shapes:     operand: T[s] -> T[new_sizes], with as many elements.
     Derivative: transposes to a reshape back.
@@ -348,7 +348,7 @@ def reshape(
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Joins a range of dimensions into one; the range is read as a Python slice.
+    """Collapses a range of dimensions into one; the range is read as a Python slice.
 
     Shapes:     operand: T[a + b + c] -> T[a + (prod(b),) + c].
     Source:     mirrors jax.lax.collapse.
@@ -415,7 +415,7 @@ squeeze_p = Squeeze()
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Drops dimensions of size 1.
+    """Removes dimensions of size 1.
 
     Shapes:     array: T[s] -> T[s without dimensions].
     Derivative: transposes to a reshape back.
@@ -504,7 +504,7 @@ def _avals_of(args: Values) -> list[Any]:
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
-    """Joins arrays along one dimension.
+    """Concatenates arrays along one dimension.
 
     Shapes:     T[.., n_i, ..] for each operand -> T[.., sum of n_i, ..].
     Dtypes:     any, all equal.
@@ -600,7 +600,7 @@ split_p = Split()
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Cuts an array along one axis into parts of the given sizes.
+    """Splits an array along one axis into parts of the given sizes.
 
     Shapes:     operand: T[.., sum of sizes, ..] -> T[.., n, ..] for each n in sizes.
     Derivative: transposes to a concatenation.
@@ -660,7 +660,7 @@ rev_p = Rev()
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Reverses the order of elements along dimensions.
+    """Reverses the order of the elements along dimensions.
 
     Shapes:     operand: T[s] -> T[s].
     Derivative: transposes to itself.
@@ -705,7 +705,7 @@ vma.keeps_unreduced.set(True, Copy)
 copy_p = Copy()
 
 
-def copy(x: Array) -> Any:
+def copy(x: Any) -> Any:
     """A new array with the elements of `x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -756,7 +756,7 @@ stack_p = Stack()
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Joins arrays of one shape along a new dimension.
+    """Stacks arrays of one shape along a new dimension.
 
     Shapes:     T[s] for each of n operands -> T[s with n at axis].
     Dtypes:     any, all equal.
@@ -828,7 +828,7 @@ unstack_p = Unstack()
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """Takes an array apart along `axis`, which the parts no longer have.
+    """Splits an array along `axis` into arrays without that dimension.
 
     Shapes:     x: T[.., n, ..] -> T[.., ..], n times.
     Derivative: transposes to `stack`.

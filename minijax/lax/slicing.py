@@ -119,7 +119,7 @@ def slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The elements from `start_indices` to `limit_indices`, in steps of `strides`.
+    """Extracts the slice from `start_indices` to `limit_indices`, in steps of `strides`.
 
     Shapes:     operand: T[s] -> T[ceil((limit - start) / stride)].
     Derivative: transposes to pad.
@@ -452,7 +452,7 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """A slice of `slice_sizes` from `start_indices`, which are values.
+    """Extracts a slice of `slice_sizes` from `start_indices`, which are values.
 
     The starts are clamped, so that the slice lies inside the operand.
 
@@ -483,7 +483,7 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with `update` written over the slice at `start_indices`, which are values.
+    """Replaces the slice of `operand` at `start_indices`, which are values, by `update`.
 
     The starts are clamped, so that the update lies inside the operand.
 
@@ -513,7 +513,7 @@ def slice_in_dim(
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """A slice along one dimension; negative bounds count from the end, None is the end.
+    """Extracts a slice along one dimension; negative bounds count from the end.
 
     Source: mirrors jax.lax.slice_in_dim (0.10).
 
@@ -535,7 +535,7 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """One position along a dimension.
+    """One element along a dimension, at a known index.
 
     Source:     mirrors jax.lax.index_in_dim (0.10).
 
@@ -592,7 +592,7 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """One position, which is a value, along a dimension.
+    """One element along a dimension, at an index that is a value.
 
     Source: mirrors jax.lax.dynamic_index_in_dim (0.10).
 
@@ -642,7 +642,7 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """One position, which is a value, along a dimension replaced.
+    """Replaces one element along a dimension, at an index that is a value.
 
     Source: mirrors jax.lax.dynamic_update_index_in_dim (0.10).
 
@@ -662,7 +662,7 @@ def dynamic_update_index_in_dim(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """Elements at positions along some dimensions; positions wrap around.
+    """Takes elements at indices along some dimensions; indices wrap around.
 
     Args:
         src: the array.

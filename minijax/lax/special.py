@@ -200,7 +200,7 @@ erfc_p = Unary(
 
 
 def erfc(x: ArrayLike) -> Array:
-    """The complement of the error function, `1 - erf x`, exact also where that is small.
+    """The complementary error function, `1 - erf x`, exact also where that is small.
 
     Dtypes:     floating.
     Derivative: -2/√π exp(-x²).
@@ -225,7 +225,7 @@ erf_inv_p = Unary(
 
 
 def erf_inv(x: ArrayLike) -> Array:
-    """The inverse of the error function, infinite at ±1.
+    """The inverse error function, infinite at ±1.
 
     Dtypes:     floating.
     Derivative: √π/2 exp(y²), where y is the result.
@@ -243,7 +243,7 @@ lgamma_p = Unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, y:
 
 
 def lgamma(x: ArrayLike) -> Array:
-    """The logarithm of the gamma function, `ln |Γ(x)|`.
+    """The logarithm of the absolute value of the gamma function, `ln |Γ(x)|`.
 
     Dtypes:     floating.
     Derivative: digamma.
@@ -301,7 +301,7 @@ polygamma_p = Binary(
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """The polygamma functions: the m-th derivatives of `digamma` at x, for whole m.
+    """The polygamma function of order m: the m-th derivative of `digamma` at x.
 
     Shapes:     m: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -323,7 +323,7 @@ zeta_p = Binary("zeta", "chlo.zeta", accepts=FLOAT, derivatives=None)
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """The Hurwitz zeta function: the sum of `1 / (k + q)ˣ` over all whole k from 0 on.
+    """The Hurwitz zeta function: the sum of `1 / (k + q)ˣ` over all integers k from 0 on.
 
     Shapes:     x: T[s], q: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -434,7 +434,7 @@ bessel_i0e_p = Unary(
 
 
 def bessel_i0e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0, scaled: `e^-|x| I₀(x)`.
+    """The exponentially scaled modified Bessel function of order 0: `e^-|x| I₀(x)`.
 
     Dtypes:     floating.
     Derivative: bessel_i1e(x) - sign(x) y, where y is the result.
@@ -461,7 +461,7 @@ bessel_i1e_p = Unary(
 
 
 def bessel_i1e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1, scaled: `e^-|x| I₁(x)`.
+    """The exponentially scaled modified Bessel function of order 1: `e^-|x| I₁(x)`.
 
     Dtypes:     floating.
     Derivative: bessel_i0e(x) - (sign(x) + 1/x) y, where y is the result.
@@ -516,7 +516,7 @@ def _log_beta(a: Array, b: Array) -> Any:
 
 
 class RegularizedIncompleteBeta(Primitive):
-    """The regularised incomplete beta function, by a continued fraction.
+    """The regularized incomplete beta function, by a continued fraction.
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 26.5.8.
 
@@ -587,7 +587,7 @@ regularized_incomplete_beta_p = RegularizedIncompleteBeta()
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
+    """The regularized incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
     Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
     Dtypes:     floating.

@@ -72,7 +72,7 @@ def apply_accurately(primitive: Unary, x: ArrayLike, accuracy: Accuracy) -> Any:
 
 
 def neg(x: ArrayLike) -> Array:
-    """The negatives `-x`.
+    """Elementwise negation: `-x`.
 
     Dtypes:     numeric.
     Derivative: linear.
@@ -98,7 +98,7 @@ sign_p = Unary("sign", _lower_sign, accepts=NUMERIC, derivative=Unary.FLAT, tota
 
 
 def sign(x: ArrayLike) -> Array:
-    """-1, 0 or 1 for negative, zero and positive numbers; z / |z| for complex ones.
+    """The sign of each element: -1, 0 or 1; `z / |z|` for complex numbers.
 
     Dtypes:     numeric.
     Derivative: zero.
@@ -148,7 +148,7 @@ abs_p = Abs()
 
 
 def abs(x: ArrayLike) -> Array:
-    """The absolute values `|x|`; of complex numbers they are real.
+    """The absolute value `|x|`; real for complex numbers.
 
     Dtypes:     signed integer, floating or complex.
     Derivative: that of x or -x; of x at 0.
@@ -168,7 +168,7 @@ floor_p = Unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=Unary.FLAT
 
 
 def floor(x: ArrayLike) -> Array:
-    """The largest whole numbers that are at most `x`.
+    """Rounds down to an integer.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -186,7 +186,7 @@ ceil_p = Unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=Unary.FLAT, t
 
 
 def ceil(x: ArrayLike) -> Array:
-    """The smallest whole numbers that are at least `x`.
+    """Rounds up to an integer.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -241,7 +241,7 @@ round_p = Round()
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The whole numbers next to `x`; halves go where `rounding_method` says.
+    """Rounds to the nearest integer; halves go where `rounding_method` says.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -264,7 +264,7 @@ is_finite_p = Unary(
 
 
 def is_finite(x: ArrayLike) -> Array:
-    """Whether each element is neither infinite nor NaN.
+    """Whether each element is finite: neither infinite nor NaN.
 
     Dtypes:     floating.
     Lowers to:  stablehlo.is_finite.
@@ -281,7 +281,7 @@ exp_p = Unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda
 
 
 def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The exponentials `eˣ`.
+    """The exponential function `eˣ`.
 
     Dtypes:     floating or complex.
     Derivative: eˣ.
@@ -305,7 +305,7 @@ exp2_p = Unary("exp2", _lower_exp2, accepts=INEXACT, derivative=lambda x, y: mul
 
 
 def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The powers of two `2ˣ`.
+    """The base-2 exponential `2ˣ`.
 
     Dtypes:     floating or complex.
     Derivative: 2ˣ ln 2.
@@ -346,7 +346,7 @@ log_p = Unary("log", "stablehlo.log", accepts=INEXACT, derivative=lambda x, y: d
 
 
 def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The natural logarithms `ln x`.
+    """The natural logarithm `ln x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / x.
@@ -393,7 +393,7 @@ logistic_p = Unary(
 
 
 def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The logistic function `1 / (1 + e⁻ˣ)`, a smooth step from 0 to 1.
+    """The logistic sigmoid `1 / (1 + e⁻ˣ)`.
 
     Dtypes:     floating or complex.
     Derivative: y (1 - y), where y is the result.
@@ -413,7 +413,7 @@ not_p = Unary(
 
 
 def bitwise_not(x: ArrayLike) -> Array:
-    """Each bit turned over; of booleans, the negation.
+    """The bitwise NOT; of booleans, the logical negation.
 
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.not.
@@ -434,7 +434,7 @@ population_count_p = Unary(
 
 
 def population_count(x: ArrayLike) -> Array:
-    """How many bits of each element are set.
+    """The number of bits of each element that are set.
 
     Dtypes:     integer.
     Lowers to:  stablehlo.popcnt.
@@ -451,7 +451,7 @@ clz_p = Unary("clz", "stablehlo.count_leading_zeros", accepts=INTEGER, derivativ
 
 
 def clz(x: ArrayLike) -> Array:
-    """How many bits of each element are zero above the highest one that is set.
+    """The number of leading zero bits of each element.
 
     Dtypes:     integer.
     Lowers to:  stablehlo.count_leading_zeros.
@@ -476,7 +476,7 @@ real_p = Unary(
 
 
 def real(x: ArrayLike) -> Array:
-    """The real parts.
+    """The real part of each element.
 
     Dtypes:     complex -> floating.
     Derivative: linear over the reals.
@@ -502,7 +502,7 @@ imag_p = Unary(
 
 
 def imag(x: ArrayLike) -> Array:
-    """The imaginary parts.
+    """The imaginary part of each element.
 
     Dtypes:     complex -> floating.
     Derivative: linear over the reals.
@@ -530,7 +530,7 @@ complex_p = Binary(
 
 
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
-    """The complex numbers `x + iy`.
+    """The complex numbers with real parts `x` and imaginary parts `y`.
 
     Shapes:     x: T[s], y: T[t] -> complex T[broadcast of s and t].
     Dtypes:     float32 or float64.
@@ -579,7 +579,7 @@ conj_p = Conj()
 
 
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugates; real numbers become complex.
+    """The complex conjugate; real numbers become complex.
 
     Dtypes:     float32, float64 or complex -> complex.
     Derivative: linear over the reals.
@@ -649,7 +649,7 @@ square_p = Unary("square", _lower_square, accepts=NUMERIC, derivative=lambda x, 
 
 
 def square(x: ArrayLike) -> Array:
-    """The squares `x²`.
+    """The square `x²`.
 
     Dtypes:     numeric.
     Derivative: 2 x.
@@ -667,7 +667,7 @@ sqrt_p = Unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, y
 
 
 def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The square roots `√x`.
+    """The square root `√x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (2 √x).
@@ -690,7 +690,7 @@ rsqrt_p = Unary(
 
 
 def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The inverse square roots `1 / √x`.
+    """The reciprocal square root `1 / √x`.
 
     Dtypes:     floating or complex.
     Derivative: -1 / (2 x √x).
@@ -710,7 +710,7 @@ cbrt_p = Unary(
 
 
 def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The cube roots `∛x`, negative for negative numbers.
+    """The cube root `∛x`, negative for negative numbers.
 
     Dtypes:     floating.
     Derivative: 1 / (3 y²), where y is the result.
@@ -783,7 +783,7 @@ integer_pow_p = IntegerPow()
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """The powers `xʸ` for one known integer y.
+    """`x` to the power of a known integer y.
 
     Dtypes:     numeric; inexact where y is negative.
     Derivative: y xʸ⁻¹.
@@ -803,7 +803,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """The reciprocals `1 / x`.
+    """The reciprocal `1 / x`.
 
     Dtypes:     floating or complex.
     Derivative: -1 / x².
@@ -874,7 +874,7 @@ pow_p = Pow()
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """The powers `xʸ`.
+    """`x` to the power of `y`.
 
     Shapes:     x: T[s], y: T[t] or integer[t] -> T[broadcast of s and t].
     Dtypes:     floating or complex; exponents may be integers.
@@ -902,7 +902,7 @@ sin_p = Unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, y: 
 
 
 def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The sines of `x`.
+    """The sine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: cos x.
@@ -920,7 +920,7 @@ cos_p = Unary("cos", "stablehlo.cosine", accepts=INEXACT, derivative=lambda x, y
 
 
 def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The cosines of `x`.
+    """The cosine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: -sin x.
@@ -938,7 +938,7 @@ tan_p = Unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, y: a
 
 
 def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The tangents of `x`.
+    """The tangent of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 + y², where y is the result.
@@ -961,7 +961,7 @@ asin_p = Unary(
 
 
 def asin(x: ArrayLike) -> Array:
-    """The angles whose sines are `x`, from -π/2 to π/2.
+    """The inverse sine of `x`, from -π/2 to π/2.
 
     Dtypes:     floating or complex.
     Derivative: 1 / √(1 - x²).
@@ -984,7 +984,7 @@ acos_p = Unary(
 
 
 def acos(x: ArrayLike) -> Array:
-    """The angles whose cosines are `x`, from 0 to π.
+    """The inverse cosine of `x`, from 0 to π.
 
     Dtypes:     floating or complex.
     Derivative: -1 / √(1 - x²).
@@ -1007,7 +1007,7 @@ atan_p = Unary(
 
 
 def atan(x: ArrayLike) -> Array:
-    """The angles whose tangents are `x`, from -π/2 to π/2.
+    """The inverse tangent of `x`, from -π/2 to π/2.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (1 + x²).
@@ -1025,7 +1025,7 @@ sinh_p = Unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, y: cos
 
 
 def sinh(x: ArrayLike) -> Array:
-    """The hyperbolic sines of `x`.
+    """The hyperbolic sine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: cosh x.
@@ -1043,7 +1043,7 @@ cosh_p = Unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, y: sin
 
 
 def cosh(x: ArrayLike) -> Array:
-    """The hyperbolic cosines of `x`.
+    """The hyperbolic cosine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: sinh x.
@@ -1067,7 +1067,7 @@ tanh_p = Unary(
 
 
 def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The hyperbolic tangents of `x`.
+    """The hyperbolic tangent of `x`.
 
     Dtypes:     floating or complex.
     Derivative: (1 + y) (1 - y), where y is the result.
@@ -1090,7 +1090,7 @@ asinh_p = Unary(
 
 
 def asinh(x: ArrayLike) -> Array:
-    """The inverse hyperbolic sines of `x`.
+    """The inverse hyperbolic sine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / √(x² + 1).
@@ -1113,7 +1113,7 @@ acosh_p = Unary(
 
 
 def acosh(x: ArrayLike) -> Array:
-    """The inverse hyperbolic cosines of `x`.
+    """The inverse hyperbolic cosine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (√(x - 1) √(x + 1)).
@@ -1136,7 +1136,7 @@ atanh_p = Unary(
 
 
 def atanh(x: ArrayLike) -> Array:
-    """The inverse hyperbolic tangents of `x`.
+    """The inverse hyperbolic tangent of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (1 - x²).

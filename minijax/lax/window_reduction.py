@@ -256,7 +256,7 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """Combines the elements of each window by an associative function.
+    """Reduces the elements of each window by an associative function.
 
     Shapes:     operand: a tree of T_i[s] -> T_i[number of windows].
     Dtypes:     any.
@@ -446,7 +446,7 @@ def _accumulated(primitive: Cumulative, operand: Any, axis: int, reverse: bool) 
 
 
 def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The sums of the elements up to each one along `axis`; from each one on where `reverse`.
+    """The cumulative sum along `axis`, from the end where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     numeric.
@@ -468,7 +468,7 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The products of the elements up to each one along `axis`; from each on where `reverse`.
+    """The cumulative product along `axis`, from the end where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     numeric.
@@ -489,7 +489,7 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The maxima of the elements up to each one along `axis`; from each on where `reverse`.
+    """The cumulative maximum along `axis`, from the end where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     numeric.
@@ -509,7 +509,7 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """The minima of the elements up to each one along `axis`; from each on where `reverse`.
+    """The cumulative minimum along `axis`, from the end where `reverse`.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     numeric.
@@ -529,7 +529,7 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
 
 
 def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
-    """Log of the cumulative sums of exp, without overflow.
+    """The cumulative log-sum-exp along `axis`, without overflow.
 
     Shapes:     operand: T[s] -> T[s].
     Dtypes:     inexact.

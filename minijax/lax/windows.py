@@ -20,6 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
+from minijax.interpreters.jvp import LinearInput
 from minijax.lax.families import Avals, BatchDims, Values, int_tuple, jvp_of_first, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
@@ -269,7 +270,7 @@ class SelectAndGatherAdd(Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        tangents: Values,
+        tangents: Value,
         x: Value,
         *,
         select_prim: Primitive,
@@ -299,28 +300,19 @@ class SelectAndGatherAdd(Primitive):
         )[1]
 
     def transpose(
-        self, ct: Array, tangents: Values, x: Array, *, select_prim: Primitive, **params: Any
+        self, ct: Array, tangents: LinearInput, x: Array, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, None]:
         window = Window(**params)
         assert not window.is_dilated, "dilated extrema are differentiated place by place"
-        out = select_and_scatter_add_p.bind(
-            ct,
-            x,
-            select_prim=select_prim,
-            window_dimensions=window.window_dimensions,
-            window_strides=window.window_strides,
-            padding=window.padding,
-        )
+        out = select_and_scatter_add_p.bind(ct, x, select_prim=select_prim, **_undilated(window))
         return out, None
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, int]:
-        tangents, x = (
-            structural.to_batch_dim(arg, d, 0, size) for arg, d in zip(args, dims, strict=True)
-        )
         window = Window(**params).with_batch(0)
-        return self.bind(tangents, x, select_prim=select_prim, **window._asdict()), 0
+        aligned = _with_leading_batch(size, args, dims)
+        return self.bind(*aligned, select_prim=select_prim, **window._asdict()), 0
 
 
 select_and_gather_add_p = SelectAndGatherAdd()
@@ -369,7 +361,7 @@ class SelectAndScatterAdd(Primitive):
         return _scattered(ctx, x, source, ctx.constant(0, dtype), regions, **params)
 
     def transpose(
-        self, ct: Array, source: Array, x: Array, *, select_prim: Primitive, **params: Any
+        self, ct: Array, source: LinearInput, x: Array, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, None]:
         window = Window.of(**params)
         out = select_and_gather_add_p.bind(ct, x, select_prim=select_prim, **window._asdict())
@@ -378,14 +370,16 @@ class SelectAndScatterAdd(Primitive):
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, int]:
-        source, x = (
-            structural.to_batch_dim(arg, d, 0, size) for arg, d in zip(args, dims, strict=True)
-        )
         window = Window.of(**params).with_batch(0)
-        return self.bind(source, x, select_prim=select_prim, **_undilated(window)), 0
+        aligned = _with_leading_batch(size, args, dims)
+        return self.bind(*aligned, select_prim=select_prim, **_undilated(window)), 0
 
 
 select_and_scatter_add_p = SelectAndScatterAdd()
+
+
+def _with_leading_batch(size: int, args: Values, dims: BatchDims) -> list[Any]:
+    return [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
 
 
 def _undilated(window: Window) -> dict[str, Any]:
