@@ -5,15 +5,15 @@ Input: an index and functions of the same operands.  Output: the results of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from minijax.core import config, dtypes, effects, printing, refs, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
 from minijax.core.trace import Tracer
@@ -23,7 +23,6 @@ from minijax.interpreters import (
     diagnosis,
     jvp,
     key_reuse,
-    partial_eval,
     passes,
     remat,
     staging,
@@ -31,10 +30,11 @@ from minijax.interpreters import (
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
-from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
+from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim
 from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
-from minijax.lax.control_flow import bodies, checks
+from minijax.lax.control_flow import bodies, checks, halves
+from minijax.lax.control_flow.halves import Branches
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, module, program
 from minijax.runtime.annotations import ArrayLike
@@ -48,7 +48,6 @@ if TYPE_CHECKING:
 R = TypeVar("R")
 S = TypeVar("S")
 
-Branches = tuple[ClosedJaxpr, ...]
 Platforms: TypeAlias = tuple[tuple[str, ...] | None, ...] | None
 
 
@@ -131,7 +130,7 @@ class Cond(Primitive):
         branches: Branches = params["branches"]
         unknown = [trace.is_unknown(x) for x in operands]
         known_args, unknown_args = partition_list(unknown, operands)
-        split = _split(branches, unknown)
+        split = halves.split_branches(branches, unknown)
         num_known = split.out_unknown.count(False)
         known_outs: Sequence[Any] = ()
         if split.known[0].jaxpr.outvars or any(b.effects for b in split.known):
@@ -218,7 +217,7 @@ def _divide_of_cond(
     primitive: Cond, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
 ) -> remat.Division:
     branches: Branches = eqn.params["branches"]
-    found = _divide(branches, wanted, policy)
+    found = halves.divide_branches(branches, wanted, policy)
     slots = [Var(aval) for aval in found.slots]
     now = eqn
     if slots:
@@ -267,165 +266,8 @@ def _alike(
     Returns:
         The branches, and the flags that one of them has at least.
     """
-    flags = _union(transform(branch)[1] for branch in branches)
+    flags = halves.union(transform(branch)[1] for branch in branches)
     return tuple(transform(branch, flags)[0] for branch in branches), flags
-
-
-def _union(flags: Iterable[Sequence[bool]]) -> list[bool]:
-    return [any(column) for column in zip(*flags, strict=True)]
-
-
-class _Split(NamedTuple):
-    """Branches split into what is known and what is not, with residuals of common types.
-
-    Attributes:
-        known: known operands to known results, then the residuals that are computed.
-        staged: the residuals `shared`, the computed ones, unknown operands, to unknown results.
-        out_unknown: which results are unknown.
-        shared: the known operands that are residuals themselves.
-    """
-
-    known: Branches
-    staged: Branches
-    out_unknown: list[bool]
-    shared: list[int]
-
-
-def _split(branches: Branches, unknown: Sequence[bool]) -> _Split:
-    key = ("split", branches[1:], tuple(unknown))
-    found: _Split = branches[0].remember(key, lambda: _make_split(branches, unknown))
-    return found
-
-
-def _make_split(branches: Branches, unknown: Sequence[bool]) -> _Split:
-    out_unknown = _union(partial_eval.partial_eval_jaxpr(b, unknown).out_unknown for b in branches)
-    parts = [partial_eval.partial_eval_jaxpr(b, unknown, out_unknown) for b in branches]
-    shared = sorted({i for part in parts for i in part.sources if i is not None})
-    num_known = out_unknown.count(False)
-    slots, places = _slots([part.known.out_avals[num_known:] for part in parts])
-    return _Split(
-        tuple(_fill(p.known, t, slots) for p, t in zip(parts, places, strict=True)),
-        tuple(
-            _spread(p, t, slots, shared, branches[0], unknown)
-            for p, t in zip(parts, places, strict=True)
-        ),
-        out_unknown,
-        shared,
-    )
-
-
-def _slots(avals: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
-    """Common types for values that each branch hands on, and the place of each branch's values.
-
-    Only one branch runs, so values of one type can take the same place.
-    """
-    slots: list[Any] = []
-    of_type: dict[Any, list[int]] = {}
-    places = []
-    for needed in avals:
-        used = dict.fromkeys(needed, 0)
-        taken = []
-        for aval in needed:
-            own = of_type.setdefault(aval, [])
-            if used[aval] == len(own):
-                own.append(len(slots))
-                slots.append(aval)
-            taken.append(own[used[aval]])
-            used[aval] += 1
-        places.append(taken)
-    return slots, places
-
-
-def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> ClosedJaxpr:
-    """The known part of a branch, with zeros in the slots of other branches' residuals."""
-
-    def function(*args: Any) -> list[Any]:
-        outs = staging.eval_closed_jaxpr(known, *args)
-        count = len(outs) - len(places)
-        residuals = dict(zip(places, outs[count:], strict=True))
-        return outs[:count] + [
-            residuals[i] if i in residuals else zeros(aval) for i, aval in enumerate(slots)
-        ]
-
-    return staging.stage_closed(function, known.in_avals, known.jaxpr.debug_info)
-
-
-def _spread(
-    part: partial_eval.PartialJaxpr,
-    places: Sequence[int],
-    slots: Sequence[Any],
-    shared: Sequence[int],
-    branch: ClosedJaxpr,
-    unknown: Sequence[bool],
-) -> ClosedJaxpr:
-    """The staged part of a branch, which takes the residuals of all branches."""
-    jaxpr = part.staged.jaxpr
-    known_avals = [a for a, u in zip(branch.in_avals, unknown, strict=True) if not u]
-    leading = [Var(known_avals[i]) for i in shared] + [Var(aval) for aval in slots]
-    computed = iter(places)
-    for var, source in zip(jaxpr.invars[: len(part.sources)], part.sources, strict=True):
-        place = next(computed) + len(shared) if source is None else shared.index(source)
-        leading[place] = var
-    invars = leading + jaxpr.invars[len(part.sources) :]
-    return ClosedJaxpr(
-        Jaxpr([], invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
-    )
-
-
-class _Division(NamedTuple):
-    """Branches divided between now and later, with saved values of common types.
-
-    Attributes:
-        now: operands to results, then to saved values of the types `slots`.
-        again: operands, the results in `reused`, the values in `slots`, to the results in `given`.
-        slots: types of the saved values that are no results.
-        reused: the results that every branch saves.
-        given: the other results that are wanted.
-    """
-
-    now: Branches
-    again: Branches
-    slots: list[Any]
-    reused: list[int]
-    given: list[int]
-
-
-def _divide(branches: Branches, wanted: Sequence[bool], policy: remat.Policy) -> _Division:
-    key = ("divide", branches[1:], tuple(wanted), policy)
-    found: _Division = branches[0].remember(key, lambda: _make_division(branches, wanted, policy))
-    return found
-
-
-def _make_division(branches: Branches, wanted: Sequence[bool], policy: remat.Policy) -> _Division:
-    places = [i for i, w in enumerate(wanted) if w]
-    parts = [remat.divide(b.jaxpr, [b.jaxpr.outvars[i] for i in places], policy) for b in branches]
-    pairs = list(zip(branches, parts, strict=True))
-    reused = [i for i in places if all(b.jaxpr.outvars[i] in part.saved for b, part in pairs)]
-    given = [i for i in places if i not in reused]
-    results = [{b.jaxpr.outvars[i] for i in reused} for b in branches]
-    extra = [
-        [v for v in part.saved if v not in known]
-        for part, known in zip(parts, results, strict=True)
-    ]
-    slots, taken = _slots([[v.aval for v in values] for values in extra])
-    now = []
-    again = []
-    for (branch, part), values, where in zip(pairs, extra, taken, strict=True):
-        jaxpr = branch.jaxpr
-        whole = jaxpr.replace(outvars=jaxpr.outvars + values, eqns=part.now)
-        now.append(_fill(ClosedJaxpr(whole, branch.consts), where, slots))
-        held = dict(zip(where, values, strict=True))
-        slot_vars = [held.get(i) or Var(aval) for i, aval in enumerate(slots)]
-        outs = [jaxpr.outvars[i] for i in reused]
-        first = [v if v not in outs[:i] else Var(v.aval) for i, v in enumerate(outs)]
-        second = jaxpr.replace(
-            invars=jaxpr.invars + first + slot_vars,
-            outvars=[jaxpr.outvars[i] for i in given],
-            eqns=part.again,
-            debug_info=jaxpr.debug_info.without_arg_names(),
-        )
-        again.append(ClosedJaxpr(second, branch.consts))
-    return _Division(tuple(now), tuple(again), slots, reused, given)
 
 
 def _batch_by_selection(

@@ -36,7 +36,7 @@ from minijax.interpreters.jvp import Zero, with_zeros
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.lax import creation, references, shape, slicing
 from minijax.lax.binary import add, bitwise_or
-from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
+from minijax.lax.control_flow import bodies, checks, halves, lowering
 from minijax.lax.control_flow.lowering import ScanParams
 from minijax.lax.families import canonicalize_axis, scalar_like
 from minijax.lax.families import operand as as_operand
@@ -131,8 +131,8 @@ class Scan(Primitive):
         primal_outs = [*outs[:num_carry], *outs[split : split + num_ys]]
         return primal_outs, with_zeros(out_moving, given, [aval_of(x) for x in primal_outs])
 
-    partial_eval = scan_derivatives.partial_eval_scan
-    transpose = scan_derivatives.transpose_scan
+    partial_eval = halves.partial_eval_scan
+    transpose = halves.transpose_scan
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
@@ -165,7 +165,7 @@ class Scan(Primitive):
 dtypes.knows_extended.set(True, Scan)
 checking.check_inside.rule(Scan)(checks.check_scan)
 key_reuse.follow_keys.rule(Scan)(checks.keys_of_scan)
-remat.division.rule(Scan)(scan_derivatives.divide_scan)
+remat.division.rule(Scan)(halves.divide_scan)
 uniformity.differ.rule(Scan)(checks.differ_scan)
 refs.discharge.rule(Scan)(bodies.discharge_scan)
 refs.with_references.rule(Scan)(references.with_references)

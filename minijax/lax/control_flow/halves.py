@@ -1,13 +1,14 @@
-"""Reverse mode of scans: which half of a body runs forward, and the other half backward.
+"""Scans and branches in two halves: what runs now, and what runs later or backward.
 
-Input: a scan of known and unknown, or of known and linear, arguments.  Output: a scan of what is
-known, which stacks the residuals of each step, and a scan of the rest.  What each step would
+Input: a scan, or branches, of known and unknown, or of known and linear, arguments.  Output: the
+known half, with what the other one needs of it, and the rest.  Residuals of a scan are stacked, one
+for each step; those of branches share places, because only one branch runs.  What each step would
 compute anew from constants alone is computed once, outside.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
@@ -21,6 +22,9 @@ from minijax.lax.control_flow.lowering import ScanParams
 
 if TYPE_CHECKING:
     from minijax.interpreters.partial_eval import PartialTrace
+
+
+Branches = tuple[ClosedJaxpr, ...]
 
 
 class SplitScan(NamedTuple):
@@ -357,3 +361,169 @@ def _divide_scan_body(
     dropped = {v for v, keep in zip(carry, live, strict=True) if not keep}
     slim = jaxpr.replace(invars=[v for v in jaxpr.invars if v not in dropped])
     return body._replace(again=ClosedJaxpr(slim, closed.consts)), live
+
+
+def union(flags: Iterable[Sequence[bool]]) -> list[bool]:
+    """For each place, whether one of several lists of flags has it set."""
+    return [any(column) for column in zip(*flags, strict=True)]
+
+
+class SplitBranches(NamedTuple):
+    """Branches split into what is known and what is not, with residuals of common types.
+
+    Attributes:
+        known: known operands to known results, then the residuals that are computed.
+        staged: the residuals `shared`, the computed ones, unknown operands, to unknown results.
+        out_unknown: which results are unknown.
+        shared: the known operands that are residuals themselves.
+    """
+
+    known: Branches
+    staged: Branches
+    out_unknown: list[bool]
+    shared: list[int]
+
+
+def split_branches(branches: Branches, unknown: Sequence[bool]) -> SplitBranches:
+    """Branches split by which operands are unknown, remembered with the first of them."""
+    key = ("split", branches[1:], tuple(unknown))
+    found: SplitBranches = branches[0].remember(key, lambda: _make_split(branches, unknown))
+    return found
+
+
+def _make_split(branches: Branches, unknown: Sequence[bool]) -> SplitBranches:
+    out_unknown = union(partial_eval.partial_eval_jaxpr(b, unknown).out_unknown for b in branches)
+    parts = [partial_eval.partial_eval_jaxpr(b, unknown, out_unknown) for b in branches]
+    shared = sorted({i for part in parts for i in part.sources if i is not None})
+    num_known = out_unknown.count(False)
+    slots, places = _slots([part.known.out_avals[num_known:] for part in parts])
+    return SplitBranches(
+        tuple(_fill(p.known, t, slots) for p, t in zip(parts, places, strict=True)),
+        tuple(
+            _spread(p, t, slots, shared, branches[0], unknown)
+            for p, t in zip(parts, places, strict=True)
+        ),
+        out_unknown,
+        shared,
+    )
+
+
+def _slots(avals: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
+    """Common types for values that each branch hands on, and the place of each branch's values.
+
+    Only one branch runs, so values of one type can take the same place.
+    """
+    slots: list[Any] = []
+    of_type: dict[Any, list[int]] = {}
+    places = []
+    for needed in avals:
+        used = dict.fromkeys(needed, 0)
+        taken = []
+        for aval in needed:
+            own = of_type.setdefault(aval, [])
+            if used[aval] == len(own):
+                own.append(len(slots))
+                slots.append(aval)
+            taken.append(own[used[aval]])
+            used[aval] += 1
+        places.append(taken)
+    return slots, places
+
+
+def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> ClosedJaxpr:
+    """The known part of a branch, with zeros in the slots of other branches' residuals."""
+
+    def function(*args: Any) -> list[Any]:
+        outs = staging.eval_closed_jaxpr(known, *args)
+        count = len(outs) - len(places)
+        residuals = dict(zip(places, outs[count:], strict=True))
+        return outs[:count] + [
+            residuals[i] if i in residuals else zeros(aval) for i, aval in enumerate(slots)
+        ]
+
+    return staging.stage_closed(function, known.in_avals, known.jaxpr.debug_info)
+
+
+def _spread(
+    part: partial_eval.PartialJaxpr,
+    places: Sequence[int],
+    slots: Sequence[Any],
+    shared: Sequence[int],
+    branch: ClosedJaxpr,
+    unknown: Sequence[bool],
+) -> ClosedJaxpr:
+    """The staged part of a branch, which takes the residuals of all branches."""
+    jaxpr = part.staged.jaxpr
+    known_avals = [a for a, u in zip(branch.in_avals, unknown, strict=True) if not u]
+    leading = [Var(known_avals[i]) for i in shared] + [Var(aval) for aval in slots]
+    computed = iter(places)
+    for var, source in zip(jaxpr.invars[: len(part.sources)], part.sources, strict=True):
+        place = next(computed) + len(shared) if source is None else shared.index(source)
+        leading[place] = var
+    invars = leading + jaxpr.invars[len(part.sources) :]
+    return ClosedJaxpr(
+        Jaxpr([], invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
+    )
+
+
+class DividedBranches(NamedTuple):
+    """Branches divided between now and later, with saved values of common types.
+
+    Attributes:
+        now: operands to results, then to saved values of the types `slots`.
+        again: operands, the results in `reused`, the values in `slots`, to the results in `given`.
+        slots: types of the saved values that are no results.
+        reused: the results that every branch saves.
+        given: the other results that are wanted.
+    """
+
+    now: Branches
+    again: Branches
+    slots: list[Any]
+    reused: list[int]
+    given: list[int]
+
+
+def divide_branches(
+    branches: Branches, wanted: Sequence[bool], policy: remat.Policy
+) -> DividedBranches:
+    """Branches divided between now and later, remembered with the first of them."""
+    key = ("divide", branches[1:], tuple(wanted), policy)
+    found: DividedBranches = branches[0].remember(
+        key, lambda: _make_division(branches, wanted, policy)
+    )
+    return found
+
+
+def _make_division(
+    branches: Branches, wanted: Sequence[bool], policy: remat.Policy
+) -> DividedBranches:
+    places = [i for i, w in enumerate(wanted) if w]
+    parts = [remat.divide(b.jaxpr, [b.jaxpr.outvars[i] for i in places], policy) for b in branches]
+    pairs = list(zip(branches, parts, strict=True))
+    reused = [i for i in places if all(b.jaxpr.outvars[i] in part.saved for b, part in pairs)]
+    given = [i for i in places if i not in reused]
+    results = [{b.jaxpr.outvars[i] for i in reused} for b in branches]
+    extra = [
+        [v for v in part.saved if v not in known]
+        for part, known in zip(parts, results, strict=True)
+    ]
+    slots, taken = _slots([[v.aval for v in values] for values in extra])
+    now = []
+    again = []
+    for (branch, part), values, where in zip(pairs, extra, taken, strict=True):
+        jaxpr = branch.jaxpr
+        whole = jaxpr.replace(outvars=jaxpr.outvars + values, eqns=part.now)
+        now.append(_fill(ClosedJaxpr(whole, branch.consts), where, slots))
+        held = dict(zip(where, values, strict=True))
+        slot_vars = [held.get(i) or Var(aval) for i, aval in enumerate(slots)]
+        outs = [jaxpr.outvars[i] for i in reused]
+        first = [v if v not in outs[:i] else Var(v.aval) for i, v in enumerate(outs)]
+        second = jaxpr.replace(
+            invars=jaxpr.invars + first + slot_vars,
+            outvars=[jaxpr.outvars[i] for i in given],
+            eqns=part.again,
+            debug_info=jaxpr.debug_info.without_arg_names(),
+        )
+        again.append(ClosedJaxpr(second, branch.consts))
+    return DividedBranches(tuple(now), tuple(again), slots, reused, given)
