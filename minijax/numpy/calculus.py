@@ -91,7 +91,7 @@ def diff(
     return moveaxis(a, -1, axis)
 
 
-def _end(end: Any, a: Any, axis: int) -> Any:
+def _end(end: ArrayLike | None, a: Array, axis: int) -> Any:
     """What is put before or after an array along its last axis, which was `axis`."""
     end = _array("diff", end)
     return broadcast_to(end, (*a.shape[:-1], 1)) if end.ndim == 0 else moveaxis(end, axis, -1)
@@ -352,7 +352,7 @@ def _convolved(
     )[0, 0]
 
 
-def _vectors(name: str, a: Any, v: Any) -> tuple[Array, Array]:
+def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     a, v = (_array(name, x) for x in promote_dtypes(name, a, v))
     fits = a.ndim == v.ndim == 1 and min(a.size, v.size) > 0
     check_that(fits, name, "two vectors are needed, neither of them empty.", a=a, v=v)
@@ -475,7 +475,7 @@ def _difference(x: Any, y: Any, z: Any, w: Any) -> Any:
     return x * y if z is None or w is None else x * y - z * w
 
 
-def _coefficients(name: str, p: Any) -> Array:
+def _coefficients(name: str, p: ArrayLike) -> Array:
     p = atleast_1d(asarray(check_array(name, p, "p")))
     if p.ndim != 1:
         error(ValueError, f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval})
@@ -502,7 +502,7 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
     return value
 
 
-def _of_one_length(name: str, a1: Any, a2: Any) -> tuple[Any, Any]:
+def _of_one_length(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Any, Any]:
     p, q = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
     size = max(p.size, q.size)
     p, q = (concatenate([full_like(a, 0, shape=(size - a.size,)), a]) for a in (p, q))
@@ -826,7 +826,7 @@ def polyfit(
     return c, covariance * factor if y.ndim == 1 else covariance[:, :, None] * factor
 
 
-def _check_points(x: Any, y: Any, deg: Any) -> None:
+def _check_points(x: Array, y: Array, deg: int) -> None:
     """Refuses points, or a degree, to which no polynomial can be fitted."""
     check_that(deg >= 0, "polyfit", "deg is negative.", deg=deg, expected="0 or more")
     fits = x.ndim == 1 and y.ndim in (1, 2) and x.size != 0 and x.size == y.shape[0]
@@ -837,7 +837,7 @@ def _check_points(x: Any, y: Any, deg: Any) -> None:
     )
 
 
-def _weights(w: Any, x: Any) -> Any:
+def _weights(w: ArrayLike, x: Array) -> Any:
     w = factorizations.inexact("polyfit", w)
     fits = w.shape == x.shape
     problem = "w does not hold a weight for each point."

@@ -128,13 +128,9 @@ def matmul(
     problem = "operands must have at least one dimension."
     check_that(bool(left and right), "matmul", problem, a=a, b=b, fix="numpy.multiply for scalars")
     if left[-1] != right[inner]:
-        error(
-            TypeError,
-            "numpy.matmul",
-            "the inner sizes differ.",
-            got={"a": a.aval, "b": b.aval},
-            expected=f"equal sizes; they are {left[-1]} and {right[inner]}",
-        )
+        got = {"a": a.aval, "b": b.aval}
+        expected = f"equal sizes; they are {left[-1]} and {right[inner]}"
+        error(TypeError, "numpy.matmul", "the inner sizes differ.", got=got, expected=expected)
     if len(right) > 2:
         return _batched_matmul(a, b, precision, preferred_element_type, out_sharding)
     numbers = (((len(left) - 1,), (inner,)), ((), ()))
@@ -330,12 +326,8 @@ def _summed_axes(axes: Any, a: Any, b: Any) -> tuple[Sequence[int], Sequence[int
         check_that(fits, "tensordot", f"axes={axes} exceeds a rank.", error=TypeError, a=a, b=b)
         return range(a.ndim - axes, a.ndim), range(axes)
     if not isinstance(axes, (tuple, list)) or len(axes) != 2:
-        error(
-            TypeError,
-            "numpy.tensordot",
-            "axes must be an integer or a pair of lists.",
-            got=repr(axes),
-        )
+        problem = "axes must be an integer or a pair of lists."
+        error(TypeError, "numpy.tensordot", problem, got=repr(axes))
     left, right = (x if isinstance(x, (tuple, list)) else (x,) for x in axes)
     if len(left) != len(right):
         error(TypeError, "numpy.tensordot", "the lists of axes differ in length.", got=repr(axes))
@@ -352,13 +344,9 @@ def _check_core(
     a, b = x.aval, y.aval
     fit = a.ndim >= ranks[0] and b.ndim >= ranks[1]
     if not fit or a.shape[places[0]] != b.shape[places[1]]:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the operands do not fit together.",
-            got={"x1": a, "x2": b},
-            expected=f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes",
-        )
+        problem = "the operands do not fit together."
+        expected = f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes"
+        error(ValueError, f"numpy.{name}", problem, got={"x1": a, "x2": b}, expected=expected)
 
 
 @one_program()
@@ -568,13 +556,9 @@ def _plan(spec: str, shapes: tuple[Shape, ...], optimize: str | bool | Sequence[
         terms = tuple(inputs.split(","))
         _check_subscripts(terms, result, shapes)
     except (ValueError, TypeError) as caught:
-        error(
-            ValueError,
-            "numpy.einsum",
-            f"the subscripts do not fit the operands: {caught}",
-            got={"subscripts": repr(spec), "shapes": shapes},
-            cause=None,
-        )
+        problem = f"the subscripts do not fit the operands: {caught}"
+        got = {"subscripts": repr(spec), "shapes": shapes}
+        error(ValueError, "numpy.einsum", problem, got=got, cause=None)
     if len(shapes) <= 2:
         return _Plan(terms, result, (tuple(range(len(shapes))),))
     path, _ = opt_einsum.contract_path(

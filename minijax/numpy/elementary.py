@@ -45,7 +45,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-def is_kind(x: Any, kind: Any) -> bool:
+def is_kind(x: ArrayLike, kind: type[Any]) -> bool:
     """Whether the elements of `x` are of an abstract dtype such as `np.integer`."""
     return dtypes.issubdtype(aval_of(x).dtype, kind)
 
@@ -1269,13 +1269,9 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
         error(ValueError, "numpy.round", "booleans cannot be rounded.", got=str(aval_of(a)))
     if is_kind(a, np.integer):
         if decimals < 0:
-            error(
-                NotImplementedError,
-                "numpy.round",
-                "integers are not rounded to tens.",
-                got={"a": aval_of(a), "decimals": decimals},
-                fix="convert a to floats",
-            )
+            problem = "integers are not rounded to tens."
+            got = {"a": aval_of(a), "decimals": decimals}
+            error(NotImplementedError, "numpy.round", problem, got=got, fix="convert a to floats")
         return a
     return each_part(lambda part: _round_decimals(part, decimals), a)
 

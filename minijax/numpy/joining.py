@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, tree
-from minijax.core.aval import Shape, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, families, shape, sorting
@@ -51,18 +51,14 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
     elif hasattr(arrays, "shape") and aval_of(arrays).ndim:
         items = list(unstack(arrays))
     else:
-        error(
-            IncompatibleShapesError,
-            f"numpy.{name}",
-            "needs a sequence of arrays.",
-            got=repr(arrays),
-        )
+        problem = "needs a sequence of arrays."
+        error(IncompatibleShapesError, f"numpy.{name}", problem, got=repr(arrays))
     if not items:
         error(ValueError, f"numpy.{name}", "needs at least one array.")
     return items
 
 
-def _of_one_dtype(name: str, items: Sequence[Any], dtype: Any) -> Sequence[Any]:
+def _of_one_dtype(name: str, items: Sequence[Any], dtype: DTypeLike | None) -> Sequence[Any]:
     if dtype is None:
         return promote_dtypes(name, *items)
     dtype = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
@@ -146,12 +142,8 @@ def stack(
     items = _sequence("stack", arrays)
     dims = aval_of(items[0]).shape
     if any(aval_of(x).shape != dims for x in items):
-        error(
-            ValueError,
-            "numpy.stack",
-            "all arrays must have the same shape.",
-            got=", ".join(str(aval_of(x)) for x in items),
-        )
+        problem = "all arrays must have the same shape."
+        error(ValueError, "numpy.stack", problem, got=", ".join(str(aval_of(x)) for x in items))
     axis = families.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
     return shape.stack(_of_one_dtype("stack", items, dtype), axis)
 
@@ -262,7 +254,7 @@ def block(arrays: ArrayOrLists) -> Array:
     return _joined_blocks(arrays, max(depth, _largest_rank(arrays)), depth)
 
 
-def _depths(arrays: Any) -> list[int]:
+def _depths(arrays: object) -> list[int]:
     if isinstance(arrays, tuple):
         error(ValueError, "numpy.block", "blocks come in lists.", got=repr(arrays))
     if not isinstance(arrays, list):
@@ -270,13 +262,13 @@ def _depths(arrays: Any) -> list[int]:
     return [1 + depth for x in arrays for depth in _depths(x)]
 
 
-def _largest_rank(arrays: Any) -> int:
+def _largest_rank(arrays: object) -> int:
     if isinstance(arrays, list):
         return max(_largest_rank(x) for x in arrays)
     return int(aval_of(check_array("block", arrays)).ndim)
 
 
-def _joined_blocks(arrays: Any, rank: int, depth: int) -> Any:
+def _joined_blocks(arrays: object, rank: int, depth: int) -> Any:
     if not isinstance(arrays, list):
         x = array_argument("block", arrays)
         return shape.expand_dims(x, range(rank - x.aval.ndim))
@@ -318,7 +310,7 @@ def array_split(
     return _split("array_split", ary, indices_or_sections, axis, uneven=True)
 
 
-def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[Any]:
+def _split(name: str, ary: ArrayLike, where: Any, axis: int, *, uneven: bool) -> list[Any]:
     ary = array_argument(name, ary)
     axis = families.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
     size = ary.aval.shape[axis]
@@ -342,7 +334,7 @@ def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[
 _split_program = one_program(static=("sizes", "axis"))(shape.split)
 
 
-def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> list[Any]:
+def _split_at(name: str, ary: ArrayLike, where: Any, axis: int, least_rank: int) -> list[Any]:
     ary = array_argument(name, ary)
     check_that(ary.aval.ndim >= least_rank, name, f"needs {least_rank} dimensions.", ary=ary)
     return split(ary, where, axis)
@@ -456,12 +448,9 @@ def delete(
         return _without_traced(arr, obj, axis)
     gone = _known_integers("delete", obj, size)
     if ((gone < -size) | (gone >= size)).any():
-        error(
-            IndexError if gone.ndim else ValueError,
-            "numpy.delete",
-            "a position is out of range.",
-            got=f"{obj}, size {size}",
-        )
+        problem = "a position is out of range."
+        got = f"{obj}, size {size}"
+        error(IndexError if gone.ndim else ValueError, "numpy.delete", problem, got=got)
     kept = np.delete(np.arange(size, dtype=np.int32), gone)
     return shaping.slicing_take(arr, kept, axis)
 
@@ -581,7 +570,11 @@ class Unravel:
     __slots__ = ("dtype", "dtypes", "shapes", "treedef")
 
     def __init__(
-        self, treedef: Any, shapes: Sequence[Shape], kinds: Sequence[Any], dtype: Any
+        self,
+        treedef: Any,
+        shapes: Sequence[Shape],
+        kinds: Sequence[Any],
+        dtype: np.dtype[Any] | None,
     ) -> None:
         self.treedef = treedef
         self.shapes = tuple(shapes)
@@ -597,7 +590,7 @@ class Unravel:
     def __hash__(self) -> int:
         return hash(self._facts())
 
-    def __call__(self, vector: Any) -> Any:
+    def __call__(self, vector: ArrayLike) -> Any:
         """The tree whose leaves, one after another, are the vector's elements."""
         if not self.shapes:
             return tree.unflatten(self.treedef, ())
@@ -607,7 +600,7 @@ class Unravel:
         parts = shape.split(vector, sizes) if len(sizes) > 1 else [vector]
         return tree.unflatten(self.treedef, map(self._leaf, parts, self.shapes, self.dtypes))
 
-    def _leaf(self, part: Any, shape: Shape, dtype: Any) -> Any:
+    def _leaf(self, part: Array, shape: Shape, dtype: np.dtype[Any]) -> Any:
         leaf = reshape(part, shape)
         if self._is_uniform:
             return leaf
@@ -620,7 +613,7 @@ class Unravel:
     def _is_uniform(self) -> bool:
         return all(dtype == self.dtype for dtype in self.dtypes)
 
-    def _check(self, aval: Any) -> None:
+    def _check(self, aval: ShapedArray) -> None:
         size = sum(math.prod(shape) for shape in self.shapes)
         fits = aval.shape == (size,)
         problem = "the vector does not fit the tree."

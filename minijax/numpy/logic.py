@@ -8,6 +8,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
+from minijax.core.primitive import Primitive
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.creation import full_like
 from minijax.numpy.elementary import absolute, check_not_complex, imag, is_kind
@@ -115,7 +116,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _ordered("greater_equal", binary.ge_p, x, y)
 
 
-def _ordered(name: str, primitive: Any, x: Any, y: Any) -> Any:
+def _ordered(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) -> Any:
     x, y = promote(name, x, y)
     if not is_kind(x, np.complexfloating):
         return primitive.bind(x, y)
@@ -124,7 +125,7 @@ def _ordered(name: str, primitive: Any, x: Any, y: Any) -> Any:
     return pick(binary.eq(real_x, real_y), by_imag, primitive.bind(real_x, real_y))
 
 
-def _truth(name: str, x: Any) -> Any:
+def _truth(name: str, x: ArrayLike) -> Any:
     """Whether elements differ from zero."""
     x = check_array(name, x)
     return x if aval_of(x).dtype == dtypes.bool_ else binary.ne(x, 0)
@@ -400,7 +401,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     return _is_infinity("isneginf", x, -np.inf, out)
 
 
-def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
+def _is_infinity(name: str, x: ArrayLike, infinity: float, out: None) -> Any:
     check_out(name, out)
     x = check_array(name, x)
     check_not_complex(name, x, ValueError)
@@ -437,7 +438,7 @@ def isreal(x: ArrayLike) -> Array:
     return unary.bitwise_not(_truth("isreal", imag(x)))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: object) -> bool:
     """Tests whether the dtype of `x` is complex.
 
     Source:     mirrors jax.numpy.iscomplexobj.
@@ -453,7 +454,7 @@ def iscomplexobj(x: Any) -> bool:
     )
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: object) -> bool:
     """Tests whether the dtype of `x` is not complex.
 
     Source:     mirrors jax.numpy.isrealobj.
@@ -465,7 +466,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Tests whether `element` is a Python or NumPy scalar, or an array without dimensions.
 
     Source:     mirrors jax.numpy.isscalar.

@@ -96,7 +96,7 @@ def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
     return convert_element_type(_compared(binary.eq, (rows, columns), k), dtype)
 
 
-def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> Any:
+def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: ArrayLike) -> Any:
     """How the row of each place, moved by k, compares with its column."""
     row = broadcasted_iota(_INDEX, dims, len(dims) - 2)
     column = broadcasted_iota(_INDEX, dims, len(dims) - 1)
@@ -187,7 +187,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("triu", m, k - 1, keep_below=False)
 
 
-def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
+def _triangle(name: str, m: ArrayLike, k: int, *, keep_below: bool) -> Any:
     m = check_array(name, m, "m")
     aval = aval_of(m)
     _check_is_matrix(name, m)
@@ -263,7 +263,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(rows, k, columns)
 
 
-def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+def _matrix_shape(name: str, arr: ArrayLike) -> tuple[int, int]:
     dims = np.shape(arr)
     if len(dims) != 2:
         error(ValueError, f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
@@ -456,12 +456,8 @@ def meshgrid(
     check_that(fits, "meshgrid", problem, copy=copy, indexing=repr(indexing), expected=expected)
     arrays = [asarray(check_array("meshgrid", x)) for x in xi]
     if any(aval_of(x).ndim != 1 for x in arrays):
-        error(
-            ValueError,
-            "numpy.meshgrid",
-            "arrays of one dimension are needed.",
-            got=" ".join(str(aval_of(x)) for x in arrays),
-        )
+        got = " ".join(str(aval_of(x)) for x in arrays)
+        error(ValueError, "numpy.meshgrid", "arrays of one dimension are needed.", got=got)
     return list(_meshgrid(*arrays, sparse=sparse, swapped=indexing == "xy"))
 
 
@@ -654,12 +650,8 @@ def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:
         problem = "mode 'raise' needs known coordinates."
         host = known("ravel_multi_index", x, "mode='clip' or mode='wrap'", problem)
         if ((host < 0) | (host >= size)).any():
-            error(
-                ValueError,
-                "numpy.ravel_multi_index",
-                "a coordinate is out of range.",
-                got=f"{host} for a dimension of size {size}",
-            )
+            got = f"{host} for a dimension of size {size}"
+            error(ValueError, "numpy.ravel_multi_index", "a coordinate is out of range.", got=got)
 
 
 @one_program(static=("sizes", "mode", "order", "dtype"))

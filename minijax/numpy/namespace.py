@@ -144,7 +144,9 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
             "indexing": dtypes.default_int_dtype(),
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+    def dtypes(
+        self, *, device: Placement = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, Any]:
         """Returns the dtypes of the standard that arrays can have, by name, perhaps of one kind.
 
         Args:

@@ -28,14 +28,10 @@ _METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 _FEW = 32
 
 
-def _check_sort_options(name: str, kind: Any, order: Any) -> None:
+def _check_sort_options(name: str, kind: object, order: object) -> None:
     if kind is not None or order is not None:
-        error(
-            TypeError,
-            f"numpy.{name}",
-            "kind and order are not understood: sorts are stable, and arrays have no fields.",
-            got=f"kind={kind!r}, order={order!r}",
-        )
+        problem = "kind and order are not understood: sorts are stable, and arrays have no fields."
+        error(TypeError, f"numpy.{name}", problem, got=f"kind={kind!r}, order={order!r}")
 
 
 @one_program(static=_SORT_OPTIONS)
@@ -73,7 +69,7 @@ def sort(
     return shape.rev(out, (axis,)) if descending else out
 
 
-def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
+def _with_axis(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     a = array_argument(name, a)
     if axis is None:
         return shaping.ravel(a), 0
@@ -143,12 +139,8 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
         error(TypeError, "numpy.lexsort", "needs at least one key.")
     dims = arrays[0].aval.shape
     if any(x.aval.shape != dims for x in arrays):
-        error(
-            ValueError,
-            "numpy.lexsort",
-            "all keys must have the same shape.",
-            got=", ".join(str(x.aval) for x in arrays),
-        )
+        problem = "all keys must have the same shape."
+        error(ValueError, "numpy.lexsort", problem, got=", ".join(str(x.aval) for x in arrays))
     dtype = dtypes.default_int_dtype()
     if not dims:
         return creation.full((), 0, dtype)

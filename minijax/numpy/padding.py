@@ -83,21 +83,13 @@ def pad(
     if callable(mode):
         return _pad_by_function(array, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        error(
-            NotImplementedError,
-            "numpy.pad",
-            f"unknown mode {mode!r}.",
-            expected=", ".join(_OPTIONS),
-        )
+        problem = f"unknown mode {mode!r}."
+        error(NotImplementedError, "numpy.pad", problem, expected=", ".join(_OPTIONS))
     options = _OPTIONS[mode] | kwargs
     if len(options) > len(_OPTIONS[mode]):
-        error(
-            ValueError,
-            "numpy.pad",
-            f"mode {mode!r} does not take all these arguments.",
-            got=", ".join(sorted(kwargs)),
-            expected=", ".join(sorted(_OPTIONS[mode])) or "none",
-        )
+        problem = f"mode {mode!r} does not take all these arguments."
+        expected = ", ".join(sorted(_OPTIONS[mode])) or "none"
+        error(ValueError, "numpy.pad", problem, got=", ".join(sorted(kwargs)), expected=expected)
     if mode in ("constant", "empty"):
         return _pad_constant(array, _values(options.get("constant_values", 0)), widths)
     if mode == "linear_ramp":
@@ -122,14 +114,9 @@ def _pairs(argument: str, given: Any, rank: int) -> Widths:
         host = known("pad", given, problem=f"{argument} must be known.")
         table = np.broadcast_to(host, (rank, 2))
     except ValueError:
-        error(
-            ValueError,
-            "numpy.pad",
-            f"{argument} does not fit the array.",
-            got=repr(given),
-            expected=f"a number, a pair, or {rank} pairs",
-            cause=None,
-        )
+        problem = f"{argument} does not fit the array."
+        expected = f"a number, a pair, or {rank} pairs"
+        error(ValueError, "numpy.pad", problem, got=repr(given), expected=expected, cause=None)
     if host.size and not np.issubdtype(host.dtype, np.integer):
         error(TypeError, "numpy.pad", f"{argument} must hold integers.", got=repr(given))
     return tuple((int(before), int(after)) for before, after in table)
@@ -140,7 +127,7 @@ def _values(given: Any) -> Any:
 
 
 @one_program(static=("widths",))
-def _pad_constant(array: Any, values: Any, widths: Widths) -> Any:
+def _pad_constant(array: Array, values: Any, widths: Widths) -> Any:
     aval = aval_of(array)
     values = creation.convert_to_type(values, aval.dtype, aval.weak_type)
     if aval_of(values).ndim == 0:

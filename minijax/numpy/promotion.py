@@ -82,12 +82,12 @@ def _converted(
     return x, y
 
 
-def promote_inexact(name: str, x: Any, y: Any) -> tuple[Array, Array]:
+def promote_inexact(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """As `promote`; integers and booleans become floats."""
     return _promote_further(name, x, y, dtypes.to_inexact_dtype)
 
 
-def promote_numeric(name: str, x: Any, y: Any) -> tuple[Array, Array]:
+def promote_numeric(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """As `promote`; booleans become integers."""
     return _promote_further(name, x, y, dtypes.to_numeric_dtype)
 
@@ -148,14 +148,10 @@ def real_inexact(name: str, x: ArrayLike) -> Array:
     """
     x = inexact(name, x)
     if aval_of(x).dtype not in _REAL_INEXACT:
-        error(
-            TypeError,
-            title(name),
-            "complex numbers are not accepted.",
-            got={"x": aval_of(x)},
-            expected="a real array",
-            fix="numpy.real, numpy.imag or numpy.abs first",
-        )
+        problem = "complex numbers are not accepted."
+        expected = "a real array"
+        fix = "numpy.real, numpy.imag or numpy.abs first"
+        error(TypeError, title(name), problem, got={"x": aval_of(x)}, expected=expected, fix=fix)
     return x
 
 
@@ -178,13 +174,9 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
         kind: Any = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
         return kind(x)
     is_list = isinstance(x, (list, tuple))
-    error(
-        TypeError,
-        title(name),
-        "operands must be arrays or numbers.",
-        got={argument: _shown(x)},
-        fix="numpy.asarray(x)" if is_list else None,
-    )
+    problem = "operands must be arrays or numbers."
+    fix = "numpy.asarray(x)" if is_list else None
+    error(TypeError, title(name), problem, got={argument: _shown(x)}, fix=fix)
 
 
 def _shown(x: object) -> str:
@@ -266,12 +258,8 @@ def check_out(name: str, out: None) -> None:
         NotImplementedError: `out` is given.
     """
     if out is not None:
-        error(
-            NotImplementedError,
-            title(name),
-            "results cannot be written into an array.",
-            fix="leave out= away",
-        )
+        problem = "results cannot be written into an array."
+        error(NotImplementedError, title(name), problem, fix="leave out= away")
 
 
 def convert(x: Any, dtype: np.dtype[Any], weak: bool) -> Array:
@@ -389,14 +377,10 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        error(
-            ValueError,
-            title(name),
-            "operand shapes do not fit together.",
-            got="shapes " + ", ".join(map(str, shapes)),
-            expected="dimensions, aligned at the end, that are equal or 1",
-            cause=None,
-        )
+        problem = "operand shapes do not fit together."
+        got = "shapes " + ", ".join(map(str, shapes))
+        expected = "dimensions, aligned at the end, that are equal or 1"
+        error(ValueError, title(name), problem, got=got, expected=expected, cause=None)
 
 
 def pick(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:

@@ -39,7 +39,7 @@ from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.vmap import vmap
 
 
-def _known_number(name: str, argument: str, x: Any) -> Any:
+def _known_number(name: str, argument: str, x: ArrayLike) -> Any:
     """A bound of `arange` as a Python or NumPy scalar."""
     if type(x) in dtypes.python_scalar_dtypes:
         return x
@@ -206,7 +206,9 @@ def _samples(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: 
 
 
 @one_program(static=("num", "endpoint", "dtype", "axis"))
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+def _linspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, dtype: DTypeLike | None, axis: int
+) -> Any:
     """The numbers, and the distance of neighbours."""
     start, stop, computed = _ends("linspace", start, stop, dtype)
     dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
@@ -269,7 +271,7 @@ def logspace(
 
 
 @one_program()
-def _power_program(base: Any, exponents: Any) -> Any:
+def _power_program(base: ArrayLike, exponents: ArrayLike) -> Any:
     return pow_p.bind(*promote("logspace", base, exponents))
 
 
@@ -301,7 +303,9 @@ def geomspace(
 
 
 @one_program(static=("num", "endpoint", "dtype", "axis"))
-def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+def _geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, dtype: DTypeLike | None, axis: int
+) -> Any:
     start, stop, computed = _ends("geomspace", start, stop, dtype)
     dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)

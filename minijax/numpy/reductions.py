@@ -298,12 +298,8 @@ def _check_extreme(
         return
     aval = aval_of(a)
     if where is not None:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "with `where`, an initial value is needed in case nothing is selected.",
-            fix="initial=...",
-        )
+        problem = "with `where`, an initial value is needed in case nothing is selected."
+        error(ValueError, f"numpy.{name}", problem, fix="initial=...")
     fits = 0 not in [aval.shape[axis] for axis in axes.dims]
     check_that(fits, name, "there is no extreme among no elements.", a=aval, fix="initial=...")
 
@@ -791,13 +787,9 @@ def _check_has_axis(name: str, x: ArrayLike, axis: int | None) -> None:
     """Refuses scalars, and arrays of which it is unclear what to go along."""
     aval = aval_of(check_array(name, x))
     if aval.ndim == 0 or (axis is None and aval.ndim > 1):
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the array has no dimension, or several and none is named.",
-            got={"x": aval},
-            fix="axis=... (it may be omitted for arrays of one dimension)",
-        )
+        problem = "the array has no dimension, or several and none is named."
+        fix = "axis=... (it may be omitted for arrays of one dimension)"
+        error(ValueError, f"numpy.{name}", problem, got={"x": aval}, fix=fix)
 
 
 def _after(first: int, totals: Array, axis: int | None) -> Array:

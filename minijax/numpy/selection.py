@@ -113,7 +113,7 @@ def where(
 
 
 @one_program()
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Any:
     condition = check_array("where", condition, "condition")
     x, y = promotion.promote("where", x, y)
     mask, a, b = aval_of(condition), aval_of(x), aval_of(y)
@@ -194,7 +194,7 @@ def flatnonzero(
     return nonzero(_flat("flatnonzero", a, size), size=size, fill_value=fill_value)[0]
 
 
-def _flat(name: str, x: Any, size: int | None) -> Any:
+def _flat(name: str, x: ArrayLike, size: int | None) -> Any:
     """`x` as one dimension, on the host if it is known and a result's size depends on it."""
     x = check_array(name, x)
     if size is None and not isinstance(x, Tracer):
@@ -290,7 +290,7 @@ def choose(
 
 
 @one_program()
-def _chosen(a: Any, choices: Any) -> Any:
+def _chosen(a: Array, choices: Sequence[ArrayLike]) -> Any:
     """The choices that numbers in range name."""
     arrays = promotion.promote_dtypes("choose", *choices)
     dims = shaping.broadcast_shapes(aval_of(a).shape, *(aval_of(x).shape for x in arrays))
@@ -438,7 +438,12 @@ def take_along_axis(
 
 @one_program(static=("axis", "mode", "fill_value", "wrap"))
 def _take_along_axis(
-    arr: Any, indices: Any, axis: int | None, mode: Any, fill_value: Any, wrap: bool | None
+    arr: Array,
+    indices: Array,
+    axis: int | None,
+    mode: Any,
+    fill_value: ArrayLike | None,
+    wrap: bool | None,
 ) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         error(
@@ -538,7 +543,9 @@ def put_along_axis(
 
 
 @one_program(static=("axis", "mode"))
-def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode: Any) -> Any:
+def _put_along_axis(
+    arr: Array, indices: Array, values: ArrayLike, axis: int | None, mode: Any
+) -> Any:
     dims = arr.aval.shape
     if axis is None:
         arr, axis = shaping.ravel(arr), 0

@@ -163,13 +163,9 @@ def unique(
     if size is None:
         last = number.concrete() if isinstance(number, Tracer) else number
         if last is None:
-            error(
-                ConcretizationTypeError,
-                "numpy.unique",
-                "the array is traced, so the number of its unique elements is unknown.",
-                got=str(ar.aval),
-                fix="give size",
-            )
+            problem = "the array is traced, so the number of its unique elements is unknown."
+            fix = "give size"
+            error(ConcretizationTypeError, "numpy.unique", problem, got=str(ar.aval), fix=fix)
         size = int(last[-1]) + 1 if number.aval.size else 0
     elif fill_value is None and size and not number.aval.size:
         error(
@@ -334,7 +330,7 @@ def isin(
     return ~found if invert else found
 
 
-def _vectors(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+def _vectors(name: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Any, Any]:
     """Two operands as vectors of one dtype."""
     a, b = shaping.ravel(array_argument(name, ar1)), shaping.ravel(array_argument(name, ar2))
     a, b = promotion.promote_dtypes(name, a, b)

@@ -45,7 +45,7 @@ def canonical_axes(name: str, axes: Axis, ndim: int) -> tuple[int, ...]:
     return families.canonicalize_axes(given, ndim, name)
 
 
-def shape_argument(x: Any, dims: Any, name: str) -> Shape:
+def shape_argument(x: ArrayLike, dims: ShapeLike, name: str) -> Shape:
     """A shape with at most one -1 as the dimensions that fit the size of `x`.
 
     Raises:
@@ -117,11 +117,8 @@ def reshape_array(
         found = shape.transpose(turned, range(len(dims))[::-1])
         return explicit.placed(found, out_sharding, "numpy.reshape")
     check_choice("reshape", "order", order, ("C", "F", "A"))
-    error(
-        NotImplementedError,
-        "numpy.reshape",
-        "order 'A' needs memory layouts, which arrays do not show.",
-    )
+    problem = "order 'A' needs memory layouts, which arrays do not show."
+    error(NotImplementedError, "numpy.reshape", problem)
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
@@ -321,7 +318,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
     return broadcast_array(array_argument("broadcast_to", array), dims, out_sharding)
 
 
-def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Array:
+def broadcast_array(array: Any, dims: Shape, out_sharding: ShardingLike = None) -> Array:
     """`broadcast_to` for a shape given as a tuple of ints."""
     own = aval_of(array).shape
     if own == dims and out_sharding is None:
@@ -650,7 +647,7 @@ def repeat(
     return slicing_take(a, positions, axis)
 
 
-def check_repeats(counts: Any, size: int) -> None:
+def check_repeats(counts: np.ndarray[Any, Any], size: int) -> None:
     """Refuses numbers of repeats that are no integers, or do not fit `size` positions.
 
     Raises:
@@ -673,7 +670,7 @@ def _repeated_equally(a: Array, count: int, axis: int) -> Any:
     return shape.reshape(out, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
 
 
-def _repeated_to(a: Any, repeats: Any, axis: int, total: int) -> Any:
+def _repeated_to(a: Array, repeats: ArrayLike, axis: int, total: int) -> Any:
     """Repeats known at run time only: the i-th one ends where the first i sum up to."""
     size = aval_of(a).shape[axis]
     each = creation.convert_element_type(ravel(repeats), _INT32)

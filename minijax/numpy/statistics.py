@@ -116,13 +116,9 @@ def _weights_like(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any
     if given == dims:
         return weights
     if axis is None or given != tuple(dims[axis] for axis in axes):
-        error(
-            ValueError,
-            "numpy.average",
-            "the weights do not fit.",
-            got={"a": aval_of(a), "weights": aval_of(weights), "axis": axis},
-            expected="weights of the shape of a, or of its dimensions along `axis`",
-        )
+        got = {"a": aval_of(a), "weights": aval_of(weights), "axis": axis}
+        expected = "weights of the shape of a, or of its dimensions along `axis`"
+        error(ValueError, "numpy.average", "the weights do not fit.", got=got, expected=expected)
     return shape.broadcast_in_dim(weights, dims, axes)
 
 
@@ -315,7 +311,7 @@ def _quantile(
     name: str,
     a: Any,
     q: Any,
-    axis: Any,
+    axis: Axis,
     method: str,
     keepdims: bool,
     weights: Any,
@@ -351,13 +347,9 @@ def _check_quantile(name: str, a: Array, q: Array, method: str, weights: ArrayLi
     check_not_complex(name, a, ValueError)
     check_that(aval_of(q).ndim <= 1, name, "q must be a number or a vector.", q=q)
     if method not in _METHODS or (weights is not None and method != "inverted_cdf"):
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the method is not known, or does not take weights.",
-            got={"method": repr(method)},
-            expected=f"one of {', '.join(_METHODS)}; the last one with weights",
-        )
+        problem = "the method is not known, or does not take weights."
+        expected = f"one of {', '.join(_METHODS)}; the last one with weights"
+        error(ValueError, f"numpy.{name}", problem, got={"method": repr(method)}, expected=expected)
 
 
 def _flattened(x: Array, axes: tuple[int, ...]) -> Any:

@@ -58,13 +58,9 @@ def _parse_signature(signature: str) -> tuple[_CoreDims, _CoreDims]:
     """The names of the core dimensions of arguments and of results."""
     text = signature.replace(" ", "")
     if _SIGNATURE.fullmatch(text) is None:
-        error(
-            ValueError,
-            "numpy.vectorize",
-            "the signature is not understood.",
-            got=repr(signature),
-            expected="core dimensions of arguments and results, such as '(n,m),(m)->(n)'",
-        )
+        problem = "the signature is not understood."
+        expected = "core dimensions of arguments and results, such as '(n,m),(m)->(n)'"
+        error(ValueError, "numpy.vectorize", problem, got=repr(signature), expected=expected)
     sides = [
         tuple(
             tuple(name for name in found[1:-1].split(",") if name)
@@ -83,12 +79,8 @@ def _check_core_dims(
     for name, size in zip(dims, shape, strict=False):
         fits = fits and sizes.setdefault(name, size) == size
     if not fits:
-        error(
-            ValueError,
-            "numpy.vectorize",
-            f"{what} does not fit the signature.",
-            got={"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes},
-        )
+        got = {"core shape": shape, "signature": f"({','.join(dims)})", "sizes": sizes}
+        error(ValueError, "numpy.vectorize", f"{what} does not fit the signature.", got=got)
 
 
 def vectorize(
@@ -190,13 +182,9 @@ def _checked(
         out = function(*args)
         results = out if isinstance(out, (tuple, list)) else (out,)
         if len(results) != len(outputs) or (len(outputs) > 1) != isinstance(out, (tuple, list)):
-            error(
-                TypeError,
-                "numpy.vectorize",
-                "the number of results does not fit the signature.",
-                got=f"{len(results)} results",
-                expected=f"{len(outputs)}",
-            )
+            problem = "the number of results does not fit the signature."
+            got = f"{len(results)} results"
+            error(TypeError, "numpy.vectorize", problem, got=got, expected=f"{len(outputs)}")
         known = dict(sizes)
         for i, (x, dims) in enumerate(zip(results, outputs, strict=True)):
             _check_core_dims(dims, np.shape(x), known, f"result {i}")
@@ -368,7 +356,9 @@ def folded(
     return rows[0] if initial is None else function(initial.astype(dtype), rows[0])
 
 
-def _in_turn(function: Function, rows: Any, start: Any, dtype: Any, mask: Any) -> Array:
+def _in_turn(
+    function: Function, rows: Array, start: Array | None, dtype: np.dtype[Any], mask: Array | None
+) -> Array:
     first = rows[0] if start is None else broadcast_to(start, rows.shape[1:])
     rest = (rows[1:] if start is None else rows, mask)
 
@@ -416,7 +406,7 @@ def folded_slices(function: Function, rows: Array, starts: Array) -> Array:
     return totals
 
 
-def applied_at(function: Function, x: Any, indices: Any, others: Sequence[Any]) -> Array:
+def applied_at(function: Function, x: Array, indices: Any, others: Sequence[Any]) -> Array:
     """An array to whose elements at `indices` the function was applied.
 
     An element whose index comes several times is changed as often, one after the other.
@@ -533,18 +523,16 @@ class ufunc:  # noqa: N801  NumPy's name
         total = self._folded(name, a, axes, initial, where)
         return expand_dims(total, axes) if keepdims else total
 
-    def _folded(self, name: str, a: Any, axes: Shape, initial: Any, where: Any) -> Array:
+    def _folded(
+        self, name: str, a: Array, axes: Shape, initial: ArrayLike | None, where: ArrayLike | None
+    ) -> Array:
         rows = _rows(a, axes)
         start = None if initial is None else asarray(initial).astype(a.dtype)
         nothing = not rows.shape[0] or where is not None
         if nothing and start is None and self.identity is None:
-            error(
-                ValueError,
-                name,
-                "there is nothing to reduce, or with `where` there may be nothing.",
-                got=str(aval_of(a)),
-                fix="initial=, the result for nothing",
-            )
+            problem = "there is nothing to reduce, or with `where` there may be nothing."
+            fix = "initial=, the result for nothing"
+            error(ValueError, name, problem, got=str(aval_of(a)), fix=fix)
         mask = None if where is None else _rows(shaping.broadcast_to(where, a.shape), axes)
         return folded(
             self._function, rows, start, mask, identity=self.identity, associative=self._associative
@@ -605,13 +593,9 @@ class ufunc:  # noqa: N801  NumPy's name
             return getattr(a.at[indices], self._update)(b)
         others = [] if b is None else [asarray(b)]
         if len(others) + 1 != self.nin:
-            error(
-                TypeError,
-                f"numpy.{self.__name__}.at",
-                "takes as many operands as the function.",
-                got=f"{len(others) + 1} operand{'s' if others else ''}",
-                expected=str(self.nin),
-            )
+            problem = "takes as many operands as the function."
+            got = f"{len(others) + 1} operand{'s' if others else ''}"
+            error(TypeError, f"numpy.{self.__name__}.at", problem, got=got, expected=str(self.nin))
         return applied_at(self._function, a, indices, others)
 
     def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
@@ -666,12 +650,9 @@ class ufunc:  # noqa: N801  NumPy's name
 
     def _check_is_binary(self, method: str) -> None:
         if self.nin != 2 or self.nout != 1:
-            error(
-                ValueError,
-                f"numpy.{self.__name__}.{method}",
-                "needs a function of two arguments with one result.",
-                got=f"{self.nin} arguments, {self.nout} results",
-            )
+            problem = "needs a function of two arguments with one result."
+            got = f"{self.nin} arguments, {self.nout} results"
+            error(ValueError, f"numpy.{self.__name__}.{method}", problem, got=got)
 
     def _refuse(self, reason: str, fix: str | None = None) -> Any:
         error(NotImplementedError, f"numpy.{self.__name__}", f"{reason}.", fix=fix)
@@ -680,7 +661,7 @@ class ufunc:  # noqa: N801  NumPy's name
         return f"<minijax.numpy.ufunc {self.__name__!r}>"
 
 
-def _rows(a: Any, axes: Shape) -> Any:
+def _rows(a: Array, axes: Shape) -> Any:
     """`a` with what lies along some axes in front, as one dimension."""
     if len(axes) == a.ndim:
         return ravel(a)
@@ -701,7 +682,7 @@ def _with_options(function: Callable[..., Any]) -> inspect.Signature | None:
     return inspect.Signature([*known[: len(known) - len(last)], *options, *last])
 
 
-def _check_slices(name: str, a: Any, indices: Any, axis: Any) -> None:
+def _check_slices(name: str, a: Array, indices: Array, axis: object) -> None:
     problem = None
     if not dtypes.issubdtype(indices.dtype, np.integer):
         problem = "the indices of slices are integers"
@@ -738,7 +719,13 @@ def _associative(function: Callable[..., Any], identity: Any, **options: Any) ->
 def _of_dtype(reduce: Callable[..., Any], combine: Callable[..., Any] | None = None) -> Any:
     """A reduction that takes a dtype, and an initial value, which `combine` adds."""
 
-    def reduced(a: Any, *, dtype: Any = None, initial: Any = None, **options: Any) -> Any:
+    def reduced(
+        a: ArrayLike,
+        *,
+        dtype: DTypeLike | None = None,
+        initial: ArrayLike | None = None,
+        **options: Any,
+    ) -> Any:
         if dtype is not None:
             a = asarray(check_array(reduce.__name__, a), dtype)
         if combine is None:

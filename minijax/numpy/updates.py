@@ -225,9 +225,9 @@ class IndexUpdateRef:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
+        mode: Mode = None,
         fill_value: ArrayLike | None = None,
-        out_sharding: Any = None,
+        out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """Returns `x[index]`, with a choice of what happens to indices out of range.
@@ -289,7 +289,9 @@ def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
     return IndexUpdateHelper(x)
 
 
-def _read(x: Any, *operands: Any, template: Template, options: Options, fill_value: Any) -> Any:
+def _read(
+    x: Array, *operands: Any, template: Template, options: Options, fill_value: ArrayLike | None
+) -> Any:
     if not any(type(entry) is Picked for entry in template.entries):
         return indexing.read(x, *operands, template=template)
     return indexing.gather(
@@ -334,7 +336,7 @@ def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> A
     return out if aval_of(out).shape == aval.shape else shape.reshape(out, aval.shape)
 
 
-def check_lossless(x: Any, values: Any, name: str) -> Any:
+def check_lossless(x: ArrayLike, values: ArrayLike, name: str) -> Any:
     """Warns where values lose something by becoming of the dtype of `x`.
 
     Returns:
@@ -359,7 +361,7 @@ def check_lossless(x: Any, values: Any, name: str) -> Any:
     return wide
 
 
-def static_fill_value(value: Any) -> Any:
+def static_fill_value(value: ArrayLike | None) -> Any:
     """A fill value as part of a signature: NaN, which no signature would equal, is the default."""
     is_nan = value is not None and value != value  # noqa: PLR0124  only NaN differs from itself
     return None if is_nan else value
@@ -431,13 +433,10 @@ def _fitted(
     given = aval_of(values).shape
     lead = len(whole) - len(given)
     if lead < 0 or any(m not in (1, n) for m, n in zip(given, whole[lead:], strict=True)):
-        error(
-            ValueError,
-            "numpy.ndarray.at[...]",
-            "the values do not fit the selection.",
-            got={"values": aval_of(values), "selection": tuple(whole)},
-            expected="values that broadcast to the shape of x[index]",
-        )
+        problem = "the values do not fit the selection."
+        got = {"values": aval_of(values), "selection": tuple(whole)}
+        expected = "values that broadcast to the shape of x[index]"
+        error(ValueError, "numpy.ndarray.at[...]", problem, got=got, expected=expected)
     dropped = [d - lead for d in made if d >= lead]
     values = shape.squeeze(values, dropped) if dropped else values
     missing = len(selected) - aval_of(values).ndim

@@ -125,13 +125,8 @@ def map_coordinates(
     problem = "there must be coordinates for each dimension."
     check_that(fits, name, problem, input=data, coordinates=f"{len(coordinates)} arrays")
     if mode not in _MODES:
-        error(
-            NotImplementedError,
-            name,
-            "unknown mode.",
-            got=f"mode: {mode!r}",
-            expected=", ".join(_MODES),
-        )
+        expected = ", ".join(_MODES)
+        error(NotImplementedError, name, "unknown mode.", got=f"mode: {mode!r}", expected=expected)
     if order not in (0, 1):
         error(NotImplementedError, name, "splines are of order 0 or 1.", got=f"order: {order!r}")
     if data.dtype == np.bool_:

@@ -411,12 +411,9 @@ def _chosen(
     given = dict(options or {})
     unknown = [key for key in given if key not in known]
     if unknown:
+        got = f"options: {unknown}"
         error(
-            TypeError,
-            _NAME,
-            "the method has no such option.",
-            got=f"options: {unknown}",
-            expected=", ".join(known),
+            TypeError, _NAME, "the method has no such option.", got=got, expected=", ".join(known)
         )
     if tol is not None:
         given = {key: tol for key in ("gtol", "ftol") if key in known} | given
@@ -476,13 +473,8 @@ def minimize(
         Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
-        error(
-            TypeError,
-            _NAME,
-            "further arguments are a tuple.",
-            got=f"args: {type(args).__name__}",
-            fix="args=(argument,)",
-        )
+        problem = "further arguments are a tuple."
+        error(TypeError, _NAME, problem, got=f"args: {type(args).__name__}", fix="args=(argument,)")
     x = _start(x0)
     how, limits = _chosen(method, options, tol, x.size)
     derivative = value_and_grad(fun)

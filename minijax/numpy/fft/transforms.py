@@ -48,13 +48,8 @@ def _scale(name: str, kind: FftType, norm: str | None, count: int) -> float:
     """By what to multiply what `lax.fft` gives, which has 1/n in the inverse."""
     if norm not in _MIRRORED:
         expected = '"backward", "ortho" or "forward"'
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "unknown scale.",
-            got=f"norm: {norm!r}",
-            expected=expected,
-        )
+        problem = "unknown scale."
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"norm: {norm!r}", expected=expected)
     if norm in (None, "backward"):
         return 1.0
     root = math.sqrt(count) if norm == "ortho" else float(count)
@@ -130,13 +125,9 @@ def _one(
     name: str, kind: FftType, a: ArrayLike, n: int | None, axis: int | None, norm: str | None
 ) -> Array:
     if isinstance(axis, (tuple, list)):
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "transforms along one axis.",
-            got=f"axis: {axis!r}",
-            fix=f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time",
-        )
+        problem = "transforms along one axis."
+        fix = f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time"
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"axis: {axis!r}", fix=fix)
     return _transformed(
         name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm
     )
@@ -152,13 +143,9 @@ def _two(
 ) -> Array:
     axes = int_tuple(axes, f"numpy.fft.{name}", "axes")
     if len(axes) != 2:
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "transforms along two axes.",
-            got=f"axes: {axes!r}",
-            fix=f"numpy.fft.{name[:-1]}n",
-        )
+        problem = "transforms along two axes."
+        fix = f"numpy.fft.{name[:-1]}n"
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"axes: {axes!r}", fix=fix)
     return _transformed(name, kind, a, s, axes, norm)
 
 

@@ -1,4 +1,4 @@
-from minijax.numpy.linalg.equations import det as det, slogdet as slogdet
+from minijax.numpy.linalg.factorizations import det as det, slogdet as slogdet
 from minijax.numpy.linalg.equations import (
     inv as inv,
     lstsq as lstsq,

@@ -1,7 +1,6 @@
-"""Linear equations, inverses, determinants, norms, ranks and products of matrices.
+"""Linear equations, inverses, norms, ranks and products of matrices.
 
-Determinants have derivatives that hold for singular matrices too.  The products are those that
-the array standard puts into this package.
+The products are those that the array standard puts into this package.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,20 +23,16 @@ from minijax.lax import unary
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.dots import Precision, PrecisionLike
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.factorizations import geqrf
-from minijax.lax.linalg.lu import lu, solve_by_lu, solve_square, triangular_solve
+from minijax.lax.linalg.lu import lu, solve_by_lu
+from minijax.lax.precision import Precision, PrecisionLike
 from minijax.lax.unary import stop_gradient
 from minijax.numpy import calculus, contraction, matrices, promotion, reductions, shaping
-from minijax.numpy.creation import asarray, ones
+from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import sqrt
-from minijax.numpy.joining import concatenate
 from minijax.numpy.linalg import factorizations
 from minijax.numpy.linalg.factorizations import svd
 from minijax.numpy.logic import isnan
-from minijax.numpy.promotion import check_choice, check_that, one_program
-from minijax.numpy.ranges import arange
-from minijax.numpy.reductions import any as any_of
-from minijax.numpy.reductions import prod
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import (
@@ -52,196 +47,6 @@ from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.autodiff.custom_jvp import custom_jvp
-
-
-class SlogdetResult(NamedTuple):
-    """What `slogdet` returns.
-
-    Attributes:
-        sign: a number of absolute value 1, or 0; T[...].
-        logabsdet: the logarithm of the absolute determinant, real T[...].
-    """
-
-    sign: Array
-    logabsdet: Array
-
-
-@one_program()
-def det(a: ArrayLike) -> Array:
-    """Computes the determinants of square matrices.
-
-    Shapes:     a: T[..., n, n] -> T[...].
-    Dtypes:     float32, float64 and complex; integers become floats.
-    Derivative: the cofactors, also of a singular matrix.
-    Source:     mirrors jax.numpy.linalg.det (0.10).
-
-    Raises:
-        ValueError: `a` is no square matrix, nor a batch of them.
-
-    Example:
-        >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-        Array(-2., dtype=float32)
-    """
-    a = factorizations.square_matrices("det", a)
-    size = a.shape[-1]
-    if size == 0:
-        return ones(a.shape[:-2], a.dtype)
-    # The polynomials of small matrices have derivatives everywhere.
-    if size == 1:
-        return a[..., 0, 0]
-    if size == 2:
-        return _minor(a, (0, 1), (0, 1))
-    if size == 3:
-        others = (1, 2), (0, 2), (0, 1)
-        first, second, third = (a[..., 0, k] * _minor(a, (1, 2), others[k]) for k in range(3))
-        return first - second + third
-    return _det(a)
-
-
-def _minor(a: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
-    """The determinant of the entries in two rows and two columns."""
-    (top, bottom), (left, right) = rows, columns
-    return a[..., top, left] * a[..., bottom, right] - a[..., top, right] * a[..., bottom, left]
-
-
-@custom_jvp
-def _det(a: Array) -> Any:
-    return _det_of_factors(*lu(a)[:2])
-
-
-@_det.defjvp
-def _det_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (a,), (a_dot,) = primals, tangents
-    factors, pivots, permutation = lu(a)
-    cofactors = _cofactors(factors, pivots, permutation)
-    return _det_of_factors(factors, pivots), sum_of(cofactors * a_dot, (-2, -1))
-
-
-def _det_of_factors(factors: Array, pivots: Array) -> Any:
-    sign, logarithm = _slogdet_of_factors(factors, pivots)
-    return sign * unary.exp(logarithm)
-
-
-def _slogdet_of_factors(factors: Array, pivots: Array) -> tuple[Any, Any]:
-    on_diagonal = matrices.diagonal(factors, 0, -2, -1)
-    sizes = unary.abs(on_diagonal)
-    turns = where(sizes == 0, on_diagonal, on_diagonal / sizes)
-    sign = _sign_of_exchanges(pivots, factors.dtype) * prod(turns, -1)
-    # A sum of infinities of both signs would be NaN.
-    logarithm = where(any_of(sizes == 0, -1), -np.inf, sum_of(unary.log(sizes), -1))
-    return sign, logarithm
-
-
-def _sign_of_exchanges(pivots: Array, dtype: np.dtype[Any]) -> Any:
-    """The determinant of the permutation that a list of exchanges is, 1 or -1."""
-    is_exchange = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
-    return prod(1 - 2 * is_exchange.astype(dtype), -1)
-
-
-def _cofactors(factors: Array, pivots: Array, permutation: Array) -> Any:
-    """The derivative of the determinant: adj(a)ᵀ, of matrices a with P a = L U.
-
-    adj(a) = det(P) adj(U) L⁻¹ P.  Where the diagonal of U has no zero, adj(U) = det(U) U⁻¹.  Where
-    it has one, in row k, let V be U with 1 in its place: then adj(U) = det(V) v wᵀ, with column k
-    and row k of V⁻¹.  Where it has more, zeros are returned: right if two or more are missing from
-    the rank.
-    """
-    on_diagonal = matrices.diagonal(factors, 0, -2, -1)
-    is_zero = on_diagonal == 0
-    zeros = is_zero.astype(factors.dtype)
-    identity = kernels.identity_like(factors)
-    start = triangular_solve(
-        factors,
-        kernels.rows_at(identity, permutation),
-        left_side=True,
-        lower=True,
-        unit_diagonal=True,
-    )
-    regular = factors + identity * zeros[..., None, :]
-    right = concatenate([start, zeros[..., :, None]], -1)
-    solved = triangular_solve(regular, right, left_side=True)
-    inverse, column = solved[..., :-1], solved[..., -1:]
-    row = sum_of(zeros[..., :, None] * inverse, -2, keepdims=True)
-    count = sum_of(is_zero, -1)
-    scale = _sign_of_exchanges(pivots, factors.dtype) * prod(on_diagonal + zeros, -1)
-    scale = where(count > 1, 0, scale)[..., None, None]
-    adjugate = where((count > 0)[..., None, None], column * row, inverse)
-    return kernels.transposed(scale * adjugate)
-
-
-@one_program(static=("method",))
-def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """Computes the signs and the logarithms of the determinants of square matrices.
-
-    Shapes:     a: T[..., n, n] -> T[...], real T[...].
-    Dtypes:     float32, float64 and complex; integers become floats.
-    Derivative: the inverse; of a regular matrix.
-    Source:     mirrors jax.numpy.linalg.slogdet (0.10).
-
-    Args:
-        a: square matrices.
-        method: by which factorization, "lu" (or None) or, of real matrices, "qr".
-
-    Raises:
-        ValueError: `a` is no square matrix, nor a batch of them; or the method is not known.
-        NotImplementedError: method "qr" is asked for complex matrices.
-
-    Example:
-        >>> jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
-        SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
-    """
-    a = factorizations.square_matrices("slogdet", a)
-    check_choice("numpy.linalg.slogdet", "method", method, ("lu", "qr", None))
-    if method != "qr":
-        return SlogdetResult(*_slogdet_by_lu(a))
-    fits = a.dtype.kind != "c"
-    problem = "method 'qr' is for real matrices."
-    fix = "method='lu'"
-    check_that(
-        fits, "numpy.linalg.slogdet", problem, error=NotImplementedError, a=aval_of(a), fix=fix
-    )
-    return SlogdetResult(*_slogdet_by_qr(a))
-
-
-@custom_jvp
-def _slogdet_by_lu(a: Array) -> tuple[Any, Any]:
-    return _slogdet_of_factors(*lu(a)[:2])
-
-
-@_slogdet_by_lu.defjvp
-def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    factors, pivots, permutation = lu(primals[0])
-    outs = _slogdet_of_factors(factors, pivots)
-    identity = kernels.identity_like(factors)
-    inverse = solve_by_lu(factors, permutation, identity)
-    return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
-
-
-@custom_jvp
-def _slogdet_by_qr(a: Array) -> tuple[Any, Any]:
-    reflections, scales = geqrf(a)
-    on_diagonal = matrices.diagonal(reflections, 0, -2, -1)
-    # A reflection has determinant -1, but for scale 0 it is the identity.
-    signs = unary.sign(on_diagonal) * where(scales == 0, 1, -1).astype(a.dtype)
-    return prod(signs, -1), sum_of(unary.log(unary.abs(on_diagonal)), -1)
-
-
-@_slogdet_by_qr.defjvp
-def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (a,) = primals
-    outs = _slogdet_by_qr(a)
-    inverse = solve_square(a, kernels.identity_like(a))
-    return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
-
-
-def _slogdet_tangents(sign: Array, inverse: Array, a_dot: Array) -> tuple[Any, Any]:
-    """Of log det(a) the tangent is tr(a⁻¹ a'): its real part moves the logarithm, i times the
-    imaginary part turns the sign.
-    """
-    change = sum_of(kernels.transposed(inverse) * a_dot, (-2, -1))
-    if change.dtype.kind != "c":
-        return 0 * sign, change
-    return sign * (1j * unary.imag(change)), unary.real(change)
 
 
 @one_program()
@@ -552,13 +357,9 @@ def norm(
         return _norm_of_vectors("norm", x, ord, axes, keepdims)
     if len(axes) == 2:
         return _norm_of_matrices("norm", x, ord, axes, keepdims)
-    error(
-        ValueError,
-        "numpy.linalg.norm",
-        "norms are of vectors or matrices.",
-        got={"x": aval_of(x), "axis": axis},
-        expected="one axis or two",
-    )
+    problem = "norms are of vectors or matrices."
+    got = {"x": aval_of(x), "axis": axis}
+    error(ValueError, "numpy.linalg.norm", problem, got=got, expected="one axis or two")
 
 
 @one_program(static=("keepdims", "ord"))
@@ -642,7 +443,7 @@ def _norm_of_vectors(
     return reductions.sum(sizes**power, axes, keepdims=keepdims) ** (1 / power)
 
 
-def _norm_of_matrices(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _norm_of_matrices(name: str, x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord not in _MATRIX_ORDERS:
         raise _refuse_order(name, ord, "matrices", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     if ord in (None, "fro"):
@@ -662,7 +463,7 @@ def _extreme(x: Any, sign: float) -> Any:
     return reductions.max(x, -1, initial=0) if sign > 0 else reductions.min(x, -1)
 
 
-def _refuse_order(name: str, given: Any, of: str, expected: str) -> ValueError:
+def _refuse_order(name: str, given: object, of: str, expected: str) -> ValueError:
     return ValueError(
         message(
             f"numpy.linalg.{name}",

@@ -537,13 +537,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 def _pascal(name: str, size: int, kind: str | None) -> Any:
     if kind not in (None, *_KINDS):
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            "the kind is not known.",
-            got=f"kind: {kind!r}",
-            expected=" or ".join(map(repr, _KINDS)),
-        )
+        problem = "the kind is not known."
+        expected = " or ".join(map(repr, _KINDS))
+        error(ValueError, f"scipy.linalg.{name}", problem, got=f"kind: {kind!r}", expected=expected)
     matrix = np.ones((size, size))
     with np.errstate(over="ignore"):
         for i in range(1, size):

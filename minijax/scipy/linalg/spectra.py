@@ -126,12 +126,9 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     if b is not None or eigvals is not None or type != 1:
-        error(
-            NotImplementedError,
-            "scipy.linalg.eigh",
-            "generalized problems and subsets of the eigenvalues are not implemented.",
-            expected="b=None, eigvals=None, type=1",
-        )
+        problem = "generalized problems and subsets of the eigenvalues are not implemented."
+        expected = "b=None, eigvals=None, type=1"
+        error(NotImplementedError, "scipy.linalg.eigh", problem, expected=expected)
     return _eigh(a, lower, eigvals_only)
 
 
@@ -409,13 +406,9 @@ def _selected(size: int, select: str, select_range: tuple[float, float] | None) 
     if select == "a":
         return 0, size
     if select_range is None or not 0 <= select_range[0] <= select_range[1] < size:
-        error(
-            ValueError,
-            _NAME,
-            "select_range is no range of indices.",
-            got=f"select_range: {select_range}",
-            expected=f"two indices in order, from 0 to {size - 1}",
-        )
+        got = f"select_range: {select_range}"
+        expected = f"two indices in order, from 0 to {size - 1}"
+        error(ValueError, _NAME, "select_range is no range of indices.", got=got, expected=expected)
     return int(select_range[0]), int(select_range[1]) + 1
 
 
@@ -666,12 +659,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803  SciPy's nam
                [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     if blocksize > 1:
-        error(
-            NotImplementedError,
-            "scipy.linalg.sqrtm",
-            "there are no blocks.",
-            got=f"blocksize: {blocksize}",
-        )
+        problem = "there are no blocks."
+        error(NotImplementedError, "scipy.linalg.sqrtm", problem, got=f"blocksize: {blocksize}")
     x = inexact("sqrtm", A, "A")
     # Narrow dtypes are computed with in float32.
     real = dtypes.real_dtype_of(dtypes.to_complex_dtype(x.dtype))

@@ -88,13 +88,10 @@ def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) 
         ValueError: it is none of them.
     """
     if given not in known:
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            f"{argument} is not known.",
-            got=f"{argument}: {given!r}",
-            expected=" or ".join(map(repr, known)),
-        )
+        problem = f"{argument} is not known."
+        got = f"{argument}: {given!r}"
+        expected = " or ".join(map(repr, known))
+        error(ValueError, f"scipy.linalg.{name}", problem, got=got, expected=expected)
 
 
 def refuse(name: str, problem: str, **got: Any) -> NotImplementedError:
@@ -805,13 +802,10 @@ def solve_sylvester(
     check_square("solve_sylvester", a, "A")
     check_square("solve_sylvester", b, "B")
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        error(
-            ValueError,
-            "scipy.linalg.solve_sylvester",
-            "C does not fit the other matrices.",
-            got={"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)},
-            expected="A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]",
-        )
+        problem = "C does not fit the other matrices."
+        got = {"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)}
+        expected = "A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]"
+        error(ValueError, "scipy.linalg.solve_sylvester", problem, got=got, expected=expected)
     dtype = c.dtype
     solver = _sylvester_by_schur if method == "schur" else _sylvester_by_eigenvectors
 

@@ -106,13 +106,10 @@ def _in_plane(
 ) -> tuple[Array, Array]:
     x, y = _operands(name, in1, in2, mode)
     if boundary != "fill" or fillvalue != 0:
-        error(
-            NotImplementedError,
-            f"scipy.signal.{name}",
-            "outside of arrays there are zeros.",
-            got={"boundary": boundary, "fillvalue": fillvalue},
-            fix="numpy.pad the array first, and use mode='valid'",
-        )
+        problem = "outside of arrays there are zeros."
+        got = {"boundary": boundary, "fillvalue": fillvalue}
+        fix = "numpy.pad the array first, and use mode='valid'"
+        error(NotImplementedError, f"scipy.signal.{name}", problem, got=got, fix=fix)
     if x.ndim != 2:
         error(ValueError, f"scipy.signal.{name}", "both must be matrices.", got={"in1": x.aval})
     _check_sizes(name, x, y)
@@ -421,12 +418,8 @@ def detrend(
     """
     name = "scipy.signal.detrend"
     if overwrite_data is not None:
-        error(
-            NotImplementedError,
-            name,
-            "arrays are never overwritten.",
-            fix="leave overwrite_data= away",
-        )
+        fix = "leave overwrite_data= away"
+        error(NotImplementedError, name, "arrays are never overwritten.", fix=fix)
     fits = type in ("linear", "constant")
     problem = "unknown trend."
     check_that(fits, name, problem, got=f"type: {type!r}", expected='"linear" or "constant"')

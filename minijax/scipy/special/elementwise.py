@@ -89,12 +89,9 @@ class Elementwise(Primitive):
             if type(tangent) is Zero:
                 continue
             if slope is None:
-                error(
-                    ValueError,
-                    f"scipy.special.{self.name}",
-                    f"the derivative with respect to argument {i} is not known.",
-                    fix="hold it constant with lax.stop_gradient, or use custom_jvp",
-                )
+                problem = f"the derivative with respect to argument {i} is not known."
+                fix = "hold it constant with lax.stop_gradient, or use custom_jvp"
+                error(ValueError, f"scipy.special.{self.name}", problem, fix=fix)
             change = convert_element_type(slope(*wide), aval_of(out).dtype)
             change = families.broadcast_to(mul(tangent, change), out)
             total = add_tangents(total, change)
@@ -132,14 +129,10 @@ def real_operands(
     else:
         arrays = promotion.promote_all_inexact(name, *arrays)
     if dtypes.issubdtype(aval_of(arrays[0]).dtype, np.complexfloating):
-        error(
-            exception,
-            name,
-            "complex numbers are not accepted.",
-            got={k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()},
-            expected="real arrays",
-            fix="numpy.real, numpy.imag or numpy.abs first",
-        )
+        problem = "complex numbers are not accepted."
+        got = {k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()}
+        fix = "numpy.real, numpy.imag or numpy.abs first"
+        error(exception, name, problem, got=got, expected="real arrays", fix=fix)
     return arrays
 
 

@@ -510,13 +510,10 @@ def multigammaln(a: ArrayLike, d: int | Array) -> Array:
         Array(0., dtype=float32)
     """
     if isinstance(d, Tracer):
-        error(
-            ConcretizationTypeError,
-            "scipy.special.multigammaln",
-            "the dimension must be known: it says how many terms there are.",
-            got={"d": aval_of(d)},
-            fix="jit with static_argnames='d'",
-        )
+        problem = "the dimension must be known: it says how many terms there are."
+        got = {"d": aval_of(d)}
+        fix = "jit with static_argnames='d'"
+        error(ConcretizationTypeError, "scipy.special.multigammaln", problem, got=got, fix=fix)
     return _multigammaln(a, int(d))
 
 
@@ -559,13 +556,10 @@ def bernoulli(n: SupportsIndex) -> Array:
         Array([ 1. , -0.5], dtype=float32)
     """
     if isinstance(n, Tracer):
-        error(
-            ConcretizationTypeError,
-            "scipy.special.bernoulli",
-            "n must be known: it says how many numbers there are.",
-            got={"n": aval_of(n)},
-            fix="jit with static_argnames='n'",
-        )
+        problem = "n must be known: it says how many numbers there are."
+        got = {"n": aval_of(n)}
+        fix = "jit with static_argnames='n'"
+        error(ConcretizationTypeError, "scipy.special.bernoulli", problem, got=got, fix=fix)
     n = operator.index(n)
     check_that(n >= 0, "scipy.special.bernoulli", "n is negative.", n=n, expected="n >= 0")
     largest = float(np.finfo(dtypes.canonicalize_dtype(np.float64)).max)
@@ -641,12 +635,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     if q is None:
-        error(
-            NotImplementedError,
-            "scipy.special.zeta",
-            "q must be given.",
-            fix="q=1 for Riemann's function",
-        )
+        problem = "q must be given."
+        error(NotImplementedError, "scipy.special.zeta", problem, fix="q=1 for Riemann's function")
     return _zeta(x, q)
 
 

@@ -126,6 +126,22 @@ class Cauchy(Continuous):
         return -self._ppf(q)
 
 
+def _gamma_logpdf(z: Array, a: Array, scale: Array) -> Array:
+    outside = z < 0.0
+    z = where(outside, 1.0, z)
+    return where(outside, -np.inf, xlogy(a - 1.0, z) - z - gammaln(a) - log(scale))
+
+
+def _gamma_cdf(z: Array, a: Array) -> Array:
+    below = z <= 0.0
+    return where(below, 0.0, gammainc(a, where(below, 1.0, z)))
+
+
+def _gamma_sf(z: Array, a: Array) -> Array:
+    below = z <= 0.0
+    return where(below, 1.0, gammaincc(a, where(below, 1.0, z)))
+
+
 class Chi2(Continuous):
     """The chi-squared distribution with `df` degrees of freedom.
 
@@ -223,30 +239,9 @@ class Gamma(Continuous):
     _shapes = "a"
     _positive = "scale a"
 
-    def _logpdf(self, z: Array, a: Array, scale: Array) -> Array:
-        return _gamma_logpdf(z, a, scale)
-
-    def _cdf(self, z: Array, a: Array) -> Array:
-        return _gamma_cdf(z, a)
-
-    def _sf(self, z: Array, a: Array) -> Array:
-        return _gamma_sf(z, a)
-
-
-def _gamma_logpdf(z: Array, a: Array, scale: Array) -> Array:
-    outside = z < 0.0
-    z = where(outside, 1.0, z)
-    return where(outside, -np.inf, xlogy(a - 1.0, z) - z - gammaln(a) - log(scale))
-
-
-def _gamma_cdf(z: Array, a: Array) -> Array:
-    below = z <= 0.0
-    return where(below, 0.0, gammainc(a, where(below, 1.0, z)))
-
-
-def _gamma_sf(z: Array, a: Array) -> Array:
-    below = z <= 0.0
-    return where(below, 1.0, gammaincc(a, where(below, 1.0, z)))
+    _logpdf = staticmethod(_gamma_logpdf)
+    _cdf = staticmethod(_gamma_cdf)
+    _sf = staticmethod(_gamma_sf)
 
 
 class GenNorm(Continuous):
@@ -942,13 +937,10 @@ class Dirichlet(Distribution):
         fix = "minijax.vmap over the batch"
         check_that(len(count) == 1, "scipy.stats.dirichlet", problem, alpha=aval_of(alpha), fix=fix)
         if not shape or shape[0] not in (count[0], count[0] - 1):
-            error(
-                ValueError,
-                "scipy.stats.dirichlet",
-                "the shares do not fit alpha.",
-                got={"x": aval_of(x), "alpha": aval_of(alpha)},
-                expected="as many shares, or one fewer, along the first dimension of x",
-            )
+            problem = "the shares do not fit alpha."
+            got = {"x": aval_of(x), "alpha": aval_of(alpha)}
+            expected = "as many shares, or one fewer, along the first dimension of x"
+            error(ValueError, "scipy.stats.dirichlet", problem, got=got, expected=expected)
         name = "scipy.stats.dirichlet.logpdf"
         arrays = [*real_operands(name, x=x), *real_operands(name, alpha=alpha)]
         x, alpha = (creation.asarray(a, dtypes.result_type(*arrays)) for a in arrays)
@@ -1067,13 +1059,10 @@ class MultivariateNormal(Distribution):
             Array(-inf, dtype=float32, weak_type=True)
         """
         if allow_singular is not None:
-            error(
-                NotImplementedError,
-                "scipy.stats.multivariate_normal",
-                "covariances that are singular are not supported.",
-                got={"allow_singular": allow_singular},
-                fix="leave allow_singular= away",
-            )
+            problem = "covariances that are singular are not supported."
+            got = {"allow_singular": allow_singular}
+            fix = "leave allow_singular= away"
+            error(NotImplementedError, "scipy.stats.multivariate_normal", problem, got=got, fix=fix)
         arrays = promotion.promote_dtypes("scipy.stats.multivariate_normal", x, mean, cov)
         floats = (promotion.inexact("scipy.stats.multivariate_normal", v) for v in arrays)
         x, mean, cov = map(creation.asarray, floats)

@@ -51,13 +51,9 @@ def _refuse_policy(name: str, policy: str, *known: str) -> None:
     if policy in known:
         return
     kind = NotImplementedError if policy in ("omit", "raise") else ValueError
-    error(
-        kind,
-        f"scipy.stats.{name}",
-        f"nan_policy {policy!r} is not supported.",
-        expected=" or ".join(map(repr, known)),
-        fix="look for NaNs before the call, outside of compiled functions",
-    )
+    problem = f"nan_policy {policy!r} is not supported."
+    fix = "look for NaNs before the call, outside of compiled functions"
+    error(kind, f"scipy.stats.{name}", problem, expected=" or ".join(map(repr, known)), fix=fix)
 
 
 def _along(name: str, a: Array, axis: int | None) -> tuple[Array, int]:
