@@ -6,15 +6,16 @@ from collections.abc import Callable
 from typing import Any
 
 import minijax.transforms.per_device.shard_map
+from minijax.core.meshes import MeshAxes
 
 __all__ = ["shard_map"]
 
 
 def shard_map(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshAxes,
+    in_specs: object,
+    out_specs: object,
     check_rep: bool = True,
     auto: frozenset[Any] = frozenset(),
 ) -> Callable[..., Any]:

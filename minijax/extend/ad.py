@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from minijax.core.aval import aval_of
@@ -10,6 +10,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.interpreters.jvp import LinearInput, Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate
+from minijax.runtime.annotations import ArrayLike
 
 UndefinedPrimal = LinearInput
 is_undefined_primal = is_linear
@@ -84,7 +85,7 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
         (9.0, 6.0)
     """
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         total: Any = Zero.like(out)
         for tangent, rule in zip(tangents, rules, strict=True):
@@ -113,7 +114,7 @@ def deflinear2(primitive: Primitive, transpose: Callable[..., Any]) -> None:
         (6.0,)
     """
 
-    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents):
             return out, Zero.like(out)
@@ -123,7 +124,7 @@ def deflinear2(primitive: Primitive, transpose: Callable[..., Any]) -> None:
     primitive_transposes[primitive] = transpose
 
 
-def zeros_like(primal: Any) -> Zero:
+def zeros_like(primal: ArrayLike) -> Zero:
     """The zero tangent of a value.
 
     Source:     own.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
 from typing import Any
 
 from minijax.core import axes, rules
@@ -11,19 +11,20 @@ from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.extend.ad import RuleTable
 from minijax.interpreters.batching import not_mapped
 from minijax.interpreters.structural import moveaxis, to_batch_dim
+from minijax.runtime.annotations import ArrayLike
 
 
 def _plain(rule: Callable[..., Any]) -> Callable[..., Any]:
     """JAX's form, without the size of the batch, as our own."""
 
-    def batch(size: int, args: Any, dims: Any, **params: Any) -> Any:
+    def batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         return rule(args, dims, **params)
 
     return batch
 
 
 def _with_axis(rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, args: Any, dims: Any, **params: Any) -> Any:
+    def batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         return rule(size, args, dims, **params)
 
     return batch
@@ -68,7 +69,7 @@ spmd_primitive_batchers = _Declared(axes.batch_spmd)
 """Rules for batches that mesh axes split: `rule(size, mesh axes, args, dims, **params)`."""
 
 
-def bdim_at_front(x: Any, dim: int | None, size: int) -> Any:
+def bdim_at_front(x: ArrayLike, dim: int | None, size: int) -> Any:
     """A value with its batch dimension in front; repeated where it is not mapped.
 
     Args:

@@ -8,7 +8,8 @@ as methods.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable
+from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -18,9 +19,10 @@ from minijax.core import primitive as core_primitive
 from minijax.core.aval import ShapedArray, has_aval
 from minijax.core.effects import Effect
 from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
+from minijax.runtime.annotations import ArrayLike
 
 
 class Primitive(core_primitive.Primitive):
@@ -83,13 +85,13 @@ no_effects: frozenset[Effect] = frozenset()
 
 
 def new_jaxpr_eqn(
-    invars: Any,
-    outvars: Any,
-    primitive: Any,
+    invars: Iterable[Atom],
+    outvars: Iterable[Var],
+    primitive: core_primitive.Primitive,
     params: dict[str, Any],
-    effects: Any,
-    source_info: Any = None,
-    ctx: Any = None,
+    effects: Iterable[Effect],
+    source_info: TracebackType | None = None,
+    ctx: object = None,
 ) -> Eqn:
     """An equation of a jaxpr, made by hand.
 
@@ -142,7 +144,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 
 
 def unmapped_aval(
-    size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None
+    size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Hashable = None
 ) -> ShapedArray:
     """The type of a batch of `size` examples along `axis`; None for what is no batch.
 
@@ -157,7 +159,7 @@ def unmapped_aval(
     return aval.with_dim(range(aval.ndim + 1)[axis], size, explicit_mesh_axis)
 
 
-def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
+def primal_dtype_to_tangent_dtype(primal_dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of derivatives by values of a dtype: `float0` where there are none.
 
     Source: mirrors jax.extend.core.primal_dtype_to_tangent_dtype (0.10).
@@ -170,7 +172,7 @@ def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     return primal_dtype if dtypes.issubdtype(primal_dtype, np.inexact) else dtypes.float0
 
 
-def valid_jaxtype(x: Any) -> bool:
+def valid_jaxtype(x: object) -> bool:
     """Whether a value has a type: it is an array or a number.
 
     Source: mirrors jax.extend.core.valid_jaxtype (0.10).
@@ -182,7 +184,9 @@ def valid_jaxtype(x: Any) -> bool:
     return has_aval(x)
 
 
-def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
+def concrete_or_error(
+    force: Callable[[Any], Any] | None, val: ArrayLike | Tracer, context: str = ""
+) -> Any:
     """A value that is known, made what `force` makes of it; None leaves it as it is.
 
     Source: mirrors jax.extend.core.concrete_or_error (0.10).
@@ -198,15 +202,17 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
         >>> jax.jit(zeros, static_argnums=0)(2)
         Array([0., 0.], dtype=float32)
     """
-    known = val.concrete() if isinstance(val, Tracer) else val
-    if known is None and val is not None:
-        error(
-            ConcretizationTypeError,
-            "extend.core.concrete_or_error",
-            "a traced value is not known." + (f" {context}" if context else ""),
-            got=f"{val.aval}, {val.origin()}",
-            fix="mark the argument as static (jit's static_argnums)",
-        )
+    known: Any = val
+    if isinstance(val, Tracer):
+        known = val.concrete()
+        if known is None:
+            error(
+                ConcretizationTypeError,
+                "extend.core.concrete_or_error",
+                "a traced value is not known." + (f" {context}" if context else ""),
+                got=f"{val.aval}, {val.origin()}",
+                fix="mark the argument as static (jit's static_argnums)",
+            )
     return known if force is None else force(known)
 
 
