@@ -373,7 +373,14 @@ def _with_axis(rule: Callable[..., Any]) -> Callable[..., Any]:
 
 
 class _Declared(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
-    """A table of rules of the package: setting an entry declares the rule of one primitive."""
+    """A table of rules of the package: setting an entry declares the rule of one primitive.
+
+    Source:     mirrors jax.interpreters.batching.spmd_axis_primitive_batchers (0.10).
+
+    Example:
+        >>> lax.sin_p in jax.extend.batching.spmd_primitive_batchers
+        False
+    """
 
     def __init__(self, table: rules.Rules) -> None:
         self._table = table
