@@ -31,16 +31,10 @@ from minijax.lowering import eager
 from minijax.runtime.annotations import DTypeLike
 from minijax.runtime.array import ExtendedArray, Token, array_from_host, to_numpy
 from minijax.sharding import rules
-from minijax.testing import (
-    blocks,
-    coroutines,
-    exchanges,
-    numpy_collectives,
-    numpy_operations,
-)
-from minijax.testing.coroutines import Device
+from minijax.testing import devices, exchanges, numpy_model
+from minijax.testing.devices import Device
 from minijax.testing.exchanges import Coordinates, Request
-from minijax.testing.numpy_collectives import Block
+from minijax.testing.numpy_model import Block
 
 Program = Callable[["DeviceTrace", Primitive, Sequence[Any], dict[str, Any]], Sequence[Any]]
 
@@ -156,10 +150,10 @@ def _run_shard_map(
 ) -> Sequence[Any]:
     mesh, names = params["mesh"].abstract_mesh, params["newly_manual_axes"]
     sizes = {name: size for name, size in mesh.shape_tuple if name in names}
-    region = coroutines.Region(mesh, sizes, params["check_vma"])
+    region = devices.Region(mesh, sizes, params["check_vma"])
     values = _values(trace, args)
 
-    def body(inner: DeviceTrace, given: Sequence[Any]) -> list[blocks.Value]:
+    def body(inner: DeviceTrace, given: Sequence[Any]) -> list[devices.Value]:
         return _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *given))
 
     outs = _on_devices(trace, region, body, values, params["in_specs"])
@@ -167,7 +161,7 @@ def _run_shard_map(
     found = []
     for k, spec in enumerate(params["out_specs"]):
         parts = {place: own[k] for place, own in outs.items()}
-        whole = blocks.join(parts, spec, sizes, compare=region.check_vma)
+        whole = devices.join(parts, spec, sizes, compare=region.check_vma)
         aval = next(iter(parts.values())).aval
         kind = manual_type(around)
         if region.check_vma:
@@ -188,10 +182,10 @@ def _run_pmap(
             got=f"axis {name!r} of size {size}, {params['global_axis_size']} in all processes",
             expected="one process, and an axis of another name than those around",
         )
-    region = coroutines.Region(meshes.EMPTY, {name: size}, check_vma=False, kind="pmap")
+    region = devices.Region(meshes.EMPTY, {name: size}, check_vma=False, kind="pmap")
     in_axes, out_axes = params["in_axes"], params["out_axes"]
 
-    def body(inner: DeviceTrace, given: Sequence[Any]) -> list[blocks.Value]:
+    def body(inner: DeviceTrace, given: Sequence[Any]) -> list[devices.Value]:
         own = [_without_dim(inner, x, axis) for x, axis in zip(given, in_axes, strict=True)]
         outs = _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *own))
         return [_with_dim(value, axis) for value, axis in zip(outs, out_axes, strict=True)]
@@ -201,30 +195,30 @@ def _run_pmap(
     found = []
     for k, axis in enumerate(out_axes):
         parts = {place: own[k] for place, own in outs.items()}
-        whole = blocks.join(parts, _spec_at(axis, name), region.sizes, compare=False)
+        whole = devices.join(parts, _spec_at(axis, name), region.sizes, compare=False)
         found.append(_whole(trace, whole, next(iter(parts.values())).aval))
     return found
 
 
 def _on_devices(
     trace: DeviceTrace,
-    region: coroutines.Region,
-    body: coroutines.Body,
-    values: Sequence[blocks.Value],
+    region: devices.Region,
+    body: devices.Body,
+    values: Sequence[devices.Value],
     specs: Sequence[PartitionSpec],
-) -> dict[Coordinates, list[blocks.Value]]:
+) -> dict[Coordinates, list[devices.Value]]:
     """What devices within the device of a trace return."""
 
     def make_trace(device: Device) -> Any:
         return type(trace)(device, region.check_vma, trace.function_name)
 
     device = trace.device
-    return coroutines.run(device.machine, device, region, make_trace, body, values, specs)
+    return devices.run(device.machine, device, region, make_trace, body, values, specs)
 
 
-def _values(trace: DeviceTrace, xs: Sequence[object]) -> list[blocks.Value]:
+def _values(trace: DeviceTrace, xs: Sequence[object]) -> list[devices.Value]:
     read = map(trace.read, xs)
-    return [blocks.Value(array, aval, f"value {i}") for i, (array, aval) in enumerate(read)]
+    return [devices.Value(array, aval, f"value {i}") for i, (array, aval) in enumerate(read)]
 
 
 def _whole(trace: DeviceTrace, value: Block, block: AbstractValue) -> DeviceTracer:
@@ -245,7 +239,7 @@ def _without_dim(trace: DeviceTrace, x: object, axis: int | None) -> Any:
     return x if axis is None else trace.tracer(value.squeeze(axis), aval.without_dim(axis))
 
 
-def _with_dim(value: blocks.Value, axis: int | None) -> blocks.Value:
+def _with_dim(value: devices.Value, axis: int | None) -> devices.Value:
     """A result with the dimension along which it is put together."""
     if axis is None:
         return value
@@ -365,7 +359,7 @@ class DeviceTrace(Trace):
             return out if primitive.multiple_results else (out,)
         read = list(map(self.read, args))
         values, avals = [value for value, _ in read], [aval for _, aval in read]
-        if axes.axis_params.of(primitive) or primitive.name in numpy_collectives.ENDS:
+        if axes.axis_params.of(primitive) or primitive.name in numpy_model.ENDS:
             return self._over_axes(primitive, values, avals, params)
         out = primitive.abstract_eval(*avals, **params)
         out_avals = list(out) if primitive.multiple_results else [out]
@@ -389,7 +383,7 @@ class DeviceTrace(Trace):
         """The results of an operation without communication."""
         found: Any = NotImplemented
         if not any(aval.is_extended for aval in (*avals, *out_avals)):
-            found = numpy_operations.compute(primitive.name, values, params)
+            found = numpy_model.compute(primitive.name, values, params)
         if found is NotImplemented:
             found = _compiled(primitive, values, avals, params)
         elif not primitive.multiple_results:
@@ -419,13 +413,13 @@ class DeviceTrace(Trace):
         name = primitive.name
         if name == "axis_index":
             return [self._axis_index(params["axis_name"])]
-        if name in numpy_collectives.ENDS:
+        if name in numpy_model.ENDS:
             return [values[0]]
         # What no device can do is refused in the words of the primitive, before any waits.
         out = primitive.abstract_eval(*avals, **params)
-        if name not in numpy_collectives.STARTS:
+        if name not in numpy_model.STARTS:
             return self._exchange(primitive, name, values, avals, params)
-        base = numpy_collectives.STARTS[name]
+        base = numpy_model.STARTS[name]
         (arriving,) = self._exchange(primitive, base, values, avals, params)
         return [self.tracer(arriving, out)]
 
@@ -441,13 +435,13 @@ class DeviceTrace(Trace):
         (key,) = axes.axis_params.of(primitive)
         named = params[key] if isinstance(params[key], tuple) else (params[key],)
         over = tuple(a for a in named if type(a) is not int)
-        if name in numpy_collectives.CASTS:
+        if name in numpy_model.CASTS:
             answer: Sequence[Any] = values
         elif over:
             where = staging.origin.value or source.capture()
             answer = self.device.communicate(Request(name, over, params, tuple(values), where))
         else:
-            (answer,) = numpy_collectives.apply(name, params, [values])
+            (answer,) = numpy_model.exchange(name, params, [values])
         aval = avals[1] if name == "ragged_all_to_all" else avals[0]
         kinds = [vma.of(a) for a in avals]
         kind = _state(name, kinds, axes.typed_among(over), params) if self.checked else kinds[0]
@@ -474,7 +468,7 @@ def _state(
         "unreduced": kinds[0].unreduced - named,
         "reduced": kinds[0].reduced - named,
     }
-    state = numpy_collectives.result_state(name, params)
+    state = numpy_model.result_state(name, params)
     if state in sets:
         sets[state] |= named
     return manual_type(**sets)

@@ -16,7 +16,7 @@ import numpy as np
 from minijax.core import source
 from minijax.core.aval import shaped_array
 from minijax.core.errors import message
-from minijax.testing import numpy_collectives
+from minijax.testing import numpy_model
 
 Coordinates = tuple[tuple[Hashable, int], ...]
 """Where a device is: for each mesh axis, the outermost first, its position."""
@@ -147,7 +147,7 @@ def collective(request: Request) -> str:
     ]
     return " ".join(
         [
-            numpy_collectives.PUBLIC.get(request.name, request.name),
+            numpy_model.PUBLIC.get(request.name, request.name),
             f"over {over}",
             f"of {operands}" if operands else "",
             *shown,

@@ -2,7 +2,7 @@
 
 Input: a function of one device's blocks, as `shard_map` takes it, a mesh, and specs.  Output: the
 same results, found in another way: each device runs the function itself, on NumPy arrays, and waits
-for the others in collectives, whose meaning is written down in `numpy_collectives`.  No real
+for the others in collectives, whose meaning is written down in `numpy_model`.  No real
 devices are needed, and Python may branch on what a device knows.
 """
 
@@ -21,9 +21,9 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
-from minijax.testing import blocks, coroutines, device_trace, exchanges
-from minijax.testing.coroutines import Device, Machine
+from minijax.testing import device_trace, devices, exchanges
 from minijax.testing.device_trace import DeviceTrace
+from minijax.testing.devices import Device, Machine
 from minijax.testing.exchanges import Coordinates, Exchange
 
 MAX_OPERATIONS = 100_000
@@ -185,7 +185,7 @@ def _named_after(f: Program) -> Callable[[Callable[..., Any]], Callable[..., Any
     return functools.wraps(wrapped, assigned=names, updated=())
 
 
-Outs = Mapping[Coordinates, tuple[Any, Sequence[blocks.Value]]]
+Outs = Mapping[Coordinates, tuple[Any, Sequence[devices.Value]]]
 
 
 class Simulation:
@@ -215,26 +215,26 @@ class Simulation:
     def run(self, args: tuple[Any, ...], in_specs: object) -> Outs:
         """The flat results of each device, and their tree."""
         leaves, in_tree = tree.flatten((args, {}))
-        specs = blocks.specs_of(in_specs, args, "in_specs", "args")
+        specs = devices.specs_of(in_specs, args, "in_specs", "args")
         names = tree.argument_paths(in_tree, self.signature)
         _check_arrays(leaves, names)
         _check_known(leaves, names)
         values = [
-            blocks.Value(*device_trace.whole_value(x), name)
+            devices.Value(*device_trace.whole_value(x), name)
             for x, name in zip(leaves, names, strict=True)
         ]
         for value, spec in zip(values, specs, strict=True):
-            blocks.check_cut(value, spec, self.sizes)
-        region = coroutines.Region(self.mesh, self.sizes, self.check_vma)
+            devices.check_cut(value, spec, self.sizes)
+        region = devices.Region(self.mesh, self.sizes, self.check_vma)
 
-        def body(trace: DeviceTrace, leaves: Sequence[Any]) -> tuple[Any, list[blocks.Value]]:
+        def body(trace: DeviceTrace, leaves: Sequence[Any]) -> tuple[Any, list[devices.Value]]:
             given, _ = in_tree.unflatten(leaves)
             outs, out_tree = tree.flatten(self.function(*given))
             names = flattening.result_paths(out_tree)
             _check_arrays(outs, names)
             found = [trace.read(x) for x in outs]
             return out_tree, [
-                blocks.Value(array, aval, name)
+                devices.Value(array, aval, name)
                 for (array, aval), name in zip(found, names, strict=True)
             ]
 
@@ -242,7 +242,7 @@ class Simulation:
             return DeviceTrace(device, self.check_vma, self.name)
 
         machine = self.machine
-        return coroutines.run(machine, machine.root, region, make_trace, body, values, specs)
+        return devices.run(machine, machine.root, region, make_trace, body, values, specs)
 
     def joined(self, outs: Outs, out_specs: object) -> Any:
         """The results of all devices put together."""
@@ -252,7 +252,7 @@ class Simulation:
             if other != out_tree:
                 error(
                     ValueError,
-                    blocks.USER,
+                    devices.USER,
                     "devices return results of different structures.",
                     got={
                         exchanges.place_text(first): out_tree,
@@ -260,11 +260,11 @@ class Simulation:
                     },
                 )
         dummy = out_tree.unflatten([0] * out_tree.num_leaves)
-        specs = blocks.specs_of(out_specs, dummy, "out_specs", "the results")
+        specs = devices.specs_of(out_specs, dummy, "out_specs", "the results")
         joined = []
         for k, spec in enumerate(specs):
             parts = {place: values[k] for place, (_, values) in outs.items()}
-            whole = blocks.join(parts, spec, self.sizes, compare=self.check_vma)
+            whole = devices.join(parts, spec, self.sizes, compare=self.check_vma)
             joined.append(device_trace.array(whole, parts[first].aval))
         return out_tree.unflatten(joined)
 
@@ -274,7 +274,7 @@ def _check_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
         if not has_aval(x):
             error(
                 TypeError,
-                blocks.USER,
+                devices.USER,
                 f"{name} is neither an array nor a number.",
                 got=f"{x!r} of type {type(x).__name__}",
             )
@@ -286,7 +286,7 @@ def _check_known(leaves: Sequence[Any], names: Sequence[str]) -> None:
         if isinstance(x, Tracer):
             error(
                 TracerArrayConversionError,
-                blocks.USER,
+                devices.USER,
                 f"the argument {name} is not known.",
                 got=f"{x.aval}, {x.origin()}",
                 fix="transform the function that is simulated, not the simulation: "
@@ -301,7 +301,7 @@ def _abstract(mesh: MeshLike) -> AbstractMesh:
         return mesh.abstract_mesh  # type: ignore[attr-defined]
     error(
         TypeError,
-        blocks.USER,
+        devices.USER,
         "mesh must be a Mesh, an AbstractMesh, or a dict of sizes.",
         got=f"{mesh!r} of type {type(mesh).__name__}",
     )
@@ -317,7 +317,7 @@ def _sizes(mesh: AbstractMesh, axis_names: Iterable[Hashable] | str | None) -> d
     if strange or not wanted:
         error(
             ValueError,
-            blocks.USER,
+            devices.USER,
             f"axis_names has no axis of the mesh: {meshes.names_text(strange)}."
             if strange
             else "there are no axes along which devices could be.",

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.errors import error
-from minijax.testing import numpy_collectives, oracle
+from minijax.testing import numpy_model, oracle
 from minijax.testing.exchanges import Exchange, place_text
 
 _EXTREMES = {"pmax": "max", "pmin": "min"}
@@ -231,14 +231,14 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     for exchange in exchanges:
         numbers = [places.index(place) for place in exchange.members]
         named = [_named(i, exchange.inputs[k]) for k, i in enumerate(numbers)]
-        outs = numpy_collectives.apply(_model(exchange.name), exchange.params, named)
+        outs = numpy_model.exchange(_model(exchange.name), exchange.params, named)
         for k, place in enumerate(exchange.members):
             rows[place] = Row(place_text(place), named[k][0], np.asarray(outs[k][0], object))
     axes = ", ".join(map(str, first.axes))
     groups = first.params.get("axis_index_groups")
     within = f" within {[list(g) for g in groups]}" if groups else ""
     return Picture(
-        f"{numpy_collectives.PUBLIC.get(first.name, first.name)} over {axes}{within}",
+        f"{numpy_model.PUBLIC.get(first.name, first.name)} over {axes}{within}",
         first.line,
         tuple(rows[place] for place in places),
         _EXTREMES.get(first.name, "+"),

@@ -30,7 +30,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding.mesh import Mesh
 from minijax.testing import oracle
-from minijax.testing.numpy_collectives import Block
+from minijax.testing.numpy_model import Block
 from minijax.transforms.autodiff.checkpoint import checkpoint
 from minijax.transforms.autodiff.grad import grad
 from minijax.transforms.jit.jit import jit

@@ -24,7 +24,6 @@ from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.dots import Precision, PrecisionLike
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.lu import lu, solve_by_lu
-from minijax.lax.precision import Precision, PrecisionLike
 from minijax.lax.unary import stop_gradient
 from minijax.numpy import calculus, contraction, matrices, promotion, reductions, shaping
 from minijax.numpy.creation import asarray

@@ -19,10 +19,8 @@ from minijax.lax.binary import select
 from minijax.lax.creation import broadcasted_iota, convert_to_type
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
-from minijax.lax.linalg.eigh import refuse_subset, subset_size
 from minijax.lax.linalg.factorizations import geqrf
 from minijax.lax.linalg.lu import lu, solve_by_lu, solve_square, triangular_solve
-from minijax.lax.linalg.qr import geqrf
 from minijax.lax.sorting import sort
 from minijax.numpy import promotion
 from minijax.numpy.creation import ones

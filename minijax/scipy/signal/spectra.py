@@ -20,7 +20,6 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import error
-from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.families import canonicalize_axis
 from minijax.lax.padding import pad as lax_pad
 from minijax.numpy.creation import asarray, zeros

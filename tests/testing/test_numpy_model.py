@@ -7,7 +7,7 @@ import minijax as jax
 from minijax import lax
 from minijax.core import tree
 from minijax.core.primitive import PRIMITIVES
-from minijax.testing import numpy_operations, simulate_program
+from minijax.testing import numpy_model, simulate_program
 from tests.lax.test_laws import RECORDS, assert_close, wide_if
 
 
@@ -50,4 +50,4 @@ def test_floats_out_of_range_become_the_same_integers(dtype):
 def test_operations_are_primitives():
     # Some primitives are declared only when their functions are asked for.
     assert all(hasattr(lax, name) for name in lax.__all__)
-    assert set(numpy_operations.OPERATIONS) - set(PRIMITIVES) <= {"name"}
+    assert set(numpy_model.OPERATIONS) - set(PRIMITIVES) <= {"name"}
