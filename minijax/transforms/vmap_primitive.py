@@ -27,7 +27,7 @@ from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax import functionalization, slicing
 from minijax.lowering import module
 from minijax.sharding import rules
-from minijax.transforms.jaxpr_call import JaxprCall
+from minijax.transforms.jaxpr_call import JaxprCall, first_fault
 
 
 class Vmap(JaxprCall):
@@ -49,8 +49,8 @@ class Vmap(JaxprCall):
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return _batched(args, **params)
 
-    def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any) -> list[Any]:
-        return [aval.with_dim(0, size) for aval in jaxpr.out_avals]
+    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
+        return [aval.with_dim(0, params["size"]) for aval in params["jaxpr"].out_avals]
 
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
@@ -71,21 +71,20 @@ class Vmap(JaxprCall):
         self,
         size: int,
         args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        mapped: tuple[bool, ...],
+        dims: Sequence[int | None],
+        /,
         **params: Any,
     ) -> tuple[list[Any], list[int]]:
-        batched = [d is not None for d in dims]
         # Within one example of this vmap, the other batch is along dimension 0.
         moved = [
             x if d is None else moveaxis(x, d, int(m))
-            for x, d, m in zip(args, dims, mapped, strict=True)
+            for x, d, m in zip(args, dims, params["mapped"], strict=True)
         ]
         with _axis(params):
-            whole, _ = batching.batch_jaxpr(jaxpr, size, batched, True)
-        outs = self.bind(*moved, jaxpr=whole, mapped=mapped, **params)
+            whole, _ = batching.batch_jaxpr(
+                params["jaxpr"], size, [d is not None for d in dims], True
+            )
+        outs = self.bind(*moved, **{**params, "jaxpr": whole})
         return list(outs), [1 for _ in outs]
 
 
@@ -104,14 +103,7 @@ def _follow_keys_of_vmap(
     mapped: tuple[bool, ...],
     **params: Any,
 ) -> list[Any]:
-    # Each example has its own keys; one that all share gives all the same numbers, once.
-    first = [
-        x[0] if m and x is not None and len(x) else x for x, m in zip(keys, mapped, strict=True)
-    ]
-    flow.follow(jaxpr.jaxpr, first)
-    for x, rows, m in zip(first, keys, mapped, strict=True):
-        if m:
-            flow.use_like(x, rows)
+    key_reuse.follow_slices(flow, jaxpr, keys, [0 if m else None for m in mapped])
     outs = primitive.abstract_eval(jaxpr=jaxpr, **params)
     return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
 
@@ -120,16 +112,10 @@ def _follow_keys_of_vmap(
 def _check_inside_of_vmap(
     primitive: Vmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
-    size = params["size"]
     with _axis(params):
         inner = checker.inner(params["jaxpr"])
     outs = _batched(args, **{**params, "jaxpr": inner.closed})
-    if not inner.sites:
-        return outs
-    count = functionalization.STATE_SIZE
-    state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
-    checker.add(state, sites)
-    return outs[count:]
+    return first_fault(checker, inner, outs, params["size"])
 
 
 vma.agree.rule(Vmap)(casts.agree_call)
