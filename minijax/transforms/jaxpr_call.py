@@ -231,7 +231,7 @@ def first_fault(checker: Checker, inner: Checked, outs: Sequence[Any], size: int
     return outs[STATE_SIZE:]
 
 
-def _entries(entries: Any, places: Places, new: Any) -> Any:
+def _entries(entries: object, places: Places, new: object) -> Any:
     if not isinstance(entries, tuple):
         return entries
     return tuple(new if i is None else entries[i] for i in places)
@@ -243,7 +243,7 @@ def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
 
 
 def check_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of operations that call the parameter `jaxpr` with all their operands."""
     inner = checker.inner(params["jaxpr"])
@@ -251,21 +251,21 @@ def check_call(
 
 
 def check_custom_jvp_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_jvp_call`."""
     return _call_with_rule(primitive, checker, args, params, "jvp", _with_state_jvp)
 
 
 def check_custom_vjp_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vjp_call`."""
     return _call_with_rule(primitive, checker, args, params, "fwd", _with_state_fwd)
 
 
 def check_custom_vmap_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vmap_call`: the function itself, which is batched as it stands.
 
@@ -280,7 +280,7 @@ def check_custom_vmap_call(
 
 
 def _call_with_rule(
-    primitive: Any,
+    primitive: Primitive,
     checker: Checker,
     args: Sequence[Any],
     params: dict[str, Any],
@@ -296,7 +296,7 @@ def _call_with_rule(
 
 
 def _call(
-    primitive: Any,
+    primitive: Primitive,
     checker: Checker,
     args: Sequence[Any],
     params: dict[str, Any],

@@ -6,8 +6,8 @@ checked first, because a batch hides what an example does, such as which branch 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minijax.core import axes, config, effects, printing, vma
 from minijax.core import axes as core_axes
@@ -28,6 +28,11 @@ from minijax.lax import functionalization, slicing
 from minijax.lowering import module
 from minijax.sharding import rules
 from minijax.transforms.jaxpr_call import JaxprCall, first_fault
+
+if TYPE_CHECKING:
+    from minijax.interpreters.key_reuse import KeyFlow
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Vmap(JaxprCall):
@@ -57,7 +62,7 @@ class Vmap(JaxprCall):
     ) -> list[PartitionSpec]:
         return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return module.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
 
     def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
@@ -96,7 +101,7 @@ def _shown_params_of_vmap(primitive: Vmap, params: Mapping[str, Any]) -> dict[st
 @key_reuse.follow_keys.rule(Vmap)
 def _follow_keys_of_vmap(
     primitive: Vmap,
-    flow: Any,
+    flow: KeyFlow,
     keys: Sequence[Any],
     *,
     jaxpr: ClosedJaxpr,
@@ -110,7 +115,7 @@ def _follow_keys_of_vmap(
 
 @checking.check_inside.rule(Vmap)
 def _check_inside_of_vmap(
-    primitive: Vmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Vmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     with _axis(params):
         inner = checker.inner(params["jaxpr"])
@@ -135,8 +140,8 @@ def _batched(
     jaxpr: ClosedJaxpr,
     size: int,
     mapped: Sequence[bool],
-    axis_name: Any,
-    spmd_axis_name: Any,
+    axis_name: Hashable,
+    spmd_axis_name: Hashable,
 ) -> list[Any]:
     """The results for the whole batch, along dimension 0."""
     outs, dims = named_batching.batch_flat(

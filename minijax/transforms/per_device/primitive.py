@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
@@ -17,7 +17,7 @@ from minijax.core import refs, vma
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AbstractMesh, PartitionSpec
+from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.interpreters import (
     batching,
     casts,
@@ -48,6 +48,11 @@ from minijax.transforms.per_device.region import (
     region_of,
 )
 
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
+
 
 def _walk(
     primitive: Any, run: Any, *args: Any, jaxpr: ClosedJaxpr, in_specs: Specs, **params: Any
@@ -63,7 +68,7 @@ def _walk(
 
 
 def _check_inside(
-    primitive: Any, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The rule `check_inside`: each device returns its first fault."""
     region = region_of(params)
@@ -91,7 +96,7 @@ def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
 
 
 def _discharge(
-    primitive: Any,
+    primitive: Primitive,
     *args: Any,
     jaxpr: ClosedJaxpr,
     in_specs: Specs,
@@ -156,7 +161,7 @@ class ShardMap(JaxprCall):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: LoweringContext,
         *values: Any,
         jaxpr: ClosedJaxpr,
         in_specs: Specs,
@@ -235,7 +240,7 @@ refs.with_references.rule(ShardMap)(references.with_references)
 
 
 @assignment.names_placement.rule(ShardMap)
-def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: Any, **_: Any) -> Any:
+def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: MeshAxes, **_: Any) -> Any:
     return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
 
@@ -254,7 +259,7 @@ def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozen
     )
 
 
-def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
+def _placement(region: Region, aval: ShapedArray, spec: PartitionSpec) -> Any:
     """Where a result of a program that is one `shard_map` lives; None where the compiler says."""
     if not isinstance(aval, ShapedArray):
         return None
@@ -264,7 +269,7 @@ def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
     return named(region.mesh, spec) if region.size(rest) == 1 else None
 
 
-def _with_batch(specs: Specs, dims: Sequence[int | None], entry: Any) -> Specs:
+def _with_batch(specs: Specs, dims: Sequence[int | None], entry: object) -> Specs:
     """Specs of values that have a batch, split as `entry` says, along these dimensions."""
     return tuple(
         spec if d is None else spec.inserted(d, entry) for spec, d in zip(specs, dims, strict=True)

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import effects, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.meshes import PartitionSpec
@@ -30,6 +30,11 @@ from minijax.sharding import rules
 from minijax.transforms.jaxpr_call import JaxprCall, first_fault
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.programs import Axes
+
+if TYPE_CHECKING:
+    from minijax.interpreters.key_reuse import KeyFlow
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Pmap(JaxprCall):
@@ -75,7 +80,7 @@ class Pmap(JaxprCall):
             for spec, axis in zip(specs, out_axes, strict=True)
         ]
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return _lower(ctx, values, params)
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
@@ -133,7 +138,7 @@ def _divide_of_pmap(
 
 @checking.check_inside.rule(Pmap)
 def _check_inside_of_pmap(
-    primitive: Pmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Pmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     with programs.inside(params):
         inner = checker.inner(params["jaxpr"])
@@ -146,7 +151,7 @@ def _check_inside_of_pmap(
 @key_reuse.follow_keys.rule(Pmap)
 def _follow_keys_of_pmap(
     primitive: Pmap,
-    flow: Any,
+    flow: KeyFlow,
     keys: Sequence[Any],
     *,
     jaxpr: ClosedJaxpr,
@@ -176,7 +181,7 @@ def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr([], list(invars), list(outvars), [eqn], debug_info=info), [])
 
 
-def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+def _lower(ctx: LoweringContext, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     """The rule `lower`: a device takes its slice of each value, and gathers the others' results.
 
     Gathering keeps every bit of every dtype, which adding up zeros and one result would not.
@@ -209,7 +214,7 @@ def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[A
     ]
 
 
-def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
+def _axes_around(ctx: LoweringContext, name: str) -> ReplicaAxes:
     """The axes of the maps around."""
     found = ctx.module.device_axes
     if isinstance(found, NoDeviceAxes):
@@ -224,7 +229,7 @@ def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
     )
 
 
-def _slice(ctx: Any, x: Any, index: Any, axis: int, aval: Any) -> Any:
+def _slice(ctx: LoweringContext, x: object, index: object, axis: int, aval: ShapedArray) -> Any:
     """The slice of a value that belongs to a device."""
     whole = physical_aval(aval)
     shape = whole.shape
