@@ -14,7 +14,7 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -549,7 +549,28 @@ class _FlatJvpRule:
         return found
 
 
-class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
+class CustomRules(Generic[R]):
+    """A function with rules of the user's: its attributes, and how a call reaches them."""
+
+    _kind: ClassVar[str]
+    _unset: ClassVar[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        fun: Callable[..., R],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        self._signature = Signature(self._kind, fun, nondiff_argnums, nondiff_argnames)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = self._signature.nondiff
+        self.symbolic_zeros = False
+        # The wrapped function may be one with rules, too, and have attributes of these names.
+        vars(self).update(self._unset)
+
+
+class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
     """A function whose forward derivative is given by a rule; reverse mode follows from it.
 
     The rule is set with `defjvp` or `defjvps`.  It is not differentiated through the function:
@@ -578,18 +599,9 @@ class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., R],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        self._signature = Signature("custom_jvp", fun, nondiff_argnums, nondiff_argnames)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = self._signature.nondiff
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+    _kind = "custom_jvp"
+    _unset: ClassVar[Mapping[str, Any]] = {"jvp": None}
+    jvp: Callable[..., Any] | None
 
     def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (primal_out, tangent_out)`.

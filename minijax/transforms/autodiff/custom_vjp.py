@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -441,7 +441,7 @@ class _FlatForward:
         return convert.convert_to_type(ct, expected.dtype, given.weak_type)
 
 
-class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
+class custom_vjp(custom_jvp.CustomRules[R]):  # noqa: N801  mirrors jax.custom_vjp
     """A function whose reverse derivative is given by rules for a forward and a backward pass.
 
     The rules are set with `defvjp`.  Forward mode does not know the function's derivative.
@@ -470,20 +470,11 @@ class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., R],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        self._signature = custom_jvp.Signature("custom_vjp", fun, nondiff_argnums, nondiff_argnames)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = self._signature.nondiff
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self.optimize_remat = False
+    _kind = "custom_vjp"
+    _unset: ClassVar[Mapping[str, Any]] = {"fwd": None, "bwd": None, "optimize_remat": False}
+    fwd: Callable[..., Any] | None
+    bwd: Callable[..., Any] | None
+    optimize_remat: bool
 
     def defvjp(
         self,
