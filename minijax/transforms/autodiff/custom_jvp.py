@@ -569,6 +569,9 @@ class CustomRules(Generic[R]):
         # The wrapped function may be one with rules, too, and have attributes of these names.
         vars(self).update(self._unset)
 
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        raise NotImplementedError
+
 
 class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
     """A function whose forward derivative is given by a rule; reverse mode follows from it.
