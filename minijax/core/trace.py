@@ -111,7 +111,7 @@ class NestedTrace(Trace):
     parent: Any
     detours: ClassVar[Detours]
     # The class of its tracers.
-    tracers: ClassVar[type]
+    tracers: ClassVar[type[Any]]
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
         detour = self.detours[primitive]

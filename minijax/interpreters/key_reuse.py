@@ -194,6 +194,30 @@ def use_arguments(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         _used_elements[id(buffer)] = mask if before is None else before | mask
 
 
+def follow_slices(
+    flow: KeyFlow,
+    closed: ClosedJaxpr,
+    keys: Sequence[Numbers | None],
+    axes: Sequence[int | None],
+) -> None:
+    """Follows keys through a function of one slice of its operands, along dimensions `axes`.
+
+    Each slice has its own keys; what all share, where an axis is None, is followed once.
+    """
+    rows = [
+        x if x is None or axis is None else np.moveaxis(x, axis, 0)
+        for x, axis in zip(keys, axes, strict=True)
+    ]
+    first = [
+        x[0] if x is not None and axis is not None and len(x) else x
+        for x, axis in zip(rows, axes, strict=True)
+    ]
+    flow.follow(closed.jaxpr, first)
+    for x, every, axis in zip(first, rows, axes, strict=True):
+        if axis is not None:
+            flow.use_like(x, every)
+
+
 def follow_branches(
     flow: KeyFlow, given: Sequence[Numbers | None], branches: Sequence[ClosedJaxpr]
 ) -> list[Numbers | None]:

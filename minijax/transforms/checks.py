@@ -1,36 +1,41 @@
 """Checked functions: `checked` raises what went wrong in one, `checkify` returns it.
 
 Input: a Python function.  Output: the same, staged and functionalized: it computes its first fault
-along with its results, and reports it.  What counts as a fault is said by the primitives
-(`faults`); how jaxprs are rewritten is in `lax/functionalization.py`.
+along with its results, and reports it; that of `checkify` returns an `Error` before its result,
+and `check` adds assertions of the user's.
 
-`checkify` hands the report to the caller, as an `Error` before the result; `check` adds assertions
-of the user's.
+What counts as a fault is said by the primitives (`faults`); how jaxprs are rewritten is in
+`lax/functionalization.py`, and how calls are in
+`transforms/jaxpr_call.py`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from minijax.core import config, effects, tree, tree_registry, vma
 from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error, message
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import functionalization, unary
 from minijax.lax.callbacks import lower_call
-from minijax.lax.functionalization import STATE_SIZE
+from minijax.lax.functionalization import STATE_SIZE, Checker
 from minijax.lowering import eager
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 from minijax.transforms.jit.primitive import jit_p
+
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
+    from minijax.lowering.stablehlo import LoweringContext
 
 FAULTS = frozenset(
     {checking.INDEX, checking.NON_FINITE, checking.DIVISION, checking.KEY, checking.USER}
@@ -62,7 +67,7 @@ class Sites:
         self.sites = tuple(sites)
         self.function = function
 
-    def error(self, code: Any, place: Any, words: Any) -> CheckError | None:
+    def error(self, code: object, place: object, words: object) -> CheckError | None:
         """The error for a state, or None if nothing went wrong."""
         number = int(np.asarray(code))
         if not number:
@@ -104,7 +109,7 @@ class Report(Primitive):
     def effects(self, *avals: Any, sites: Sites) -> frozenset[Any]:
         return frozenset({_REPORT_EFFECT})
 
-    def lower(self, ctx: Any, *values: Any, sites: Sites) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, sites: Sites) -> list[Any]:
         def report(*state: Any) -> Sequence[Any]:
             return self.impl(*state, sites=sites)
 
@@ -127,7 +132,7 @@ class Report(Primitive):
 
 @checking.check_inside.rule(Report)
 def _check_inside_of_report(
-    primitive: Report, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Report, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     checker.add(args, params["sites"].sites)
     return ()
@@ -187,7 +192,7 @@ class CheckedFunction:
         count = functionalization.STATE_SIZE if program.sites.sites else 0
         return program.sites, outs[:count], tree.unflatten(program.out_tree, outs[count:])
 
-    def _stage(self, in_tree: Any, avals: Sequence[Any], info: Any) -> Program:
+    def _stage(self, in_tree: PyTreeDef, avals: Sequence[Any], info: DebugInfo) -> Program:
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
         with config.checking(self.kinds):
             jaxpr, consts = staging.stage(flat, avals, info)
@@ -360,7 +365,7 @@ class _UserText:
 
     __slots__ = ("template", "values_tree")
 
-    def __init__(self, template: str, values_tree: Any) -> None:
+    def __init__(self, template: str, values_tree: PyTreeDef) -> None:
         self.template = template
         self.values_tree = values_tree
 
@@ -426,7 +431,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     checking.check(checking.Fault(checking.USER, bad, text, payload=tuple(values)))
 
 
-def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
+def debug_check(pred: object, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """As `check`, but it does nothing where nobody looks at its outcome.
 
     Source: mirrors jax.experimental.checkify.debug_check (0.10).

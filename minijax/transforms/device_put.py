@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -31,10 +31,13 @@ from minijax.sharding import contexts, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract
 
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
+
 T = TypeVar("T")
 
 
-def _target_of(target: Any) -> Sharding | None:
+def _target_of(target: object) -> Sharding | None:
     """The placement that a target of `device_put` names, or None for no particular one.
 
     Raises:
@@ -86,18 +89,18 @@ class DevicePut(Primitive):
         kind = x.memory_kind if sharding is None else sharding.special_memory_kind
         return x if kind == x.memory_kind else x.update(memory_kind=kind)
 
-    def lower(self, ctx: Any, x: Any, *, sharding: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: object, *, sharding: object) -> Any:
         if not isinstance(sharding, NamedSharding):
             return x
         return ctx.module.partitioning.constrained(
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: Any, x: Any, *, sharding: Any) -> tuple[Any]:
+    def transpose(self, ct: object, x: object, *, sharding: object) -> tuple[Any]:
         return (ct,)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Any
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: object
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
             sharding = shardings.with_batch_dim(self.name, sharding, dims[0])
@@ -109,7 +112,7 @@ rules.constrains_results.set(False, DevicePut)
 
 
 @assignment.names_placement.rule(DevicePut)
-def _names_placement_of_device_put(primitive: DevicePut, *, sharding: Any) -> Any:
+def _names_placement_of_device_put(primitive: DevicePut, *, sharding: object) -> Any:
     return sharding if isinstance(sharding, NamedSharding) else None
 
 
@@ -205,7 +208,7 @@ def device_put(
     return tree.unflatten(treedef, outs)
 
 
-def _spread(given: Any, x: Any, count: int, argument: str) -> Sequence[Any]:
+def _spread(given: object, x: object, count: int, argument: str) -> Sequence[Any]:
     """One entry of a tree prefix for each leaf of `x`.
 
     Raises:
@@ -218,7 +221,7 @@ def _spread(given: Any, x: Any, count: int, argument: str) -> Sequence[Any]:
     )
 
 
-def _check_put(leaf: Any, target: Sharding | None, what: Callable[[], str]) -> None:
+def _check_put(leaf: object, target: Sharding | None, what: Callable[[], str]) -> None:
     aval = leaf.aval if hasattr(leaf, "aval") else aval_of(leaf)
     if target is None:
         return
@@ -256,11 +259,11 @@ def committed_placement(x: Any) -> Sharding | None:
     return None
 
 
-def _is_device(x: Any) -> bool:
+def _is_device(x: object) -> bool:
     return hasattr(x, "device_kind")
 
 
-def device_get(x: Any) -> Any:
+def device_get(x: object) -> Any:
     """The arrays of a tree as NumPy arrays.
 
     Source:     mirrors jax.device_get (0.10).
@@ -276,7 +279,7 @@ def device_get(x: Any) -> Any:
         return tree.map(_to_host, x)
 
 
-def _to_host(x: Any) -> Any:
+def _to_host(x: object) -> Any:
     if isinstance(x, ExtendedArray):
         return x
     if isinstance(x, Tracer) or type.__instancecheck__(Array, x):

@@ -25,7 +25,7 @@ from minijax.transforms.jit import jit
 T = TypeVar("T")
 
 
-def reshard(xs: T, out_shardings: Any) -> T:
+def reshard(xs: T, out_shardings: object) -> T:
     """The arrays of a tree, split otherwise.
 
     Inside programs the types of the results show it, and the compiler communicates as needed.
@@ -53,7 +53,7 @@ def reshard(xs: T, out_shardings: Any) -> T:
     return tree.unflatten(treedef, outs)
 
 
-def _resharded(x: Any, target: Any) -> Any:
+def _resharded(x: object, target: Any) -> Any:
     wanted = rules.resolve(target, "reshard", "out_shardings")
     if wanted is None:
         return x
@@ -99,16 +99,16 @@ def _check_explicit(sharding: NamedSharding) -> None:
 
 @overload
 def auto_axes(
-    f: Callable[..., T], /, *, axes: Any = ..., out_sharding: Any = ...
+    f: Callable[..., T], /, *, axes: object = ..., out_sharding: object = ...
 ) -> Callable[..., T]: ...
 @overload
 def auto_axes(
-    f: None = None, /, *, axes: Any = ..., out_sharding: Any = ...
+    f: None = None, /, *, axes: object = ..., out_sharding: object = ...
 ) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
 
 
 def auto_axes(
-    f: Callable[..., T] | None = None, /, *, axes: Any = None, out_sharding: Any = None
+    f: Callable[..., T] | None = None, /, *, axes: object = None, out_sharding: object = None
 ) -> Callable[..., T] | Callable[[Callable[..., T]], Callable[..., T]]:
     """A function inside which the compiler decides about mesh axes.
 
@@ -141,16 +141,16 @@ def auto_axes(
     default = out_sharding
 
     @functools.wraps(f)
-    def call(*args: Any, out_sharding: Any = None, **kwargs: Any) -> Any:
+    def call(*args: Any, out_sharding: object = None, **kwargs: Any) -> Any:
         wanted = default if out_sharding is None else out_sharding
         if wanted is None:
             raise _missing("auto_axes", "out_sharding")
 
         def border(inner: AbstractMesh, outer: AbstractMesh) -> _Border:
-            def enter(xs: Any) -> Any:
+            def enter(xs: object) -> Any:
                 return tree.map(lambda x: _retyped(x, inner), xs)
 
-            def leave(outs: Any) -> Any:
+            def leave(outs: object) -> Any:
                 return _split(outs, wanted, outer, "auto_axes")
 
             return enter, leave
@@ -214,7 +214,7 @@ def explicit_axes(
                 positional, named_ones = given
                 return _split(positional, wanted, inner, "explicit_axes"), named_ones
 
-            def leave(outs: Any) -> Any:
+            def leave(outs: object) -> Any:
                 return tree.map(lambda x: _retyped(x, outer), outs)
 
             return enter, leave
@@ -230,7 +230,7 @@ _Border = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 def _across(
     name: str,
     f: Callable[..., Any],
-    axes: Any,
+    axes: object,
     kind: AxisType,
     border: Callable[[AbstractMesh, AbstractMesh], _Border],
     args: Sequence[Any],
@@ -269,7 +269,7 @@ def _mesh_around(name: str, values: Sequence[Any]) -> AbstractMesh:
     return mesh
 
 
-def _chosen(name: str, axes: Any, mesh: AbstractMesh) -> Sequence[Any]:
+def _chosen(name: str, axes: object, mesh: AbstractMesh) -> Sequence[Any]:
     chosen = mesh.axis_names if axes is None else names_of(axes if axes != () else None)
     if isinstance(axes, (list, set, frozenset)):
         chosen = tuple(axes)
@@ -279,7 +279,7 @@ def _chosen(name: str, axes: Any, mesh: AbstractMesh) -> Sequence[Any]:
     return chosen
 
 
-def _retyped(x: Any, mesh: AbstractMesh) -> Any:
+def _retyped(x: object, mesh: AbstractMesh) -> Any:
     """A value with the type it has on a mesh of the same axes with other types."""
     sharding = aval_of(x).split
     if sharding is None:
@@ -291,7 +291,7 @@ def _retyped(x: Any, mesh: AbstractMesh) -> Any:
     return reshard_to(x, named(mesh, PartitionSpec(*kept)))
 
 
-def _split(xs: Any, shardings: Any, mesh: AbstractMesh, name: str) -> Any:
+def _split(xs: object, shardings: object, mesh: AbstractMesh, name: str) -> Any:
     leaves, treedef = tree.flatten(xs)
     targets = tree.broadcast_prefix(shardings, xs, is_leaf=tree.is_none)
     outs = []
@@ -313,7 +313,7 @@ def _missing(name: str, argument: str) -> TypeError:
     )
 
 
-def placed(x: Any, target: Any, name: str) -> Any:
+def placed(x: Any, target: object, name: str) -> Any:
     """`x` where the argument `device=` or `out_sharding=` of a function wants it."""
     if target is None:
         return x

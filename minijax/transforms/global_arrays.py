@@ -1,20 +1,14 @@
 """Arrays over many devices and processes: made from pieces, compared, gathered.
 
-Arrays over many devices from their pieces: `make_array_from_…`.
-
-Input: a shape, a sharding, and the pieces, or a function that gives them.  Output: one array.
-Each process brings the pieces of its own devices.
-
-Values that processes share: compared, gathered, sent to all, or made one array.
-
-Input: each process's own value.  Output: NumPy arrays that are the same everywhere, or one array
-over the devices of all processes.  All processes call these functions, in the same order.
+Input: a shape, a sharding, and the pieces of this process's devices, or a function that gives them;
+or each process's own value.  Output: one array over all devices, or NumPy arrays that are the same
+everywhere.  All processes call the functions about values that they share, in the same order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -34,9 +28,12 @@ from minijax.sharding.named import NamedSharding
 from minijax.transforms.device_put import device_put
 from minijax.transforms.jit.jit import jit
 
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
+
 
 def make_array_from_single_device_arrays(
-    shape: Any, sharding: Sharding, arrays: Sequence[Any], *, dtype: Any = None
+    shape: object, sharding: Sharding, arrays: Sequence[Any], *, dtype: object = None
 ) -> Array:
     """One array of arrays on single devices, without a copy.
 
@@ -85,7 +82,7 @@ def make_array_from_single_device_arrays(
     return made  # type: ignore[return-value]
 
 
-def _check_sharding(user: str, sharding: Any) -> None:
+def _check_sharding(user: str, sharding: object) -> None:
     if not isinstance(sharding, Sharding):
         error(
             TypeError,
@@ -148,7 +145,7 @@ def _by_device(user: str, wanted: Sequence[Place], arrays: Sequence[Any]) -> dic
 
 
 def _common_aval(
-    user: str, dims: Shape, sharding: Sharding, pieces: Sequence[Any], dtype: Any
+    user: str, dims: Shape, sharding: Sharding, pieces: Sequence[Any], dtype: object
 ) -> ShapedArray:
     """The type of the whole, of pieces that fit together."""
     if dtype is not None:
@@ -185,7 +182,7 @@ def _common_aval(
 
 
 def make_array_from_callback(
-    shape: Any, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: Any = None
+    shape: object, sharding: Sharding, data_callback: Callable[[Any], Any], dtype: object = None
 ) -> Array:
     """An array whose pieces a function gives, asked about those of this process only.
 
@@ -225,7 +222,7 @@ def make_array_from_callback(
     return _assembled(user, dims, sharding, [parts[place.key] for place in wanted], dtype)
 
 
-def _piece(given: Any) -> Any:
+def _piece(given: object) -> Any:
     """What a callback has returned: an array, ours or NumPy's."""
     aval = aval_of(given)
     if isinstance(given, Tracer):
@@ -236,7 +233,7 @@ def _piece(given: Any) -> Any:
 
 
 def _assembled(
-    user: str, dims: Shape, sharding: Sharding, pieces: Sequence[Any], dtype: Any
+    user: str, dims: Shape, sharding: Sharding, pieces: Sequence[Any], dtype: object
 ) -> Array:
     """The array of pieces for each device of this process, wherever the pieces are."""
     aval = _common_aval(user, dims, sharding, pieces, dtype)
@@ -273,7 +270,7 @@ def _copy_on(piece: Any, device: Any, target: Any) -> Any:
 
 
 def make_array_from_process_local_data(
-    sharding: Any, local_data: Any, global_shape: Any = None
+    sharding: Any, local_data: object, global_shape: object = None
 ) -> Any:
     """Arrays over the devices of all processes, each of which brings its part of the data.
 
@@ -304,15 +301,15 @@ def make_array_from_process_local_data(
     return tree.unflatten(treedef, made)
 
 
-def _is_shape(x: Any) -> bool:
+def _is_shape(x: object) -> bool:
     return x is None or (isinstance(x, (tuple, list)) and all(_is_size(size) for size in x))
 
 
-def _is_size(x: Any) -> bool:
+def _is_size(x: object) -> bool:
     return x is None or isinstance(x, (int, np.integer))
 
 
-def _from_local(user: str, sharding: Sharding, data: Any, global_shape: Any) -> Any:
+def _from_local(user: str, sharding: Sharding, data: Any, global_shape: object) -> Any:
     local = np.shape(data)
     if sharding.is_fully_addressable:
         if global_shape is not None and global_shape != local:
@@ -404,7 +401,7 @@ def sync_global_devices(name: str) -> None:
     assert_equal(np.frombuffer(name.encode(), np.uint8), f"sync_global_devices({name!r})")
 
 
-def assert_equal(in_tree: Any, fail_message: str = "") -> None:
+def assert_equal(in_tree: object, fail_message: str = "") -> None:
     """Refuses values that differ between processes.
 
     Args:
@@ -456,7 +453,7 @@ def _everywhere(x: Array) -> np.ndarray[Any, Any]:
     return np.asarray(jit(lambda x: x, out_shardings=whole)(x).addressable_data(0))
 
 
-def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
+def process_allgather(in_tree: object, tiled: bool = False) -> Any:
     """What all processes have, in each of them, as NumPy arrays.
 
     Args:
@@ -495,7 +492,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     return tree.map(gathered, in_tree)
 
 
-def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
+def broadcast_one_to_all(in_tree: PyTreeDef, is_source: bool | None = None) -> Any:
     """What one process has, in each of them, as NumPy arrays.
 
     Args:
@@ -512,7 +509,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     if is_source is None:
         is_source = client.process_index() == 0
 
-    def sent(x: Any) -> np.ndarray[Any, Any]:
+    def sent(x: object) -> np.ndarray[Any, Any]:
         value = np.asarray(x)
         if client.process_count() == 1:
             return value
@@ -546,7 +543,7 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     """
     user = "host_local_array_to_global_array"
 
-    def whole(x: Any, spec: PartitionSpec) -> Any:
+    def whole(x: object, spec: PartitionSpec) -> Any:
         return make_array_from_process_local_data(NamedSharding(global_mesh, spec), np.asarray(x))
 
     return _with_specs(user, whole, local_inputs, pspecs)
@@ -574,7 +571,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     user = "global_array_to_host_local_array"
     local_mesh = global_mesh.local_mesh
 
-    def part(x: Any, spec: PartitionSpec) -> Array:
+    def part(x: object, spec: PartitionSpec) -> Array:
         sharding = NamedSharding(global_mesh, spec)
         placed = jit(lambda x: x, out_shardings=sharding)(x)
         pieces = [shard.data for shard in placed.addressable_shards]
@@ -589,7 +586,7 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
     return _with_specs(user, part, global_inputs, pspecs)
 
 
-def _with_specs(user: str, function: Any, inputs: Any, pspecs: Any) -> Any:
+def _with_specs(user: str, function: Callable[..., Any], inputs: object, pspecs: object) -> Any:
     leaves, treedef = tree.flatten(inputs)
     specs = tree.broadcast_prefix(pspecs, inputs, _is_spec, user=f"multihost_utils.{user}")
     if any(spec is None for spec in specs):
@@ -604,5 +601,5 @@ def _with_specs(user: str, function: Any, inputs: Any, pspecs: Any) -> Any:
     return tree.unflatten(treedef, outs)
 
 
-def _is_spec(x: Any) -> bool:
+def _is_spec(x: object) -> bool:
     return x is None or isinstance(x, PartitionSpec)

@@ -1,21 +1,21 @@
 """Operations that hold a jaxpr: one family, whose members differ by data.
 
-The family of operations that hold one jaxpr: `jit`, `vmap`, `shard_map`, `pmap`, `remat2`.
-
 Transforming such an operation transforms its jaxpr, and applies the operation to the result.  What
 sets one apart is data: which parameters have an entry for each operand or result, and the scope
-that the jaxpr is written for.
+that the jaxpr is written for.  The members, among them `jit`, `vmap` and `shard_map`, stand with
+the transformations that bind them.
 
-How calls are checked: what is called returns its first fault before its results.
+Input: an operation, and what a transformation knows of its operands.  Output: its results.
 
-Input: an operation that calls a jaxpr, and the functionalization of what is around it.  Output:
-its results.  Rules of the user's for derivatives stay, and return the fault of the function too,
-so that a checked function can still be differentiated from outside.
+The second half checks calls for faults: what is called returns its first fault before its
+results.  Rules of the user's for derivatives stay, and return the fault of the function too, so
+that a checked function can still be differentiated from outside.
 """
 
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -27,6 +27,7 @@ from minijax.core.sequences import merge_lists
 from minijax.interpreters import batching, jvp, partial_eval, passes, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
+from minijax.lax import functionalization
 from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
 from minijax.sharding import rules
 from minijax.transforms.autodiff import calls
@@ -53,7 +54,7 @@ class JaxprCall(Primitive):
     per_operand: ClassVar[Mapping[str, Any]] = {}
     per_result: ClassVar[Mapping[str, Any]] = {}
     tangents_are_new: ClassVar[bool] = False
-    shard = rules.from_types
+    shard: ClassVar[Callable[..., Any]] = rules.from_types
 
     def inside(self, params: Mapping[str, Any]) -> contextlib.AbstractContextManager[Any]:
         """The scope that the jaxpr is written for; that of the operation by default."""
@@ -86,8 +87,39 @@ class JaxprCall(Primitive):
                 changed[name] = _entries(params[name], places, new)
         return changed
 
-    def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-        return jaxpr.out_avals
+    def transposed(
+        self,
+        params: Mapping[str, Any],
+        jaxpr: ClosedJaxpr,
+        known: Sequence[int],
+        cts: Sequence[int],
+        wanted: Sequence[int],
+    ) -> dict[str, Any]:
+        """The parameters for the transposed jaxpr.
+
+        Args:
+            params: the parameters of the operation.
+            jaxpr: takes known operands and cotangents; returns cotangents.
+            known: the operands that it takes, by position.
+            cts: the results whose cotangents it takes.
+            wanted: the operands whose cotangents it returns.
+        """
+        operands = [*known, *(None for _ in cts)]
+        return self.arranged(params, jaxpr, operands, [None for _ in wanted])
+
+    def batched(
+        self,
+        params: Mapping[str, Any],
+        jaxpr: ClosedJaxpr,
+        operands: Sequence[bool],
+        results: Sequence[bool],
+    ) -> dict[str, Any]:
+        """The parameters for the batched jaxpr; flags say what has the batch in front."""
+        return self.arranged(params, jaxpr, range(len(operands)), range(len(results)))
+
+    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
+        closed: ClosedJaxpr = params["jaxpr"]
+        return closed.out_avals
 
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return self.outside(refs.effects_of_body(jaxpr.jaxpr), params)
@@ -125,7 +157,7 @@ class JaxprCall(Primitive):
         staged_outs: Sequence[Any] = ()
         if any(split.out_unknown) or split.staged.effects:
             sources = [None if i is None else known[i] for i in split.sources]
-            results = _places(split.out_unknown, True)
+            results = [*_places(split.out_unknown, True)]
             own = self.arranged(params, split.staged, [*sources, *unknown], results)
             operands = [*residuals, *(args[i] for i in unknown)]
             staged_outs = trace.unknown.process(self, operands, own)
@@ -133,25 +165,24 @@ class JaxprCall(Primitive):
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         linear = [is_linear(x) for x in args]
-        given = [ct for ct in cts if type(ct) is not Zero]
+        has_ct = [type(ct) is not Zero for ct in cts]
         with self.inside(params):
-            backward, nonzero = transpose.transpose_jaxpr(
-                params["jaxpr"], linear, [type(ct) is not Zero for ct in cts]
-            )
-        known = _places(linear, False)
-        changed = self.arranged(params, backward, [*known, *(None for _ in given)], ())
-        outs = self.bind(*(args[i] for i in known), *given, **changed)
+            backward, nonzero = transpose.transpose_jaxpr(params["jaxpr"], linear, has_ct)
+        known, given = _places(linear, False), _places(has_ct, True)
+        wanted = list(itertools.compress(_places(linear, True), nonzero))
+        changed = self.transposed(params, backward, known, given, wanted)
+        outs = self.bind(*(args[i] for i in known), *(cts[i] for i in given), **changed)
         return self.summed(transpose.of_arguments(linear, nonzero, outs), params)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], Sequence[int | None]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        whole, out_batched = batching.batch_jaxpr(
-            params["jaxpr"], size, [d is not None for d in dims]
-        )
-        params = self.arranged(params, whole, range(len(args)), range(len(out_batched)))
-        return list(self.bind(*moved, **params)), [0 if b else None for b in out_batched]
+        is_batched = [d is not None for d in dims]
+        with self.inside(params):
+            whole, out_batched = batching.batch_jaxpr(params["jaxpr"], size, is_batched)
+        changed = self.batched(params, whole, is_batched, out_batched)
+        return list(self.bind(*moved, **changed)), [0 if b else None for b in out_batched]
 
 
 dtypes.knows_extended.set(True, JaxprCall)
@@ -188,7 +219,19 @@ def walk_call(call: JaxprCall, run: Any, *args: Any, jaxpr: ClosedJaxpr, **param
     run(jaxpr, *args)
 
 
-def _entries(entries: Any, places: Places, new: Any) -> Any:
+def first_fault(checker: Checker, inner: Checked, outs: Sequence[Any], size: int) -> Sequence[Any]:
+    """The results of a checked function of one example, which ran on `size` of them.
+
+    The state of each example comes before its results; the first fault among them is noted.
+    """
+    if not inner.sites:
+        return outs
+    state, sites = functionalization.first_of_batch(outs[:STATE_SIZE], inner.sites, size)
+    checker.add(state, sites)
+    return outs[STATE_SIZE:]
+
+
+def _entries(entries: object, places: Places, new: object) -> Any:
     if not isinstance(entries, tuple):
         return entries
     return tuple(new if i is None else entries[i] for i in places)
@@ -200,7 +243,7 @@ def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
 
 
 def check_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of operations that call the parameter `jaxpr` with all their operands."""
     inner = checker.inner(params["jaxpr"])
@@ -208,21 +251,21 @@ def check_call(
 
 
 def check_custom_jvp_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_jvp_call`."""
     return _call_with_rule(primitive, checker, args, params, "jvp", _with_state_jvp)
 
 
 def check_custom_vjp_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vjp_call`."""
     return _call_with_rule(primitive, checker, args, params, "fwd", _with_state_fwd)
 
 
 def check_custom_vmap_call(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vmap_call`: the function itself, which is batched as it stands.
 
@@ -237,7 +280,7 @@ def check_custom_vmap_call(
 
 
 def _call_with_rule(
-    primitive: Any,
+    primitive: Primitive,
     checker: Checker,
     args: Sequence[Any],
     params: dict[str, Any],
@@ -253,7 +296,7 @@ def _call_with_rule(
 
 
 def _call(
-    primitive: Any,
+    primitive: Primitive,
     checker: Checker,
     args: Sequence[Any],
     params: dict[str, Any],

@@ -6,8 +6,8 @@ Input: a function of trees.  Output: the same over a new leading, or any other, 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from minijax.core import config, tree
 from minijax.core.aval import aval_of
@@ -17,6 +17,9 @@ from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import eager
 from minijax.transforms import vmap_primitive
 
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -24,10 +27,10 @@ R = TypeVar("R")
 def vmap(
     fun: Callable[P, R],
     in_axes: int | Sequence[Any] | None = 0,
-    out_axes: Any = 0,
-    axis_name: Any = None,
+    out_axes: object = 0,
+    axis_name: Hashable = None,
     axis_size: int | None = None,
-    spmd_axis_name: Any = None,
+    spmd_axis_name: Hashable = None,
     sum_match: bool = False,
 ) -> Callable[P, R]:
     """Maps `fun` over a dimension of its arguments, all at once.
@@ -133,7 +136,7 @@ class _Mapped(NamedTuple):
         return axes
 
     def _axes_of(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any], in_tree: Any, count: int
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], in_tree: PyTreeDef, count: int
     ) -> Sequence[int | None]:
         """The axis of each leaf, from the prefix that the user gave."""
         in_axes = self.in_axes
@@ -151,7 +154,7 @@ class _Mapped(NamedTuple):
         return axes
 
 
-def _check_axis_leaves(name: str, axes: Any) -> None:
+def _check_axis_leaves(name: str, axes: object) -> None:
     for leaf in tree.leaves(axes):
         if type(leaf) is not int and not hasattr(leaf, "__index__"):
             error(
@@ -162,7 +165,7 @@ def _check_axis_leaves(name: str, axes: Any) -> None:
             )
 
 
-def _paths(fun: Any, in_tree: Any) -> Sequence[str]:
+def _paths(fun: Callable[..., Any], in_tree: PyTreeDef) -> Sequence[str]:
     return tree.argument_paths(in_tree, flattening.parameter_names(fun))
 
 

@@ -6,8 +6,8 @@ checked first, because a batch hides what an example does, such as which branch 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minijax.core import axes, config, effects, printing, vma
 from minijax.core import axes as core_axes
@@ -27,7 +27,12 @@ from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax import functionalization, slicing
 from minijax.lowering import module
 from minijax.sharding import rules
-from minijax.transforms.jaxpr_call import JaxprCall
+from minijax.transforms.jaxpr_call import JaxprCall, first_fault
+
+if TYPE_CHECKING:
+    from minijax.interpreters.key_reuse import KeyFlow
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Vmap(JaxprCall):
@@ -49,15 +54,15 @@ class Vmap(JaxprCall):
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return _batched(args, **params)
 
-    def abstract_eval(self, *avals: Any, jaxpr: ClosedJaxpr, size: int, **params: Any) -> list[Any]:
-        return [aval.with_dim(0, size) for aval in jaxpr.out_avals]
+    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
+        return [aval.with_dim(0, params["size"]) for aval in params["jaxpr"].out_avals]
 
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[PartitionSpec]:
         return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return module.lower_function(ctx, lambda *xs: _batched(xs, **params), *values)
 
     def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
@@ -71,21 +76,20 @@ class Vmap(JaxprCall):
         self,
         size: int,
         args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        mapped: tuple[bool, ...],
+        dims: Sequence[int | None],
+        /,
         **params: Any,
     ) -> tuple[list[Any], list[int]]:
-        batched = [d is not None for d in dims]
         # Within one example of this vmap, the other batch is along dimension 0.
         moved = [
             x if d is None else moveaxis(x, d, int(m))
-            for x, d, m in zip(args, dims, mapped, strict=True)
+            for x, d, m in zip(args, dims, params["mapped"], strict=True)
         ]
         with _axis(params):
-            whole, _ = batching.batch_jaxpr(jaxpr, size, batched, True)
-        outs = self.bind(*moved, jaxpr=whole, mapped=mapped, **params)
+            whole, _ = batching.batch_jaxpr(
+                params["jaxpr"], size, [d is not None for d in dims], True
+            )
+        outs = self.bind(*moved, **{**params, "jaxpr": whole})
         return list(outs), [1 for _ in outs]
 
 
@@ -97,39 +101,26 @@ def _shown_params_of_vmap(primitive: Vmap, params: Mapping[str, Any]) -> dict[st
 @key_reuse.follow_keys.rule(Vmap)
 def _follow_keys_of_vmap(
     primitive: Vmap,
-    flow: Any,
+    flow: KeyFlow,
     keys: Sequence[Any],
     *,
     jaxpr: ClosedJaxpr,
     mapped: tuple[bool, ...],
     **params: Any,
 ) -> list[Any]:
-    # Each example has its own keys; one that all share gives all the same numbers, once.
-    first = [
-        x[0] if m and x is not None and len(x) else x for x, m in zip(keys, mapped, strict=True)
-    ]
-    flow.follow(jaxpr.jaxpr, first)
-    for x, rows, m in zip(first, keys, mapped, strict=True):
-        if m:
-            flow.use_like(x, rows)
+    key_reuse.follow_slices(flow, jaxpr, keys, [0 if m else None for m in mapped])
     outs = primitive.abstract_eval(jaxpr=jaxpr, **params)
     return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
 
 
 @checking.check_inside.rule(Vmap)
 def _check_inside_of_vmap(
-    primitive: Vmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Vmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
-    size = params["size"]
     with _axis(params):
         inner = checker.inner(params["jaxpr"])
     outs = _batched(args, **{**params, "jaxpr": inner.closed})
-    if not inner.sites:
-        return outs
-    count = functionalization.STATE_SIZE
-    state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
-    checker.add(state, sites)
-    return outs[count:]
+    return first_fault(checker, inner, outs, params["size"])
 
 
 vma.agree.rule(Vmap)(casts.agree_call)
@@ -149,8 +140,8 @@ def _batched(
     jaxpr: ClosedJaxpr,
     size: int,
     mapped: Sequence[bool],
-    axis_name: Any,
-    spmd_axis_name: Any,
+    axis_name: Hashable,
+    spmd_axis_name: Hashable,
 ) -> list[Any]:
     """The results for the whole batch, along dimension 0."""
     outs, dims = named_batching.batch_flat(

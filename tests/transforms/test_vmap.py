@@ -5,7 +5,8 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.core import axes
+from minijax.core import axes, config
+from minijax.interpreters import staging
 
 
 @pytest.mark.feature("BT-01")
@@ -152,3 +153,13 @@ def test_users_primitive_with_a_plain_batcher():
         dims[0],
     )
     assert jax.vmap(double.bind)(jnp.arange(3.0)).tolist() == [0, 2, 4]
+
+
+@pytest.mark.feature("BT-01")
+def test_vmap_of_a_staged_program_that_holds_a_vmap():
+    with config.checking({"nan"}):
+        program = jax.make_jaxpr(jax.vmap(lambda x, y: x * y, in_axes=(0, None)))(jnp.ones(3), 2.0)
+    assert [eqn.primitive.name for eqn in program.eqns] == ["vmap"]
+    f = jax.vmap(lambda x, y: staging.eval_closed_jaxpr(program, x, y)[0], in_axes=(1, 0))
+    x, y = jnp.arange(6.0).reshape(3, 2), jnp.arange(1.0, 3.0)
+    assert f(x, y).tolist() == (x * y).T.tolist()

@@ -37,14 +37,14 @@ def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
 
 
 def _stage(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: object, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any] | None:
     outs: Sequence[Any] | None = confinement.stage_functions.of(primitive)(trace, args, params)
     return outs
 
 
 def _batch(
-    trace: BatchTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: BatchTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """Batches a call in any case: its functions may close over tracers of the trace."""
     trace.lock = trace.lock or threading.RLock()
@@ -208,7 +208,7 @@ class OutDims:
             for out, dim, target in zip(outs, dims, self.dims, strict=True)
         ]
 
-    def _placed(self, out: Any, dim: int | None, target: int | None) -> Any:
+    def _placed(self, out: object, dim: int | None, target: int | None) -> Any:
         if type(out) is Zero:
             if target is None:
                 return out

@@ -1,13 +1,12 @@
 """`checkpoint`: which values a derivative saves and which it computes again, by a policy.
 
 Input: a function of trees.  Output: the same function, whose derivative stores only its arguments
-and what a policy says.  The primitive is in `transforms/autodiff/remat.py`.
+and what a policy says.  A policy is asked `policy(primitive, *avals, **params)` about each
+operation whose result the backward pass needs, and answers True (save it), False (compute it
+again), or how to offload it.  `saved_residuals` gives the type of each value that reverse mode
+stores, and where it comes from, without computing anything.
 
-A policy is asked `policy(primitive, *avals, **params)` about each operation whose result the
-backward pass needs, and answers True (save it), False (compute it again), or how to offload it.
-
-`saved_residuals` tells the type of each value that reverse mode stores between its two passes, and
-where it comes from, without computing anything.
+The primitive is in `transforms/autodiff/remat.py`.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -36,6 +35,9 @@ from minijax.transforms.autodiff.remat import PreventCse, remat_p
 from minijax.transforms.jit import arguments, jit
 from minijax.transforms.jit.primitive import jit_p
 
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
+
 R = TypeVar("R")
 T = TypeVar("T")
 
@@ -47,7 +49,7 @@ def checkpoint(
     policy: Callable[..., Any] | None = None,
     static_argnums: int | tuple[int, ...] = (),
     static_argnames: str | Iterable[str] = (),
-    concrete: Any = UNSPECIFIED,
+    concrete: object = UNSPECIFIED,
 ) -> Callable[..., R]:
     """`fun`, with a derivative that computes intermediate values again instead of storing them.
 
@@ -110,7 +112,7 @@ def checkpoint(
 remat = checkpoint
 
 
-def _check_policy(policy: Any) -> None:
+def _check_policy(policy: object) -> None:
     if not callable(policy):
         error(
             TypeError,
@@ -122,7 +124,7 @@ def _check_policy(policy: Any) -> None:
         )
 
 
-def _check_argnums(argnums: Any) -> tuple[int, ...]:
+def _check_argnums(argnums: object) -> tuple[int, ...]:
     """Argument positions as a tuple.
 
     Raises:
@@ -147,7 +149,7 @@ class _Checkpointed:
         self,
         function: Callable[..., Any],
         prevent_cse: bool | Sequence[Any],
-        policy: Any,
+        policy: object,
         static_argnums: tuple[int, ...],
         static_argnames: tuple[str, ...],
     ) -> None:
@@ -229,19 +231,19 @@ class Name(Primitive):
     name = "name"
     shard = rules.elementwise
 
-    def impl(self, x: Any, *, name: str) -> Any:
+    def impl(self, x: object, *, name: str) -> Any:
         return x
 
     def abstract_eval(self, x: ShapedArray, *, name: str) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, *, name: str) -> Any:
+    def lower(self, ctx: LoweringContext, x: object, *, name: str) -> Any:
         return x
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
         return self.bind(*primals, name=name), tangents[0]
 
-    def transpose(self, ct: Any, x: Any, *, name: str) -> tuple[Any]:
+    def transpose(self, ct: object, x: object, *, name: str) -> tuple[Any]:
         return (ct,)
 
     def batch(
@@ -308,7 +310,7 @@ def nothing_saveable(*_: Any, **__: Any) -> bool:
     return False
 
 
-def _is_plain_product(prim: Any, params: dict[str, Any]) -> bool:
+def _is_plain_product(prim: Primitive, params: dict[str, Any]) -> bool:
     """Whether an operation is a matrix product without batch dimensions: that of a layer."""
     if prim is not dot_general_p:
         return False
@@ -316,7 +318,7 @@ def _is_plain_product(prim: Any, params: dict[str, Any]) -> bool:
     return not lhs_batch and not rhs_batch
 
 
-def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
+def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
     """Saves the results of matrix products and convolutions: dear to compute again.
 
     Source: mirrors jax.checkpoint_policies.dots_saveable (0.10).
@@ -331,7 +333,7 @@ def dots_saveable(prim: Any, *_: Any, **__: Any) -> bool:
     return prim is dot_general_p or prim is conv_general_dilated_p
 
 
-def dots_with_no_batch_dims_saveable(prim: Any, *_: Any, **params: Any) -> bool:
+def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
     """Saves matrix products without batch dimensions: those with weights, not those of attention.
 
     Source: mirrors jax.checkpoint_policies.dots_with_no_batch_dims_saveable (0.10).
@@ -360,7 +362,7 @@ class SaveNames:
     if_named_otherwise: bool
     if_nameless: bool
 
-    def __call__(self, prim: Any, *_: Any, **params: Any) -> bool:
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
         if prim is not name_p:
             return self.if_nameless
         return self.if_named_so if params["name"] in self.names else self.if_named_otherwise
@@ -421,7 +423,7 @@ class SaveByEither:
     first: Policy
     second: Policy
 
-    def __call__(self, prim: Any, *avals: Any, **params: Any) -> bool:
+    def __call__(self, prim: Primitive, *avals: Any, **params: Any) -> bool:
         answers = [ask(prim, *avals, **params) for ask in (self.first, self.second)]
         for answer in answers:
             if not isinstance(answer, (bool, np.bool_)):
@@ -460,7 +462,7 @@ class OffloadDots:
 
     where: Offloadable
 
-    def __call__(self, prim: Any, *_: Any, **params: Any) -> Decision | Offloadable:
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> Decision | Offloadable:
         return self.where if _is_plain_product(prim, params) else Recompute
 
 
@@ -490,7 +492,7 @@ class OffloadNames:
     offloaded: frozenset[str]
     where: Offloadable
 
-    def __call__(self, prim: Any, *_: Any, **params: Any) -> Decision | Offloadable:
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> Decision | Offloadable:
         if prim is not name_p:
             return Recompute
         if params["name"] in self.saved:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from minijax.core import printing, tree
 from minijax.core.aval import aval_of
@@ -24,6 +24,9 @@ from minijax.transforms import jaxpr_call
 from minijax.transforms.autodiff import calls, custom_jvp
 from minijax.transforms.autodiff.calls import Call
 from minijax.transforms.autodiff.custom_jvp import FlatPrimal, Rule
+
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -41,7 +44,7 @@ class CustomVmapCall(calls.FunctionCall):
 
     name = "custom_vmap_call"
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: object, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         # Known results must not wait for unknown tangents: the function in place of the call.
         return calls.evaluate(params["call_jaxpr"], args)
 
@@ -179,7 +182,7 @@ class _FlatVmapRule:
 
     __slots__ = ("__name__", "_in_tree", "_primal", "_rule", "out_tree")
 
-    def __init__(self, rule: Rule, primal: FlatPrimal, in_tree: Any) -> None:
+    def __init__(self, rule: Rule, primal: FlatPrimal, in_tree: PyTreeDef) -> None:
         self.__name__ = rule.name
         self._rule = rule
         self._primal = primal

@@ -1,14 +1,11 @@
 """Custom forward derivatives, and what functions with custom derivatives share.
 
-What the functions with custom derivatives share: their arguments, symbolic zeros, checks.
-
-Input: a user's function and rules, of trees.  Output: functions of flat values, which check what
-the rules return and name the leaf that is wrong.
-
-Custom forward derivatives: a function with a rule for its tangents.
-
-Input: a user's function and rule.  Output: the primitive `custom_jvp_call`, which every
+Input: a user's function and rule, of trees.  Output: the primitive `custom_jvp_call`, which every
 transformation but differentiation looks through.  Reverse mode transposes what the rule does.
+Rules become functions of flat values, which check what the user's return and name the leaf that
+is wrong; `custom_vjp.py` uses the same arguments, symbolic zeros and checks.
+
+Staging and batching of such calls are in `calls.py`.
 """
 
 from __future__ import annotations
@@ -17,12 +14,12 @@ import contextlib
 import functools
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
 from minijax.core import dtypes, printing, tree, vma
-from minijax.core.aval import aval_of, manual_type
+from minijax.core.aval import ShapedArray, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.trace import Tracer, current
@@ -36,6 +33,9 @@ from minijax.runtime.array import array_from_host
 from minijax.transforms import jaxpr_call
 from minijax.transforms.autodiff import calls
 from minijax.transforms.autodiff.calls import Call
+
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
 
 
 class SymbolicZero:
@@ -51,7 +51,7 @@ class SymbolicZero:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: Any) -> None:
+    def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
 
     @property
@@ -71,7 +71,7 @@ class SymbolicZero:
         return self.aval.size
 
     @staticmethod
-    def from_primal_value(value: Any) -> SymbolicZero:
+    def from_primal_value(value: object) -> SymbolicZero:
         """The zero tangent of a value."""
         return SymbolicZero(aval_of(value).tangent_aval())
 
@@ -79,7 +79,7 @@ class SymbolicZero:
         return "SymbolicZero"
 
 
-def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
+def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     """The zero tangent of a value: symbolic, or an array.
 
     Source: mirrors jax.custom_derivatives.zero_from_primal (0.10).
@@ -94,7 +94,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     return zero if symbolic_zeros else zeros(zero.aval)
 
 
-def shown(tangent: Any, symbolic_zeros: bool) -> Any:
+def shown(tangent: object, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as a rule sees it: zeros are made, or stay symbolic."""
     if symbolic_zeros and type(tangent) is Zero:
         return SymbolicZero(tangent.aval)
@@ -130,7 +130,7 @@ class Signature:
         self._count = len(parameters) if self._signature and is_plain else None
         self.nondiff = self._positions(nondiff_argnums, nondiff_argnames)
 
-    def _positions(self, argnums: Any, argnames: Any) -> tuple[int, ...]:
+    def _positions(self, argnums: object, argnames: Any) -> tuple[int, ...]:
         given = argnums if isinstance(argnums, Iterable) else (argnums,)
         names = (argnames,) if isinstance(argnames, str) else tuple(argnames)
         parameters = list(self._signature.parameters) if self._signature else []
@@ -207,7 +207,7 @@ class Signature:
         names = functools.partial(self._names, in_tree, tuple(positions))
         return Arguments(leaves, in_tree, flattening.avals_of(leaves, names, self.title), names)
 
-    def _names(self, in_tree: Any, positions: tuple[int, ...]) -> Sequence[str]:
+    def _names(self, in_tree: PyTreeDef, positions: tuple[int, ...]) -> Sequence[str]:
         names: tuple[str, ...] = ()
         if self._signature is not None:
             names = tuple(
@@ -247,7 +247,7 @@ def with_held(
     return of_rest
 
 
-def stop_tracers(held: Any) -> Any:
+def stop_tracers(held: object) -> Any:
     """Arguments that rules do not differentiate, those that are traced held constant."""
     return tree.map(lambda x: unary.stop_gradient(x) if isinstance(x, Tracer) else x, held)
 
@@ -264,7 +264,7 @@ class FlatPrimal:
 
     __slots__ = ("__name__", "_flat", "seen")
 
-    def __init__(self, function: Callable[..., Any], in_tree: Any, name: str) -> None:
+    def __init__(self, function: Callable[..., Any], in_tree: PyTreeDef, name: str) -> None:
         self._flat = flattening.FlatFunction(function, in_tree, name)
         self.__name__ = name
         self.seen = Primal()
@@ -300,7 +300,7 @@ class Rule(NamedTuple):
             )
             raise
 
-    def pair(self, result: Any, parts: str) -> tuple[Any, Any]:
+    def pair(self, result: object, parts: str) -> tuple[Any, Any]:
         """The result, which has to be a pair.
 
         Raises:
@@ -316,7 +316,7 @@ class Rule(NamedTuple):
         first, second = result
         return first, second
 
-    def primal_outs(self, out: Any, primal: Primal) -> tuple[list[Any], Any]:
+    def primal_outs(self, out: object, primal: Primal) -> tuple[list[Any], Any]:
         """The flat results of the function as the rule computes them, and their tree.
 
         Raises:
@@ -364,13 +364,13 @@ def may_be_cast(given: Any, wanted: Any) -> bool:
     )
 
 
-def cast_like(x: Any, wanted: Any) -> Any:
+def cast_like(x: object, wanted: object) -> Any:
     """A value that varies over mesh axes as type `wanted` says; cast where it is the same there."""
     missing = vma.of(wanted).varying
     return casts.varied(current.value, x, missing) if missing else x
 
 
-def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> None:
+def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: PyTreeDef) -> None:
     """Refuses leaves that are neither arrays nor numbers.
 
     Raises:
@@ -391,7 +391,7 @@ def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> 
             )
 
 
-def is_float0(aval: Any) -> bool:
+def is_float0(aval: ShapedArray) -> bool:
     """Whether tangents of this type carry no information."""
     return bool(aval.dtype == dtypes.float0)
 
@@ -487,7 +487,12 @@ class _FlatJvpRule:
     __slots__ = ("__name__", "held", "in_tree", "out_tree", "primal", "rule", "symbolic_zeros")
 
     def __init__(
-        self, rule: Rule, primal: FlatPrimal, in_tree: Any, held: Any, symbolic_zeros: bool
+        self,
+        rule: Rule,
+        primal: FlatPrimal,
+        in_tree: PyTreeDef,
+        held: Sequence[Any],
+        symbolic_zeros: bool,
     ) -> None:
         self.__name__ = rule.name
         self.rule = rule
@@ -544,7 +549,31 @@ class _FlatJvpRule:
         return found
 
 
-class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
+class CustomRules(Generic[R]):
+    """A function with rules of the user's: its attributes, and how a call reaches them."""
+
+    _kind: ClassVar[str]
+    _unset: ClassVar[Mapping[str, Any]]
+
+    def __init__(
+        self,
+        fun: Callable[..., R],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        self._signature = Signature(self._kind, fun, nondiff_argnums, nondiff_argnames)
+        functools.update_wrapper(self, fun)
+        self.fun = fun
+        self.nondiff_argnums = self._signature.nondiff
+        self.symbolic_zeros = False
+        # The wrapped function may be one with rules, too, and have attributes of these names.
+        vars(self).update(self._unset)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> R:
+        raise NotImplementedError
+
+
+class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
     """A function whose forward derivative is given by a rule; reverse mode follows from it.
 
     The rule is set with `defjvp` or `defjvps`.  It is not differentiated through the function:
@@ -573,18 +602,9 @@ class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., R],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        self._signature = Signature("custom_jvp", fun, nondiff_argnums, nondiff_argnames)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = self._signature.nondiff
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
+    _kind = "custom_jvp"
+    _unset: ClassVar[Mapping[str, Any]] = {"jvp": None}
+    jvp: Callable[..., Any] | None
 
     def defjvp(self, jvp: F, symbolic_zeros: bool = False) -> F:
         """Sets the rule `jvp(*nondiff, primals, tangents) -> (primal_out, tangent_out)`.
@@ -665,13 +685,13 @@ class custom_jvp(Generic[R]):  # noqa: N801  mirrors jax.custom_jvp
         return tree.unflatten(flat_rule.out_tree if seen is None else seen, outs)
 
 
-def _is_moving(tangent: Any) -> bool:
+def _is_moving(tangent: object) -> bool:
     return type(tangent) is not SymbolicZero
 
 
-def _made(tangent: Any) -> Any:
+def _made(tangent: object) -> Any:
     return instantiate(Zero(tangent.aval)) if type(tangent) is SymbolicZero else tangent
 
 
-def _sum(x: Any, y: Any) -> Any:
+def _sum(x: object, y: object) -> Any:
     return y if type(x) is SymbolicZero else add_tangents(x, y)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Generic, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from minijax.transforms import jaxpr_call
 from minijax.transforms.autodiff import calls, custom_jvp
 from minijax.transforms.autodiff.calls import Call
 from minijax.transforms.autodiff.custom_jvp import Arguments, FlatPrimal, Rule, SymbolicZero
+
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 
@@ -129,7 +132,7 @@ class CustomLin(Primitive):
     def impl(self, *args: Any, name: str, **params: Any) -> NoReturn:
         _refuse_forward_mode(name)
 
-    def lower(self, ctx: Any, *values: Any, name: str, **params: Any) -> NoReturn:
+    def lower(self, ctx: LoweringContext, *values: Any, name: str, **params: Any) -> NoReturn:
         _refuse_forward_mode(name)
 
     def jvp(self, *args: Any, name: str, **params: Any) -> NoReturn:
@@ -277,11 +280,11 @@ class CustomVJPPrimal(NamedTuple):
     perturbed: bool
 
 
-def _is_primal(x: Any) -> bool:
+def _is_primal(x: object) -> bool:
     return type(x) is CustomVJPPrimal
 
 
-def custom_vjp_primal_tree_values(tree: Any) -> Any:
+def custom_vjp_primal_tree_values(tree: object) -> Any:
     """The values in a tree of `CustomVJPPrimal`.
 
     Source: mirrors jax.custom_derivatives.custom_vjp_primal_tree_values (0.10).
@@ -294,7 +297,7 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
     return _values_in(tree)
 
 
-def _values_in(primals: Any) -> Any:
+def _values_in(primals: object) -> Any:
     return tree.map(lambda x: x.value if _is_primal(x) else x, primals, is_leaf=_is_primal)
 
 
@@ -344,7 +347,7 @@ class _FlatForward:
 
         return outs, residuals, backward
 
-    def _checked(self, found: Any) -> list[Any]:
+    def _checked(self, found: object) -> list[Any]:
         """A cotangent for each leaf of the arguments, from what the backward rule returned."""
         by_leaf = self._by_leaf(found)
         cotangents: list[Any] = []
@@ -398,7 +401,7 @@ class _FlatForward:
             )
         )
 
-    def _by_leaf(self, found: Any) -> list[Any]:
+    def _by_leaf(self, found: object) -> list[Any]:
         """The result of the backward rule, a tree prefix of the arguments, for each leaf."""
         args_tree, _ = self.given.in_tree.children()
         cts = tuple(found) if isinstance(found, list) else found
@@ -438,7 +441,7 @@ class _FlatForward:
         return creation.convert_to_type(ct, expected.dtype, given.weak_type)
 
 
-class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
+class custom_vjp(custom_jvp.CustomRules[R]):  # noqa: N801  mirrors jax.custom_vjp
     """A function whose reverse derivative is given by rules for a forward and a backward pass.
 
     The rules are set with `defvjp`.  Forward mode does not know the function's derivative.
@@ -467,20 +470,11 @@ class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp
         Array(1., dtype=float32, weak_type=True)
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., R],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        self._signature = custom_jvp.Signature("custom_vjp", fun, nondiff_argnums, nondiff_argnames)
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.nondiff_argnums = self._signature.nondiff
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self.optimize_remat = False
+    _kind = "custom_vjp"
+    _unset: ClassVar[Mapping[str, Any]] = {"fwd": None, "bwd": None, "optimize_remat": False}
+    fwd: Callable[..., Any] | None
+    bwd: Callable[..., Any] | None
+    optimize_remat: bool
 
     def defvjp(
         self,
@@ -586,7 +580,7 @@ def custom_gradient(fun: Callable[..., tuple[R, Any]]) -> custom_vjp[R]:
         out, rule = whole.pair(fun(*args), "(out, rule)")
         return out, _staged_rule(name, rule, out)
 
-    def bwd(rule: Callable[[Any], Any], ct: Any) -> Any:
+    def bwd(rule: Callable[[Any], Any], ct: object) -> Any:
         cts = rule(ct)
         is_one = not isinstance(cts, (tuple, list)) and tree.all_leaves([cts])
         return (cts,) if is_one else cts
@@ -597,7 +591,7 @@ def custom_gradient(fun: Callable[..., tuple[R, Any]]) -> custom_vjp[R]:
     return function
 
 
-def _staged_rule(name: str, rule: Callable[[Any], Any], out: Any) -> tree.Partial:
+def _staged_rule(name: str, rule: Callable[[Any], Any], out: object) -> tree.Partial:
     """`rule` with what it closes over as leaves of a tree, so that it can be a residual."""
     avals = [aval_of(x).tangent_aval() for x in tree.leaves(out)]
     flat = flattening.FlatFunction(rule, tree.structure(((out,), {})), name)

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, NamedTuple, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
 from minijax.core import dtypes, tree, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
@@ -25,6 +25,9 @@ from minijax.lax import creation
 from minijax.lowering import eager
 from minijax.runtime.array import array_from_host
 from minijax.transforms.jit.jit import jit
+
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -63,7 +66,7 @@ class _Aux:
         return tuple(out)
 
 
-def _split_aux(out_tree: Any, outs: Sequence[Any]) -> tuple[Any, int, Any]:
+def _split_aux(out_tree: PyTreeDef, outs: Sequence[Any]) -> tuple[Any, int, Any]:
     """For a pair (value, aux): the tree of value, its number of leaves, and aux itself."""
     value_tree, aux_tree = out_tree.children()
     count = value_tree.num_leaves
@@ -147,13 +150,13 @@ def jvp(
     return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
 
 
-def _of_kind(x: Any, aval: Any) -> Any:
+def _of_kind(x: object, aval: ShapedArray) -> Any:
     """A tangent or cotangent that the user gives, varying where what it belongs to does."""
     varying = vma.of(aval).varying
     return casts.varied(current.value, x, varying) if varying else x
 
 
-def _checked_tangent(name: str, primal: Any, tangent: Any) -> Any:
+def _checked_tangent(name: str, primal: object, tangent: object) -> Any:
     expected = aval_of(primal).tangent_aval()
     tangent = _of_kind(tangent, expected)
     given = aval_of(tangent)
@@ -241,7 +244,7 @@ class _PullBack(_Linear):
 
     __slots__ = ()
 
-    def __call__(self, cotangent: Any, *more: Any) -> tuple[Any, ...]:
+    def __call__(self, cotangent: object, *more: Any) -> tuple[Any, ...]:
         call = self.call
         if more:
             error(
@@ -557,7 +560,7 @@ def _value_and_grad(
     return wrapped
 
 
-def _derivative(x: Any) -> Any:
+def _derivative(x: object) -> Any:
     """A tangent or cotangent as users get it: outside of traces an array, never a NumPy scalar."""
     made = instantiate(x)
     if isinstance(made, np.generic) and current.value is eager.EAGER:
@@ -565,7 +568,7 @@ def _derivative(x: Any) -> Any:
     return made
 
 
-def like_primal(gradient: Any, aval: Any) -> Any:
+def like_primal(gradient: object, aval: ShapedArray) -> Any:
     """A gradient as weakly typed as the value that it belongs to."""
     given = aval_of(gradient)
     if given.weak_type == aval.weak_type:
@@ -656,7 +659,7 @@ def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: b
 
 
 def linear_transpose(
-    fun: Callable[..., Any], *primals: Any, reduce_axes: Any = ()
+    fun: Callable[..., Any], *primals: Any, reduce_axes: object = ()
 ) -> Callable[[Any], tuple[Any, ...]]:
     """The transpose of a function promised to be linear.
 
@@ -693,7 +696,7 @@ def linear_transpose(
                 got=str(aval),
             )
 
-    def transposed(cotangent: Any) -> tuple[Any, ...]:
+    def transposed(cotangent: object) -> tuple[Any, ...]:
         cts, ct_tree = tree.flatten(cotangent)
         if ct_tree != out_tree:
             error(

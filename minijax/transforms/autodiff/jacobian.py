@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, tree
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.interpreters import flattening
 from minijax.lax import shape as lax_shape
@@ -166,7 +166,7 @@ def hessian(
 
 
 def _check_dtype(
-    name: str, aval: Any, holomorphic: bool, *, real_only: bool, result: bool = False
+    name: str, aval: ShapedArray, holomorphic: bool, *, real_only: bool, result: bool = False
 ) -> None:
     what = "results" if result else "inputs"
     if holomorphic:
@@ -188,7 +188,7 @@ def _check_dtype(
         )
 
 
-def _basis(example: Any) -> Any:
+def _basis(example: object) -> Any:
     """For each leaf of shape s an array (n, *s): the n unit vectors of the whole tree."""
     leaves, treedef = tree.flatten(example)
     avals = [aval_of(x) for x in leaves]
@@ -206,7 +206,7 @@ def _basis(example: Any) -> Any:
     return tree.unflatten(treedef, blocks)
 
 
-def _pieces(block: Any, example: Any, axis: int) -> tuple[list[Any], Any]:
+def _pieces(block: Any, example: object, axis: int) -> tuple[list[Any], Any]:
     """`block` cut along `axis` into one piece for each leaf of `example`, and the leaves' tree."""
     leaves, treedef = tree.flatten(example)
     pieces = []
@@ -218,7 +218,7 @@ def _pieces(block: Any, example: Any, axis: int) -> tuple[list[Any], Any]:
     return pieces, treedef
 
 
-def _split_columns(block: Any, example: Any) -> Any:
+def _split_columns(block: ShapedArray, example: object) -> Any:
     """A block (*s, n) as the tree of `example` with leaves (*s, *t)."""
     pieces, treedef = _pieces(block, example, -1)
     lead = aval_of(block).shape[:-1]
@@ -229,7 +229,7 @@ def _split_columns(block: Any, example: Any) -> Any:
     return tree.unflatten(treedef, shaped)
 
 
-def _split_rows(block: Any, example: Any) -> Any:
+def _split_rows(block: ShapedArray, example: object) -> Any:
     """A block (n, *t) as the tree of `example` with leaves (*s, *t)."""
     if aval_of(block).dtype == dtypes.float0:
         rest = aval_of(block).shape[1:]

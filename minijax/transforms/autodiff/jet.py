@@ -1,10 +1,10 @@
 """`jet`: higher derivatives along a curve, in one pass.
 
-Input: a function, its arguments and their derivatives.  Output: those of the results.  The
-mechanism is `interpreters/taylor.py`; here are the rules for products, quotients, calls and control
-flow.  All others follow from `jvp`.  These would do more work with each order, because their `jvp`
-uses the operation more than once or doubles a body.  They stand here and not with their primitives
-because they are few, and no primitive of a user's needs one.
+Input: a function, its arguments and their derivatives.  Output: those of the results.
+
+The mechanism is `interpreters/taylor.py`, where rules follow from `jvp`.  Here stand those of
+products, quotients, calls and control flow, which would do more work with each order because
+their `jvp` uses the operation more than once or doubles a body; no primitive of a user's needs one.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _product(
     """(x·y)⁽ⁿ⁾ = Σ C(n, k) x⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾, for everything linear in each of two operands."""
     x, y = ((primal, *terms) for primal, terms in zip(primals, series, strict=True))
 
-    def apply(a: Any, b: Any) -> Any:
+    def apply(a: object, b: object) -> Any:
         return primitive.bind(a, b, **params)
 
     out = apply(x[0], y[0])

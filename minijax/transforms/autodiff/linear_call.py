@@ -7,7 +7,7 @@ runs backwards by the transpose, whatever operations the function is made of.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from minijax.core import tree, vma
 from minijax.core.aval import aval_of
@@ -21,6 +21,9 @@ from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.lax.control_flow import bodies
 from minijax.lowering import eager, module
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 
@@ -48,7 +51,7 @@ class LinearCall(Primitive):
         given = _for_callee(args, params)
         return staging.eval_closed_jaxpr(params["callee"], *given)
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         callee = params["callee"]
         return module.lower_jaxpr(ctx, callee.jaxpr, callee.consts, _for_callee(values, params))
 
@@ -121,8 +124,8 @@ def _for_callee(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
 def linear_call(
     fun: Callable[[Any, Any], R],
     fun_transpose: Callable[[Any, Any], Any],
-    residual_args: Any,
-    linear_args: Any,
+    residual_args: object,
+    linear_args: object,
 ) -> R:
     """The result of `fun(residual_args, linear_args)`, transposed by `fun_transpose`.
 

@@ -7,7 +7,7 @@ policy says; the staged call computes the rest again, then the tangents.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from minijax.core import effects, refs, vma
 from minijax.core.errors import error
@@ -30,6 +30,9 @@ from minijax.lowering import module
 from minijax.transforms import jaxpr_call
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call
 
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
+
 PreventCse = bool | tuple[bool, ...]
 
 
@@ -50,7 +53,7 @@ class Remat(JaxprCall):
 
     def lower(
         self,
-        ctx: Any,
+        ctx: LoweringContext,
         *values: Any,
         jaxpr: ClosedJaxpr,
         prevent_cse: PreventCse,

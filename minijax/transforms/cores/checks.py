@@ -1,16 +1,13 @@
 """Finds out before a program runs on cores whether it must go wrong there.
 
-What a check knows about memory: places, copies under way, counts of semaphores, who wrote what.
-
-Only what is certain counts: two places meet if they do whatever the unknown values are.  `at` is
-everywhere the traceback of an equation.
-
-Finds out before a program runs on cores whether it must go wrong there.
-
 Input: the jaxpr of one core.  Output: nothing, or an error at the line that is wrong.  The program
 is followed with the values that are known, which are few: literals, and thoroughly also the number
 of the core and what is computed from it, such as the steps of loops.  Of what depends on the
 contents of references nothing is claimed.
+
+What is known about memory are places, copies under way, counts of semaphores, and who wrote what.
+Only what is certain counts: two places meet if they do whatever the unknown values are.  `at` is
+everywhere the traceback of an equation.
 """
 
 from __future__ import annotations
@@ -150,7 +147,7 @@ class Watch:
             self.counts[memory] = np.zeros(aval.shape, np.int64)
         return memory
 
-    def free(self, memory: Memory, at: Any) -> None:
+    def free(self, memory: Memory, at: object) -> None:
         """Ends the life of a reference.
 
         Raises:
@@ -160,7 +157,7 @@ class Watch:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
                 raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
 
-    def read(self, region: Region, at: Any) -> None:
+    def read(self, region: Region, at: object) -> None:
         """A place is read.
 
         Raises:
@@ -170,7 +167,7 @@ class Watch:
             if region.meets(flight.target):
                 raise self._error("a place is read while a copy writes it.", flight, at)
 
-    def write(self, region: Region, at: Any) -> None:
+    def write(self, region: Region, at: object) -> None:
         """A place is written.
 
         Raises:
@@ -188,7 +185,7 @@ class Watch:
                 raise self._race(region.memory, core, before, at)
         writes[self.core, region] = at
 
-    def _race(self, memory: Memory, core: int, before: Any, at: Any) -> ValueError:
+    def _race(self, memory: Memory, core: int, before: object, at: object) -> ValueError:
         return ValueError(
             message(
                 self.name,
@@ -200,14 +197,14 @@ class Watch:
             )
         )
 
-    def start(self, source: Region, target: Region, sem: Region, size: int, at: Any) -> None:
+    def start(self, source: Region, target: Region, sem: Region, size: int, at: object) -> None:
         """A copy starts."""
         self.read(source, at)
         self.write(target, at)
         self.signal(sem, size)
         self.flights.append(Flight(source, target, sem.memory, sem.operands, at))
 
-    def land(self, target: Region, sem: Region, size: int, at: Any) -> None:
+    def land(self, target: Region, sem: Region, size: int, at: object) -> None:
         """A copy is waited for.
 
         Raises:
@@ -247,7 +244,7 @@ class Watch:
             raise never(what, sem.memory.aval, count, int(amount), fix, source.summarize(at))
         counts[sem.operands] -= int(amount)
 
-    def _error(self, problem: str, flight: Flight, at: Any) -> ValueError:
+    def _error(self, problem: str, flight: Flight, at: object) -> ValueError:
         return ValueError(
             message(
                 self.name,
@@ -308,7 +305,7 @@ class _Follower:
         values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
         values.update(zip(jaxpr.constvars, map(_value_of, closed.consts), strict=True))
 
-        def read(atom: Any) -> Any:
+        def read(atom: object) -> Any:
             return _value_of(atom.value) if type(atom) is Literal else values[atom]
 
         for eqn in jaxpr.eqns:
@@ -462,13 +459,13 @@ def _counted(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Memory]:
     ]
 
 
-def _slice(x: Any, i: int, aval: Any) -> Any:
+def _slice(x: object, i: int, aval: object) -> Any:
     if type(aval) is refs.AbstractRef:
         return Memory(aval)
     return Unknown() if isinstance(x, Unknown) else np.asarray(x)[i]
 
 
-def _value_of(x: Any) -> Any:
+def _value_of(x: object) -> Any:
     """A constant: known if it is small."""
     if type(x) is Array and not x.aval.is_extended and x.size <= _MOST_ELEMENTS:
         return np.asarray(x)

@@ -1,33 +1,22 @@
 """Programs for the cores of a device: `core_map`, kernels, scratch memory, `run_state`.
 
-`run_state`: functions that mutate references, as functions from first values to last ones.
-
-Input: a function of a tree of references.  Output: a function of a tree of arrays.
-
-Scratch memory: references and semaphores that live during one call.
-
-On a device, kinds of memory differ in size and speed; here a `MemorySpace` only names one.
-
-How cores are simulated: how many there are by default, and whether each is followed.
-
-`core_map`: a program for one core, run on all cores of a mesh.
-
 Input: a function without arguments or results, which changes references that it closes over.
 Output: an equation that holds it as a jaxpr of those references and the number of the core.  The
 kind of mesh chooses what becomes of that where references are discharged: simulated cores are the
-steps of a loop, in order of their numbers.
+steps of a loop, in order of their numbers.  `run_state` and kernels make functions of arrays of
+functions of references; scratch memory lives during one call, and its `MemorySpace` is but a name.
 
-Programs for cores as functions of arrays, and what is often written in them.
+What goes wrong on cores is found by `checks.py`; loops over blocks are in `pipeline.py`.
 """
 
 from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -47,6 +36,10 @@ from minijax.lowering import eager
 from minijax.sharding.mesh import TensorCoreMesh
 from minijax.transforms.cores import checks
 from minijax.transforms.per_device import shard_map
+
+if TYPE_CHECKING:
+    from minijax.core.meshes import MeshAxes
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -76,7 +69,7 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     name = flattening.function_name(f)
 
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
-    def run(state: Any) -> Any:
+    def run(state: object) -> Any:
         leaves, treedef = tree.flatten(state)
         made = [x if refs.is_reference(x) else references.new_ref(x) for x in leaves]
         result = f(tree.unflatten(treedef, made))
@@ -118,7 +111,7 @@ class MemorySpace(enum.Enum):
     HBM = "hbm"
     SEMAPHORE = "semaphore_mem"
 
-    def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
+    def __call__(self, shape: Sequence[int], dtype: object) -> MemoryRef:
         """The type of a reference to an array in this memory."""
         return MemoryRef(tuple(shape), dtypes.canonicalize_dtype(dtype), self)
 
@@ -193,7 +186,7 @@ def run_scoped(f: Callable[..., R], *types: Any, collective_axes: Any = (), **kw
 
 
 def with_scoped(
-    *types: Any, collective_axes: Any = (), **kw_types: Any
+    *types: Any, collective_axes: object = (), **kw_types: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: the function gets scratch references after its own arguments.
 
@@ -339,7 +332,7 @@ class CoreMap(Primitive):
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return refs.effects_of_body(jaxpr.jaxpr) or _NOTHING_TOUCHED
 
-    def lower(self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
         error(
             ValueError,
             "core_map",
@@ -355,7 +348,7 @@ refs.with_references.rule(CoreMap)(references.with_references)
 
 @refs.discharge.rule(CoreMap)
 def _discharge_of_core_map(
-    primitive: CoreMap, *args: Any, jaxpr: ClosedJaxpr, mesh: Any, **params: Any
+    primitive: CoreMap, *args: Any, jaxpr: ClosedJaxpr, mesh: MeshAxes, **params: Any
 ) -> Sequence[Any]:
     rule = discharge_rules.get(type(mesh))
     if rule is None:
@@ -397,15 +390,15 @@ among them as cells, of the jaxpr of one core, and of the mesh."""
 
 
 def core_map(
-    mesh: Any,
+    mesh: MeshAxes,
     *,
-    compiler_params: Any = None,
-    interpret: Any = False,
+    compiler_params: object = None,
+    interpret: object = False,
     debug: bool = False,
-    cost_estimate: Any = None,
+    cost_estimate: object = None,
     name: str | None = None,
     metadata: dict[str, str] | None = None,
-    scratch_shapes: Any = (),
+    scratch_shapes: object = (),
 ) -> Callable[[Callable[..., None]], None]:
     """Runs a function on every core of a mesh, at once; to be used as a decorator.
 
@@ -463,7 +456,7 @@ def core_map(
     return run
 
 
-def check_mesh(name: str, mesh: Any) -> None:
+def check_mesh(name: str, mesh: MeshAxes) -> None:
     """Refuses what is no mesh of cores.
 
     Raises:
@@ -503,7 +496,7 @@ def run_on_cores(
     info = flattening.debug_info(user, f, tree.structure(((), {})))
     called = name or info.func_name
 
-    def body(index: Any) -> list[Any]:
+    def body(index: object) -> list[Any]:
         with axes.core(axis_name, size, index):
             result = run_scoped(f, *args, **kwargs)
         if tree.leaves(result):
@@ -526,7 +519,7 @@ def run_on_cores(
     core_map_p.bind_all(*consts, jaxpr=closed, mesh=mesh, name=called)
 
 
-def _check_no_communication(name: str, closed: ClosedJaxpr, axis_name: Any) -> None:
+def _check_no_communication(name: str, closed: ClosedJaxpr, axis_name: Hashable) -> None:
     """Refuses collectives over the cores' axis: they share memory, and run one after the other."""
     found = axes.communication_over(closed.jaxpr, frozenset({axis_name}))
     if found is not None:
@@ -541,7 +534,7 @@ def _check_no_communication(name: str, closed: ClosedJaxpr, axis_name: Any) -> N
 
 
 def _shard_map_over_cores(
-    f: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any
+    f: Callable[..., Any], mesh: MeshAxes, in_specs: object, out_specs: object
 ) -> Callable[..., Any]:
     """`shard_map` of a function over cores: what `core_map` does, when it is called.
 
@@ -570,13 +563,13 @@ shard_map.other_meshes[TensorCoreMesh] = _shard_map_over_cores
 
 def kernel(
     body: Callable[..., None] | None = None,
-    out_type: Any = (),
+    out_type: object = (),
     *,
-    mesh: Any,
-    scratch_types: Any = (),
-    compiler_params: Any = None,
-    interpret: Any = False,
-    cost_estimate: Any = None,
+    mesh: MeshAxes,
+    scratch_types: object = (),
+    compiler_params: object = None,
+    interpret: object = False,
+    cost_estimate: object = None,
     debug: bool = False,
     name: str | None = None,
     metadata: dict[str, str] | None = None,
@@ -640,7 +633,7 @@ def kernel(
     return call
 
 
-def when(condition: Any, /) -> Callable[[Callable[[], None]], None]:
+def when(condition: object, /) -> Callable[[Callable[[], None]], None]:
     """Runs a function where a condition holds; to be used as a decorator.
 
     Source: mirrors jax.experimental.pallas.when (0.10).

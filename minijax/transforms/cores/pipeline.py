@@ -130,13 +130,13 @@ class _Operand(NamedTuple):
         )
         return self.ref.at[index]
 
-    def fetch(self, block: Sequence[Any], slot: Any) -> semaphores.AsyncCopyDescriptor:
+    def fetch(self, block: Sequence[Any], slot: object) -> semaphores.AsyncCopyDescriptor:
         """The copy of a block into a buffer."""
         return semaphores.make_async_copy(
             self.part(block), self.buffers.at[slot], self.sems.at[slot]
         )
 
-    def store(self, block: Sequence[Any], slot: Any) -> semaphores.AsyncCopyDescriptor:
+    def store(self, block: Sequence[Any], slot: object) -> semaphores.AsyncCopyDescriptor:
         """The copy of a buffer to a block."""
         return semaphores.make_async_copy(
             self.buffers.at[slot], self.part(block), self.sems.at[slot]
@@ -171,10 +171,10 @@ def emit_pipeline(
     body: Callable[..., None],
     *,
     grid: tuple[Any, ...],
-    in_specs: Any = (),
-    out_specs: Any = (),
-    tiling: Any = None,
-    core_axis: Any = None,
+    in_specs: object = (),
+    out_specs: object = (),
+    tiling: object = None,
+    core_axis: object = None,
     core_axis_name: str | None = None,
     dimension_semantics: Sequence[GridDimensionSemantics] | None = None,
     trace_scopes: bool = True,
@@ -354,7 +354,7 @@ def _differ(block: Sequence[Any], other: Sequence[Any]) -> Any:
     return found
 
 
-def _specs(argument: str, specs: Any) -> list[BlockSpec]:
+def _specs(argument: str, specs: object) -> list[BlockSpec]:
     """The leaves of a tree of specs."""
     found: list[BlockSpec] = tree.leaves(specs, is_leaf=lambda x: isinstance(x, BlockSpec))
     for spec in found:

@@ -1,13 +1,8 @@
 """The arguments of a jitted function: static, donated, placed.
 
-The arguments of a jitted function: which are static, which give their memory away, and where.
-
-Input: what the user says by position or by name.  Output: both, and the flags of flat arguments;
-`transforms/jit/jit.py` asks once when a function is wrapped, and with each new signature.
-
-The placements that users give to `jit` for arguments and results, as trees.
-
-Input: a tree prefix of shardings.  Output: one placement, or None, for each flat value.
+Input: what the user says by position or by name, and tree prefixes of shardings.  Output: both
+positions and names, flags of flat arguments, and one placement, or None, for each flat value.
+`jit.py` asks once when a function is wrapped, and with each new signature.
 """
 
 from __future__ import annotations
@@ -15,7 +10,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minijax.core import tree, tree_errors
 from minijax.core.cache import Cache
@@ -36,6 +31,10 @@ from minijax.sharding.named import (
     has_open_dims,
     is_auto,
 )
+
+if TYPE_CHECKING:
+    from minijax.core.aval import ShapedArray
+    from minijax.core.tree import PyTreeDef
 
 
 def split_static(
@@ -89,7 +88,7 @@ def with_statics(
     return call
 
 
-def check_hashable(name: str, where: Any, value: Any) -> None:
+def check_hashable(name: str, where: object, value: object) -> None:
     """Refuses a static argument that cannot be part of a cache's key.
 
     Raises:
@@ -133,7 +132,7 @@ def warn_of_useless_donation(
         )
 
 
-def _as_tuple(value: Any) -> tuple[Any, ...]:
+def _as_tuple(value: object) -> tuple[Any, ...]:
     if value is None:
         return ()
     return tuple(value) if isinstance(value, (tuple, list)) else (value,)
@@ -224,7 +223,7 @@ def check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) 
         )
 
 
-def device_of(device: Any, backend: Any, *, is_placed: bool) -> Any:
+def device_of(device: object, backend: object, *, is_placed: bool) -> Any:
     """The device that the arguments `device` and `backend` name, if any.
 
     Raises:
@@ -257,7 +256,7 @@ class PlacementTree:
 
     __slots__ = ("_hash", "given", "leaves", "name", "structure")
 
-    def __init__(self, name: str, given: Any) -> None:
+    def __init__(self, name: str, given: object) -> None:
         self.name = name
         self.given = given
         leaves, self.structure = tree.flatten(given, is_leaf=tree.is_none)
@@ -265,11 +264,11 @@ class PlacementTree:
         self._hash = hash((self.leaves, self.structure))
 
     @classmethod
-    def of(cls, name: str, given: Any) -> PlacementTree:
+    def of(cls, name: str, given: object) -> PlacementTree:
         """The tree of an argument of `jit`; one object where nothing is given."""
         return NOTHING if given is UNSPECIFIED or given is None else cls(name, given)
 
-    def for_arguments(self, function: str, in_tree: Any) -> tuple[Any, ...]:
+    def for_arguments(self, function: str, in_tree: PyTreeDef) -> tuple[Any, ...]:
         """One placement for each flat argument.
 
         Raises:
@@ -288,7 +287,7 @@ class PlacementTree:
             )
         return self._spread(function, args, "args", "of the positional arguments that are traced")
 
-    def for_results(self, function: str, out_tree: Any) -> tuple[Any, ...]:
+    def for_results(self, function: str, out_tree: PyTreeDef) -> tuple[Any, ...]:
         """One placement for each flat result.
 
         Raises:
@@ -299,7 +298,7 @@ class PlacementTree:
         results = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
         return self._spread(function, results, "result", "of the results")
 
-    def _spread(self, function: str, whole: Any, name: str, what: str) -> tuple[Any, ...]:
+    def _spread(self, function: str, whole: ShapedArray, name: str, what: str) -> tuple[Any, ...]:
         prefix = tree.unflatten(self.structure, list(self.leaves))
         if isinstance(whole, tuple) and isinstance(prefix, list):
             prefix = tuple(prefix)
@@ -331,7 +330,7 @@ class PlacementTree:
         return repr(self.given)
 
 
-def _as_sharding(name: str, given: Any) -> Any:
+def _as_sharding(name: str, given: object) -> Any:
     if given is None or given is UNSPECIFIED:
         return None
     if isinstance(given, (Sharding, PartitionSpec)):
@@ -408,7 +407,7 @@ def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
     return _options.of(closed, contexts.mesh_of_arrays(), make)
 
 
-def _resolved(sharding: Any, name: str) -> Any:
+def _resolved(sharding: object, name: str) -> Any:
     if isinstance(sharding, PartitionSpec):
         return contexts.resolve(sharding, f"jit's {name}")
     return sharding
@@ -441,14 +440,14 @@ def _placed(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
     return [x if s is None else _at(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
-def _at(x: Any, sharding: NamedSharding) -> Any:
+def _at(x: object, sharding: NamedSharding) -> Any:
     x = sharding_constraint_p.bind(x, sharding=sharding)
     if sharding.mesh.explicit_axes:
         x = reshard_to(x, rules.resolve(sharding, "jit"))
     return x
 
 
-def _inside(sharding: Any, name: str) -> Any:
+def _inside(sharding: object, name: str) -> Any:
     """A placement as equations hold it; None where they need not say it."""
     if isinstance(sharding, PartitionSpec):
         return contexts.resolve_for_tracing(sharding, f"jit's {name}")

@@ -13,13 +13,13 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
 
 import numpy as np
 
 from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
@@ -30,6 +30,9 @@ from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
 from minijax.transforms.jit.primitive import jit_p
 from minijax.transforms.jit.stages import JitWrapped
+
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -78,7 +81,7 @@ _no_statics: tuple[Any, ...] = ()
 _staged_by_function = monitoring.tracing.by_owner()
 
 
-def _staged_programs(function: Any) -> dict[Any, Staged]:
+def _staged_programs(function: Callable[..., Any]) -> dict[Any, Staged]:
     """The staged programs of a function; they live as long as it does."""
     try:
         return _staged_by_function.setdefault(function, {})
@@ -226,7 +229,7 @@ class JitFunction:
         names = flattening.parameter_names(self.function)
         return history.describe(self.function, self.name, self.made_at, names)
 
-    def debug_info(self, in_tree: Any, positions: Sequence[int] | None) -> Any:
+    def debug_info(self, in_tree: PyTreeDef, positions: Sequence[int] | None) -> Any:
         """Names of the arguments and of the function, for messages."""
         traced_for = "eager" if self.transparent else self.traced_for
         return flattening.debug_info(traced_for, self.function, in_tree, positions)
@@ -247,9 +250,9 @@ class JitFunction:
 
     def _stage(
         self,
-        in_tree: Any,
+        in_tree: PyTreeDef,
         avals: Sequence[Any],
-        statics: Any,
+        statics: object,
         positions: Sequence[int] | None,
         num_args: int,
     ) -> Staged:
@@ -289,7 +292,7 @@ class JitFunction:
         in_tree = self.signature(args, kwargs)[3][0]
         return self.traced(staged, in_tree, leaves)
 
-    def traced(self, staged: Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
+    def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Sequence[Any]) -> stages.Traced:
         """The stage of a staged program."""
         trees = in_tree, staged.out_tree
         options, device = staged.resolved_options, staged.device
@@ -311,11 +314,11 @@ class JitFunction:
 def _placements(
     name: str,
     given: Settings,
-    in_tree: Any,
-    out_tree: Any,
+    in_tree: PyTreeDef,
+    out_tree: PyTreeDef,
     in_avals: Sequence[Any],
     out_avals: Sequence[Any],
-    info: Any,
+    info: DebugInfo,
 ) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
     """The placements that the user gives, for each flat argument and result."""
     ins = given.in_shardings.for_arguments(name, in_tree)
@@ -358,8 +361,8 @@ def jit(
     fun: Callable[P, R],
     /,
     *,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
+    in_shardings: object = ...,
+    out_shardings: object = ...,
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Iterable[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ...,
@@ -373,8 +376,8 @@ def jit(
 @overload
 def jit(
     *,
-    in_shardings: Any = ...,
-    out_shardings: Any = ...,
+    in_shardings: object = ...,
+    out_shardings: object = ...,
     static_argnums: int | Sequence[int] | None = ...,
     static_argnames: str | Iterable[str] | None = ...,
     donate_argnums: int | Sequence[int] | None = ...,
@@ -391,8 +394,8 @@ def jit(
     fun: Callable[P, R] | None = None,
     /,
     *,
-    in_shardings: Any = UNSPECIFIED,
-    out_shardings: Any = UNSPECIFIED,
+    in_shardings: object = UNSPECIFIED,
+    out_shardings: object = UNSPECIFIED,
     static_argnums: int | Sequence[int] | None = None,
     static_argnames: str | Iterable[str] | None = None,
     donate_argnums: int | Sequence[int] | None = None,
@@ -533,7 +536,7 @@ def _clear(half: JitFunction, native: Any) -> None:
     native._clear_cache()
 
 
-def jitted(name: str, function: Any) -> Any:
+def jitted(name: str, function: Callable[..., Any]) -> Any:
     """A function as `jit` makes it; itself, where it has the stages of one.
 
     Raises:
@@ -543,6 +546,6 @@ def jitted(name: str, function: Any) -> Any:
     return function if hasattr(function, "trace") else jit(function)
 
 
-def is_jitted(function: Any) -> bool:
+def is_jitted(function: Callable[..., Any]) -> bool:
     """Whether `jit` made this callable."""
     return hasattr(function, "jit_function")

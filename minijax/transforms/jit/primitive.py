@@ -6,7 +6,7 @@ Transforming the call transforms the jaxpr, once however often the call is repea
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from minijax.core import printing, refs, vma
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
@@ -16,6 +16,10 @@ from minijax.lowering import eager, program
 from minijax.sharding import rules
 from minijax.transforms import jaxpr_call
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call
+
+if TYPE_CHECKING:
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Jit(JaxprCall):
@@ -33,7 +37,7 @@ class Jit(JaxprCall):
         return program.executable_for(jaxpr, args, options, params["device"])(args)
 
     def lower(
-        self, ctx: Any, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any
+        self, ctx: LoweringContext, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any
     ) -> list[Any]:
         outs: list[Any] = ctx.module.call(ctx, jaxpr, name, values)
         return outs
@@ -58,7 +62,7 @@ def _divide_of_jit(
 
 @checking.check_inside.rule(Jit)
 def _check_inside_of_jit(
-    primitive: Jit, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Jit, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     params = {**params, "donated_invars": ()}
     return jaxpr_call.check_call(primitive, checker, args, params)

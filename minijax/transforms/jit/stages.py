@@ -7,7 +7,7 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
+from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
 
 import numpy as np
 
@@ -29,6 +29,9 @@ from minijax.sharding import contexts, named, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
+
+if TYPE_CHECKING:
+    from minijax.core.tree import PyTreeDef
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -109,7 +112,7 @@ class ShapeDtypeStruct:
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape: Any, dtype: Any, *, sharding: Any = None, weak_type: bool = False
+        self, shape: object, dtype: Any, *, sharding: object = None, weak_type: bool = False
     ) -> None:
         if dtype is None:
             error(ValueError, "ShapeDtypeStruct", "dtype must be given.", got="None")
@@ -161,7 +164,7 @@ class ShapeDtypeStruct:
         return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak})"
 
 
-def _sharding_of(given: Any, ndim: int) -> Sharding:
+def _sharding_of(given: object, ndim: int) -> Sharding:
     if isinstance(given, PartitionSpec):
         try:
             given = contexts.resolve(given, "ShapeDtypeStruct")
@@ -182,7 +185,7 @@ def _sharding_of(given: Any, ndim: int) -> Sharding:
 aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
 
 
-def struct_of(aval: Any, sharding: Any = None) -> Any:
+def struct_of(aval: ShapedArray, sharding: object = None) -> Any:
     """A type as a `ShapeDtypeStruct`, placed so if not as it says; types of tokens as they are."""
     if not isinstance(aval, ShapedArray):
         return aval
@@ -209,7 +212,7 @@ def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
             )
 
 
-def known_placement(given: Any) -> Any:
+def known_placement(given: object) -> Any:
     """What `out_shardings` tells about a result before anything is compiled."""
     return given if isinstance(given, Sharding) else None
 
@@ -252,8 +255,8 @@ class _Stage:
         self,
         closed: ClosedJaxpr,
         outer: Sequence[Any],
-        in_tree: Any,
-        out_tree: Any,
+        in_tree: PyTreeDef,
+        out_tree: PyTreeDef,
         options: program.Options,
     ) -> None:
         self._closed = closed
@@ -312,11 +315,11 @@ class Traced(_Stage):
         self,
         closed: ClosedJaxpr,
         outer: Sequence[Any],
-        in_tree: Any,
-        out_tree: Any,
+        in_tree: PyTreeDef,
+        out_tree: PyTreeDef,
         options: program.Options,
         args: Sequence[Any],
-        device: Any,
+        device: object,
     ) -> None:
         super().__init__(closed, outer, in_tree, out_tree, options)
         self._device = device
@@ -545,7 +548,7 @@ class Compiled(_Stage):
             fix="lower and compile for these arguments, or call the jitted function",
         )
 
-    def _refuse_tree(self, args: Any, kwargs: Any, in_tree: Any) -> None:
+    def _refuse_tree(self, args: Any, kwargs: Any, in_tree: object) -> None:
         own_args, own_kwargs = tree.unflatten(self.in_tree, [0] * self.in_tree.num_leaves)
         if kwargs and not own_kwargs:
             problem = "was compiled without keyword arguments, so it takes none."

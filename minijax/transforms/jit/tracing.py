@@ -126,7 +126,7 @@ def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     return tree.unflatten(flat.out_tree, outs)
 
 
-def _shaped(x: Any) -> Any:
+def _shaped(x: object) -> Any:
     if hasattr(x, "shape") and hasattr(x, "dtype") and not hasattr(x, "aval"):
         return stages.ShapeDtypeStruct(x.shape, x.dtype)
     return x
@@ -255,7 +255,7 @@ def clear_caches() -> None:
     monitoring.transfers.clear()
 
 
-def typeof(x: Any) -> Any:
+def typeof(x: object) -> Any:
     """The type of a value: shape, dtype, weak type.
 
     Source:     mirrors jax.typeof (0.10).

@@ -1,27 +1,20 @@
 """`smap`, `shard_map`, arrays and borders of manual regions as earlier versions of JAX had them.
 
-The two borders of a manual region as operations: `full_to_shard` and `shard_to_full`.
+Input: a program that was written for these.  Output: the operations and arrays of today.
 
-Between them a program works on a device's block of a value.  GSPMD has a custom call for each
-border.  Shardy has one operation for both, so there `tiling.vtile_manual` makes them together.
-
-Arrays over several devices as earlier versions of JAX made them, for programs that still do.
-
-Input: values and devices, or the pieces of an array in order of its devices.  Output: a flat list
-of arrays on one device each, one array of pieces, or one of copies on the devices of a `pmap`.
-
-`smap`: `shard_map` over one axis of the mesh in force, with positions in place of specs.
-
-Input: a function of blocks, and for each argument the dimension that is split.  Output: the
-function of whole arrays that `shard_map` gives; the other axes stay as they are.
+`full_to_shard` and `shard_to_full` are the two borders of a manual region, between which a program
+works on a device's block of a value.  GSPMD has a custom call for each; Shardy has one operation
+for both, so there `tiling.vtile_manual` makes them together.  Arrays are made of values and
+devices, or of pieces in order of their devices.  `smap` is `shard_map` over one axis of the mesh
+in force, with positions in place of specs; the other axes stay as they are.
 """
 
 from __future__ import annotations
 
 import functools
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ParamSpec, TypeVar, overload
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import minijax.transforms.per_device.shard_map
 from minijax.core import config, tree
@@ -46,6 +39,9 @@ from minijax.transforms.device_put import put
 from minijax.transforms.global_arrays import make_array_from_single_device_arrays
 from minijax.transforms.legacy import tiling
 from minijax.transforms.per_device.shard_map import INFER
+
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
 
 Axes = tuple[tuple[Any, int], ...]
 
@@ -82,7 +78,7 @@ rules.constrains_results.set(False, _BorderOfRegion)
 
 @assignment.names_placement.rule(_BorderOfRegion)
 def _names_placement_of__border_of_region(
-    primitive: _BorderOfRegion, *, mesh: Any, **_: Any
+    primitive: _BorderOfRegion, *, mesh: MeshAxes, **_: Any
 ) -> Any:
     return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
@@ -98,7 +94,7 @@ class FullToShard(_BorderOfRegion):
     def abstract_eval(self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any) -> ShapedArray:
         return tiling.tile_aval_nd(mesh.shape, dict(axes), x).aval
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: object, **params: Any) -> Any:
         inner = _inside(self.name, ctx, params["mesh"], params["manual_axes"])
         border = _border(params["axes"], ctx.avals_in[0], ctx.avals_out[0])
         return regions.full_to_shard(ctx, inner, x, border)
@@ -115,7 +111,7 @@ class ShardToFull(_BorderOfRegion):
     def abstract_eval(self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any) -> ShapedArray:
         return tiling.untile_aval_nd(mesh.shape, dict(axes), x).aval
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: object, **params: Any) -> Any:
         inner = _inside(self.name, ctx, params["mesh"], params["manual_axes"])
         border = _border(params["axes"], ctx.avals_out[0], ctx.avals_in[0])
         return regions.shard_to_full(ctx, inner, x, border)
@@ -143,7 +139,7 @@ def manual_proto(aval: Any, manual_axes: Any, mesh: MeshAxes) -> Any:
     return sharding_hlo.manual_proto(mesh, frozenset(manual_axes), aval.ndim)
 
 
-def full_to_shard(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any) -> Any:
+def full_to_shard(x: object, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: object) -> Any:
     """A device's block of `x`, inside a program that GSPMD partitions.
 
     Args:
@@ -168,7 +164,7 @@ def full_to_shard(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: 
     return _bind(full_to_shard_p, x, axes, mesh, manual_axes)
 
 
-def shard_to_full(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any) -> Any:
+def shard_to_full(x: object, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: object) -> Any:
     """The whole array of which each device holds the block `x`: undoes `full_to_shard`.
 
     Source:     mirrors jax.interpreters.pxla's shard_to_full_p, which JAX has since dropped.
@@ -188,7 +184,7 @@ def shard_to_full(x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: 
 
 
 def _bind(
-    primitive: Primitive, x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any
+    primitive: Primitive, x: object, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any
 ) -> Any:
     manual = frozenset(manual_axes)
     strange = [name for name in axes if name not in manual]
@@ -214,7 +210,7 @@ def _inside(name: str, ctx: Any, mesh: MeshAxes, manual_axes: frozenset[Any]) ->
     return PartitionAxes(mesh, ctx.module.device_axes.manual | manual_axes)
 
 
-def _border(axes: Axes, whole: Any, block: Any) -> Border:
+def _border(axes: Axes, whole: ShapedArray, block: ShapedArray) -> Border:
     spec = tiling.spec_of(dict(axes))
     return Border(spec, whole.ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
 
@@ -260,7 +256,7 @@ def make_sharded_device_array(
     aval: ShapedArray,
     sharding_spec: ShardingSpec | None,
     device_buffers: Sequence[Array],
-    indices: Any = None,
+    indices: object = None,
 ) -> Array:
     """One array of its pieces, each on a device of its own.
 
@@ -400,11 +396,11 @@ R = TypeVar("R")
 
 @overload
 def smap(
-    f: Callable[P, R], /, *, in_axes: Any = ..., out_axes: Any, axis_name: Any
+    f: Callable[P, R], /, *, in_axes: object = ..., out_axes: object, axis_name: Hashable
 ) -> Callable[P, R]: ...
 @overload
 def smap(
-    f: None = None, /, *, in_axes: Any = ..., out_axes: Any, axis_name: Any
+    f: None = None, /, *, in_axes: object = ..., out_axes: object, axis_name: Hashable
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
@@ -412,9 +408,9 @@ def smap(
     f: Callable[P, R] | None = None,
     /,
     *,
-    in_axes: Any = INFER,
-    out_axes: Any,
-    axis_name: Any,
+    in_axes: object = INFER,
+    out_axes: object,
+    axis_name: Hashable,
 ) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
     """Runs a function on each device along one mesh axis, as `vmap` maps over one dimension.
 
@@ -467,14 +463,14 @@ def smap(
     )
 
 
-def _specs(argument: str, axes: Any, name: Any) -> Any:
+def _specs(argument: str, axes: object, name: Hashable) -> Any:
     """The specs that dimensions stand for: `P(None, name)` for 1."""
     if axes is INFER:
         return INFER
     return tree.map(lambda axis: _spec(argument, axis, name), axes, is_leaf=tree.is_none)
 
 
-def _spec(argument: str, axis: Any, name: Any) -> Any:
+def _spec(argument: str, axis: Any, name: Hashable) -> Any:
     if axis is None:
         return PartitionSpec()
     if not hasattr(axis, "__index__"):

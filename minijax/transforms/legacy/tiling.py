@@ -1,16 +1,11 @@
 """Tilings: a program for parts of arrays becomes one for whole arrays, over the axes of a mesh.
 
-Resource typing: one mesh axis may carry only one of the logical axes that a value varies along.
-
-Input: a jaxpr that refers to logical axes, and which mesh axes each stands for.  Output: nothing,
-or an error.  Where one mesh axis carried two of them, each device would have the value at equal
-positions along both only.
-
-Tilings: a program for parts of arrays becomes one for whole arrays, over the axes of a mesh.
-
 Input: a function of flat local values, and which dimension of each argument and result each mesh
 axis splits.  Output: a function of whole values.  The parts are a batch (`TileVectorize`), blocks
 of a manual region (`TileManual`), or arguments of replicas.
+
+Resource typing refuses programs in which one mesh axis carries two of the logical axes that a value
+varies along: each device would have the value at equal positions along both only.
 """
 
 from __future__ import annotations
@@ -18,7 +13,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -159,14 +154,14 @@ class NamedAval(NamedTuple):
         return MappingProxyType(dict(self.names))
 
 
-def named_aval(aval: Any) -> NamedAval:
+def named_aval(aval: ShapedArray) -> NamedAval:
     """A type with the named axes along which it says that values vary."""
     if isinstance(aval, NamedAval):
         return aval
     return NamedAval(aval, tuple((n, core_axes.size(n)) for n in sorted(aval.vma, key=str)))
 
 
-def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAval:
+def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: ShapedArray) -> NamedAval:
     """The type of one part of a value, split along named axes.
 
     Shapes: each dimension in `axes` is as many times shorter as its axis is long; the names are
@@ -211,7 +206,7 @@ def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAv
     return NamedAval(whole.aval.update(shape=tuple(shape), sharding=None), tuple(sizes_of.items()))
 
 
-def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> NamedAval:
+def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: ShapedArray) -> NamedAval:
     """The type of a whole whose parts along named axes are of a type: undoes `tile_aval_nd`.
 
     Shapes: each dimension in `axes` is as many times longer as its axis is long.  A part that has
@@ -232,7 +227,7 @@ def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: Any) -> Named
     return NamedAval(part.aval.update(shape=tuple(shape), sharding=None), names)
 
 
-def _size_of(name: Any, sizes: Mapping[Any, int]) -> int:
+def _size_of(name: Hashable, sizes: Mapping[Any, int]) -> int:
     if name not in sizes:
         error(
             ValueError,
@@ -283,8 +278,8 @@ def vtile(
     in_dims: Sequence[int | None],
     out_dims: Sequence[int | None],
     tile_size: int,
-    axis_name: Any,
-    spmd_axis_name: Any = None,
+    axis_name: Hashable,
+    spmd_axis_name: Hashable = None,
 ) -> Flat:
     """A function of parts becomes one of wholes, whose parts are a batch.
 
@@ -398,7 +393,7 @@ def mesh_computation(
     in_axes: Sequence[AxisDims],
     out_axes: Sequence[AxisDims],
     *,
-    tiling_method: Any,
+    tiling_method: object,
     spmd_lowering: bool = True,
 ) -> Flat:
     """A function of local values becomes one of whole values, over all of a mesh.
@@ -455,7 +450,7 @@ def lower_mesh_computation(
     out_axes: Sequence[AxisDims],
     avals: Sequence[Any],
     *,
-    tiling_method: Any,
+    tiling_method: object,
     spmd_lowering: bool = True,
 ) -> Any:
     """The lowered program of `mesh_computation` for whole arguments of types `avals`.
@@ -601,7 +596,7 @@ def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
         )
 
 
-def _dims_along(name: Any, axes: Sequence[AxisDims]) -> list[int | None]:
+def _dims_along(name: Hashable, axes: Sequence[AxisDims]) -> list[int | None]:
     return [dims.get(name) for dims in axes]
 
 

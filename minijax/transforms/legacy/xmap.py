@@ -1,16 +1,11 @@
 """`xmap`: a function over named axes, which a batch and the axes of a mesh carry together.
 
-The arguments of `xmap`: entries that name dimensions, sizes of logical axes, and resources.
-
-Input: what users write.  Output: for each leaf which dimension each name is, and for each name its
-size and the mesh axes that carry it; or an error at the call.
-
-`xmap`: a function over named axes, which a batch and the axes of a mesh carry together.
-
 Input: a function of one position along logical axes, and names for dimensions of its arguments and
 results.  Output: a function of whole arrays.  The function is staged once, with the logical axes in
 scope; then each of their names is replaced by those of what carries it: axes of the mesh, over
 which `shard_map` splits it, and the rest, over which it is mapped as `vmap` does.
+
+How a program is cut over axes of a mesh is in `tiling.py`.
 """
 
 from __future__ import annotations
@@ -86,7 +81,7 @@ class LogicalAxis(NamedTuple):
         return self.resources if batch is None else (*self.resources, batch)
 
 
-def is_entry(node: Any) -> bool:
+def is_entry(node: object) -> bool:
     """Whether a node of `in_axes` or `out_axes` names the dimensions of leaves."""
     if isinstance(node, dict):
         return all(
@@ -96,11 +91,11 @@ def is_entry(node: Any) -> bool:
     return isinstance(node, list) and all(map(_is_name, node))
 
 
-def _is_name(item: Any) -> bool:
+def _is_name(item: object) -> bool:
     return isinstance(item, Hashable) and not isinstance(item, tuple)
 
 
-def entries(argument: str, given: Any, full: Any) -> list[Entry]:
+def entries(argument: str, given: object, full: object) -> list[Entry]:
     """One entry for each leaf of `full`.
 
     Raises:
@@ -225,7 +220,7 @@ def logical_axes(
     ]
 
 
-def _logical(name: Any, size: int, given: Any, mesh: MeshAxes | None) -> LogicalAxis:
+def _logical(name: Hashable, size: int, given: object, mesh: MeshAxes | None) -> LogicalAxis:
     resources = tuple(given) if isinstance(given, (tuple, list)) else (given,)
     if not resources:
         return LogicalAxis(name, size, (), 1)
@@ -258,8 +253,8 @@ def _logical(name: Any, size: int, given: Any, mesh: MeshAxes | None) -> Logical
 
 def xmap(
     fun: Callable[..., Any],
-    in_axes: Any,
-    out_axes: Any,
+    in_axes: object,
+    out_axes: object,
     *,
     axis_sizes: Mapping[Any, int] | None = None,
     axis_resources: Mapping[Any, Any] | None = None,
@@ -486,7 +481,7 @@ def _without_dims(aval: Any, dims: Any) -> Any:
 def _over_all(
     closed: ClosedJaxpr,
     logical: Sequence[LogicalAxis],
-    mesh: Any,
+    mesh: MeshAxes,
     ins: Sequence[Mapping[Any, int]],
     outs: Sequence[Mapping[Any, int]],
 ) -> Flat:
@@ -516,7 +511,7 @@ def _over_all(
     )
 
 
-def _dim_inside(name: Any, outer: set[Any], dims: Mapping[Any, int]) -> int | None:
+def _dim_inside(name: Hashable, outer: set[Any], dims: Mapping[Any, int]) -> int | None:
     """The dimension of an axis in what is left once the dimensions of the outer ones are gone."""
     if name not in dims:
         return None

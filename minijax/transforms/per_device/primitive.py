@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping, Sequence
 from itertools import repeat
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
@@ -17,8 +17,7 @@ from minijax.core import refs, vma
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AbstractMesh, PartitionSpec
-from minijax.core.sequences import partition_list
+from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.interpreters import (
     batching,
     casts,
@@ -28,9 +27,7 @@ from minijax.interpreters import (
     named_batching,
     remat,
     staging,
-    transpose,
 )
-from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import new_axis
 from minijax.lax import functionalization, references
 from minijax.lax.collectives.reductions import psum_p
@@ -39,7 +36,7 @@ from minijax.lowering.regions import Border
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import named
-from minijax.transforms.jaxpr_call import JaxprCall
+from minijax.transforms.jaxpr_call import JaxprCall, first_fault
 from minijax.transforms.per_device import steps
 from minijax.transforms.per_device.region import (
     Region,
@@ -50,6 +47,11 @@ from minijax.transforms.per_device.region import (
     partial_eval_rule,
     region_of,
 )
+
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 def _walk(
@@ -66,7 +68,7 @@ def _walk(
 
 
 def _check_inside(
-    primitive: Any, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The rule `check_inside`: each device returns its first fault."""
     region = region_of(params)
@@ -77,12 +79,7 @@ def _check_inside(
     names = region.ordered(region.axes)
     specs = (*(PartitionSpec(names) for _ in range(count)), *params["out_specs"])
     outs = primitive.bind(*args, **{**params, "jaxpr": closed, "out_specs": specs})
-    if inner.sites:
-        state, sites = functionalization.first_of_batch(
-            outs[:count], inner.sites, region.size(names)
-        )
-        checker.add(state, sites)
-    return list(outs[count:])
+    return list(first_fault(checker, inner, outs, region.size(names)))
 
 
 def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
@@ -99,7 +96,7 @@ def _with_states(region: Region, inner: Any) -> ClosedJaxpr:
 
 
 def _discharge(
-    primitive: Any,
+    primitive: Primitive,
     *args: Any,
     jaxpr: ClosedJaxpr,
     in_specs: Specs,
@@ -152,21 +149,19 @@ class ShardMap(JaxprCall):
         closed, options = params["jaxpr"].remember(key, make)
         return program.executable_for(closed, args, options)(args)
 
-    def abstract_eval(
-        self, *avals: Any, jaxpr: ClosedJaxpr, out_specs: Specs, **params: Any
-    ) -> list[Any]:
+    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
         region = region_of(params)
         around = NOT_MANUAL
         if not region.check_vma:
             around = vma.join(self, [a for a in avals if isinstance(a, ShapedArray)])
         return [
             region.whole(aval, spec, around)
-            for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
+            for aval, spec in zip(params["jaxpr"].out_avals, params["out_specs"], strict=True)
         ]
 
     def lower(
         self,
-        ctx: Any,
+        ctx: LoweringContext,
         *values: Any,
         jaxpr: ClosedJaxpr,
         in_specs: Specs,
@@ -188,53 +183,37 @@ class ShardMap(JaxprCall):
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )
 
-    def transpose(
+    def transposed(
         self,
-        cts: Sequence[Any],
-        *args: Any,
+        params: Mapping[str, Any],
         jaxpr: ClosedJaxpr,
-        in_specs: Specs,
-        out_specs: Specs,
-        **params: Any,
-    ) -> list[Any]:
-        region = region_of(params)
-        linear = tuple(is_linear(x) for x in args)
-        ct_nonzero = tuple(type(ct) is not Zero for ct in cts)
-        with region.entered():
-            backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
-            known_specs, linear_specs = partition_list(linear, in_specs)
-            ct_specs = _chosen(out_specs, ct_nonzero)
-            result_specs = _chosen(linear_specs, nonzero)
-            if not region.check_vma:
-                backward = _older_convention(region, backward, ct_specs, result_specs)
-        outs = self.bind(
-            *(x for x, lin in zip(args, linear, strict=True) if not lin),
-            *(ct for ct in cts if type(ct) is not Zero),
-            jaxpr=backward,
-            in_specs=(*known_specs, *map(rules.cotangent_spec, ct_specs)),
-            out_specs=tuple(map(rules.cotangent_spec, result_specs)),
+        known: Sequence[int],
+        cts: Sequence[int],
+        wanted: Sequence[int],
+    ) -> dict[str, Any]:
+        region, in_specs = region_of(params), params["in_specs"]
+        ct_specs = tuple(params["out_specs"][i] for i in cts)
+        result_specs = tuple(in_specs[i] for i in wanted)
+        if not region.check_vma:
+            with region.entered():
+                jaxpr = _older_convention(region, jaxpr, ct_specs, result_specs)
+        return {
             **params,
-        )
-        return transpose.of_arguments(linear, nonzero, outs)
+            "jaxpr": jaxpr,
+            "in_specs": (*(in_specs[i] for i in known), *map(rules.cotangent_spec, ct_specs)),
+            "out_specs": tuple(map(rules.cotangent_spec, result_specs)),
+        }
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        in_specs: Specs,
-        out_specs: Specs,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        region = region_of(params)
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], /, **params: Any
+    ) -> tuple[list[Any], list[int | None]]:
+        region, in_specs, out_specs = region_of(params), params["in_specs"], params["out_specs"]
         names = tuple(n for n in named_batching.spmd_axes() if n in region.axes)
         _check_free(names, (*in_specs, *out_specs))
         batched = [d is not None for d in dims]
         with region.entered():
             whole, out_batched = batching.batch_jaxpr(
-                jaxpr,
+                params["jaxpr"],
                 size // region.size(names),
                 batched,
                 bool(names),
@@ -243,21 +222,13 @@ class ShardMap(JaxprCall):
             if names and region.check_vma:
                 varying = [frozenset(names if b else ()) for b in batched]
                 whole = casts.retyped(whole, varying, [frozenset(names)] * len(out_batched))
-        entry = names or None
-        outs = self.bind(
-            *args,
-            jaxpr=whole,
-            in_specs=tuple(
-                spec if d is None else spec.inserted(d, entry)
-                for spec, d in zip(in_specs, dims, strict=True)
-            ),
-            out_specs=tuple(
-                spec.inserted(0, entry) if b else spec
-                for spec, b in zip(out_specs, out_batched, strict=True)
-            ),
-            **params,
-        )
-        return list(outs), [0 if b else None for b in out_batched]
+        out_dims = [0 if b else None for b in out_batched]
+        changed = {
+            "jaxpr": whole,
+            "in_specs": _with_batch(in_specs, dims, names or None),
+            "out_specs": _with_batch(out_specs, out_dims, names or None),
+        }
+        return list(self.bind(*args, **{**params, **changed})), out_dims
 
 
 rules.constrains_results.set(False, ShardMap)
@@ -269,7 +240,7 @@ refs.with_references.rule(ShardMap)(references.with_references)
 
 
 @assignment.names_placement.rule(ShardMap)
-def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: Any, **_: Any) -> Any:
+def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: MeshAxes, **_: Any) -> Any:
     return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
 
@@ -288,7 +259,7 @@ def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozen
     )
 
 
-def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
+def _placement(region: Region, aval: ShapedArray, spec: PartitionSpec) -> Any:
     """Where a result of a program that is one `shard_map` lives; None where the compiler says."""
     if not isinstance(aval, ShapedArray):
         return None
@@ -298,8 +269,11 @@ def _placement(region: Region, aval: Any, spec: PartitionSpec) -> Any:
     return named(region.mesh, spec) if region.size(rest) == 1 else None
 
 
-def _chosen(specs: Sequence[PartitionSpec], flags: Sequence[bool]) -> Specs:
-    return tuple(spec for spec, flag in zip(specs, flags, strict=True) if flag)
+def _with_batch(specs: Specs, dims: Sequence[int | None], entry: object) -> Specs:
+    """Specs of values that have a batch, split as `entry` says, along these dimensions."""
+    return tuple(
+        spec if d is None else spec.inserted(d, entry) for spec, d in zip(specs, dims, strict=True)
+    )
 
 
 def _borders(wholes: Sequence[Any], blocks: Sequence[Any], specs: Specs) -> list[Border]:

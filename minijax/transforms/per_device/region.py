@@ -1,14 +1,11 @@
 """Inside and outside of a `shard_map`: axes, types on both sides, and its split in two.
 
-Inside and outside of a `shard_map`: its axes, and the types on both sides.
-
 Input: a mesh, the axes that become manual, specs and types.  Output: types of blocks and of whole
-values.
+values.  Where only some operands are known, or values are saved by a policy, the operation becomes
+two; between them values are whole, and what varies over axes is split over these along its first
+dimension.
 
-A `shard_map` split in two: what runs now, and what runs later with values that the first saves.
-
-Input: the operation, and what is known or needed.  Output: two of them.  Between them values are
-whole: what varies over axes is split over these along its first dimension.
+The other rules of the operation are in `primitive.py`.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ import contextlib
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import axes as core_axes
 from minijax.core import meshes, refs
@@ -32,6 +29,9 @@ from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
 from minijax.sharding import rules
 from minijax.sharding.named import named
+
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -86,7 +86,7 @@ class Region(NamedTuple):
         mentioned = {*spec.names(), *spec.unreduced, *spec.reduced}
         return tuple(n for n in self.ordered(self.axes) if n not in mentioned)
 
-    def block(self, aval: Any, spec: PartitionSpec) -> Any:
+    def block(self, aval: ShapedArray, spec: PartitionSpec) -> Any:
         """The type of a device's block of a value."""
         if isinstance(aval, refs.AbstractRef):
             return refs.AbstractRef(self.block(aval.inner_aval, spec))
@@ -114,7 +114,7 @@ class Region(NamedTuple):
         entries = [tuple(n for n in names_of(e) if n not in self.axes) for e in aval.split.spec]
         return rules.shown(named(self.inner, PartitionSpec(*entries)), aval.ndim)
 
-    def whole(self, aval: Any, spec: PartitionSpec, around: Any = NOT_MANUAL) -> Any:
+    def whole(self, aval: ShapedArray, spec: PartitionSpec, around: object = NOT_MANUAL) -> Any:
         """The type of the value whose blocks are of type `aval`."""
         if not isinstance(aval, ShapedArray):
             return aval
@@ -142,7 +142,7 @@ def region_of(params: Mapping[str, Any]) -> Region:
     return Region(params["mesh"], params["newly_manual_axes"], params["check_vma"])
 
 
-def match(x: Any, spec: PartitionSpec, region: Region) -> Any:
+def match(x: object, spec: PartitionSpec, region: Region) -> Any:
     """A result of the body, varying over the axes over which its spec splits it."""
     if not region.check_vma or not isinstance(aval_of(x), ShapedArray):
         return x
@@ -150,7 +150,7 @@ def match(x: Any, spec: PartitionSpec, region: Region) -> Any:
 
 
 def agree_rule(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: object, args: Sequence[Any], params: dict[str, Any]
 ) -> casts.Arguments:
     """The rule `agree`: inside a `shard_map` over other axes, operands may vary over these."""
     region = region_of(params)
@@ -166,7 +166,7 @@ def agree_rule(
 
 
 def partial_eval_rule(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: object, trace: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The rule `partial_eval`: one `shard_map` of what is known, and one of the rest."""
     unknown = [trace.is_unknown(x) for x in args]
@@ -213,7 +213,7 @@ def partial_eval_rule(
 
 
 def divide_rule(
-    primitive: Any, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+    primitive: Primitive, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
 ) -> remat.Division:
     """The rule `divide`: values inside are saved as a policy says."""
     params = eqn.params
@@ -330,7 +330,7 @@ def passing(
     )
 
 
-def _spec_of_residual(region: Region, aval: Any, names: tuple[Any, ...]) -> PartitionSpec:
+def _spec_of_residual(region: Region, aval: ShapedArray, names: tuple[Any, ...]) -> PartitionSpec:
     """How a value is kept between the programs; summands stay summands where types can say so."""
     _, unreduced, reduced = aval.manual_axis_type
     sums = region.ordered((unreduced | reduced) & region.axes)
@@ -352,7 +352,7 @@ def _spec_of_residual(region: Region, aval: Any, names: tuple[Any, ...]) -> Part
     )
 
 
-def _axes_of_residual(region: Region, aval: Any) -> tuple[Any, ...]:
+def _axes_of_residual(region: Region, aval: ShapedArray) -> tuple[Any, ...]:
     if not isinstance(aval, ShapedArray):
         return ()
     return region.ordered(aval.vma & region.axes if region.check_vma else region.axes)

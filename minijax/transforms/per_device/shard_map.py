@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 from minijax.core import config, meshes, tree, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, error, message
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import (
     UNCONSTRAINED,
     AbstractMesh,
@@ -55,8 +55,8 @@ def shard_map(
     f: Callable[P, R],
     /,
     *,
-    out_specs: Any,
-    in_specs: Any = ...,
+    out_specs: object,
+    in_specs: object = ...,
     mesh: MeshAxes | None = ...,
     axis_names: Any = ...,
     check_vma: bool = ...,
@@ -67,8 +67,8 @@ def shard_map(
     f: None = None,
     /,
     *,
-    out_specs: Any,
-    in_specs: Any = ...,
+    out_specs: object,
+    in_specs: object = ...,
     mesh: MeshAxes | None = ...,
     axis_names: Any = ...,
     check_vma: bool = ...,
@@ -80,8 +80,8 @@ def shard_map(
     f: Callable[P, R] | None = None,
     /,
     *,
-    out_specs: Any = INFER,
-    in_specs: Any = INFER,
+    out_specs: object = INFER,
+    in_specs: object = INFER,
     mesh: MeshAxes | None = None,
     axis_names: Any = frozenset(),
     check_vma: bool = True,
@@ -232,7 +232,7 @@ class _Mapped(NamedTuple):
         leaves: Sequence[Any],
         avals: Sequence[Any],
         in_specs: Sequence[PartitionSpec],
-        info: Any,
+        info: DebugInfo,
     ) -> Any:
         out_specs: list[PartitionSpec] = []
 
@@ -280,7 +280,7 @@ class _Mapped(NamedTuple):
         return tree.unflatten(flat.out_tree, outs)
 
     def _in_specs(
-        self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: Any
+        self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: DebugInfo
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the arguments."""
         given = self.in_specs
@@ -360,15 +360,15 @@ class _Leaf:
         return f"{self._kind}{names[self._index] if names else self._index}"
 
 
-def _as_tuple(specs: Any) -> Any:
+def _as_tuple(specs: object) -> Any:
     return tuple(specs) if isinstance(specs, list) else specs
 
 
-def _is_spec(node: Any) -> bool:
+def _is_spec(node: object) -> bool:
     return node is None or isinstance(node, PartitionSpec)
 
 
-def _mesh_for(given: Any) -> MeshAxes:
+def _mesh_for(given: object) -> MeshAxes:
     """The mesh of a call: inside another `shard_map` the one in force, which must fit.
 
     Raises:
@@ -410,7 +410,7 @@ def _mesh_for(given: Any) -> MeshAxes:
     return given
 
 
-def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: Any) -> MeshAxes:
+def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: DebugInfo) -> MeshAxes:
     """The mesh with devices that stands for an abstract one, where nothing is being traced.
 
     Raises:
@@ -467,7 +467,7 @@ def _check_types_tell(region: Region) -> None:
         )
 
 
-def _inferred(region: Region, aval: Any) -> PartitionSpec:
+def _inferred(region: Region, aval: ShapedArray) -> PartitionSpec:
     """The spec that a type gives."""
     if aval.split is None:
         return PartitionSpec()
@@ -475,7 +475,7 @@ def _inferred(region: Region, aval: Any) -> PartitionSpec:
     return PartitionSpec(*entries)
 
 
-def _check_spec(argument: str, spec: Any, region: Region) -> None:
+def _check_spec(argument: str, spec: object, region: Region) -> None:
     """Refuses what is no spec, and specs of axes that do not become manual."""
     if not isinstance(spec, PartitionSpec):
         error(
@@ -581,7 +581,7 @@ def _check_type(name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: 
 
 
 def _check_same_everywhere(
-    name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: Region
+    name: str, leaf: _Leaf, spec: PartitionSpec, aval: ShapedArray, region: Region
 ) -> None:
     """Refuses a result that may differ along an axis over which its spec says it does not."""
     kind = vma.of(aval)

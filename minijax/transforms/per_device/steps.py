@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -33,10 +33,13 @@ from minijax.runtime.array import Array
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.per_device.region import Region, Specs, match
 
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
+
 _SCALARS = (int, float, bool, complex, np.generic)
 
 
-def computes(trace: Any) -> bool:
+def computes(trace: object) -> bool:
     """Whether operations in a trace run at once, so that values are known."""
     while trace is not eager.EAGER:
         if isinstance(trace, SpmdBatchTrace) and trace.is_split_by_user:
@@ -122,15 +125,15 @@ class StepTrace(Trace):
             meshes.abstract_mesh.set_local(mesh_around)
             current.set_local(trace_around)
 
-    def stacked(self, aval: Any) -> tuple[Any, ...]:
+    def stacked(self, aval: ShapedArray) -> tuple[Any, ...]:
         """The axes along which the blocks of a value are kept one by one."""
         return _stacked(self.region, aval)
 
-    def owns(self, x: Any) -> bool:
+    def owns(self, x: object) -> bool:
         """Whether a value is blocks of this trace."""
         return type(x) is Blocks and x.traced_by is self
 
-    def tracer(self, value: Any, aval: Any) -> Blocks:
+    def tracer(self, value: object, aval: ShapedArray) -> Blocks:
         """The tracer of blocks of type `aval`."""
         tracer = object.__new__(Blocks)
         tracer.traced_by = self
@@ -226,7 +229,7 @@ class StepTrace(Trace):
         return Operand(self.region.block(aval_of(x), _WHOLE), ())
 
     def _with_cells(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> Sequence[Any]:
         """Applies an operation on references, whose cells hold blocks."""
         args, params = casts.agreeing(self, primitive, args, params)
@@ -260,7 +263,7 @@ class StepTrace(Trace):
         """The blocks of whole values."""
         return [self._entered(x, spec) for x, spec in zip(values, specs, strict=True)]
 
-    def _entered(self, x: Any, spec: PartitionSpec) -> Any:
+    def _entered(self, x: object, spec: PartitionSpec) -> Any:
         if isinstance(x, refs.Cell):
             cell = type(x)(self._entered(x.read(), spec))
             self._own_cells.append(cell)
@@ -314,7 +317,7 @@ class Same:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -423,7 +426,7 @@ def _spec(names: tuple[Any, ...]) -> PartitionSpec:
     return PartitionSpec(names) if names else _WHOLE
 
 
-def _stacked(region: Region, aval: Any) -> tuple[Any, ...]:
+def _stacked(region: Region, aval: ShapedArray) -> tuple[Any, ...]:
     if not isinstance(aval, ShapedArray):
         return ()
     if not region.check_vma:
@@ -472,7 +475,7 @@ def _parts(blocks: Blocks) -> Iterator[tuple[str, Any]]:
 
 
 def run(
-    primitive: Any,
+    primitive: Primitive,
     region: Region,
     function: Callable[..., Sequence[Any]],
     name: str,

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import functools
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from minijax.core import axes, config, monitoring, refs, tree
 from minijax.core.cache import Cache
@@ -25,6 +25,10 @@ from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
 
+if TYPE_CHECKING:
+    from minijax.core.aval import ShapedArray
+    from minijax.core.tree import PyTreeDef
+
 P = ParamSpec("P")
 R = TypeVar("R")
 
@@ -36,7 +40,7 @@ class AxesTree(NamedTuple):
     structure: Any
 
     @classmethod
-    def of(cls, name: str, given: Any) -> AxesTree:
+    def of(cls, name: str, given: object) -> AxesTree:
         """What the user gave as `name`.
 
         Raises:
@@ -92,7 +96,7 @@ _axes_by_function = Cache(
 ).by_owner()
 
 
-def _own_axis(function: Any, name: str) -> axes.AxisOf:
+def _own_axis(function: Callable[..., Any], name: str) -> axes.AxisOf:
     """The axis that maps of a function bind if it has no name."""
     try:
         found = _axes_by_function.get(function)
@@ -150,14 +154,14 @@ class PmapFunction(jit.JitFunction):
         return super().signature(args, kwargs)
 
     def _sliced(
-        self, in_tree: Any, avals: Sequence[Any], positions: Sequence[int] | None
+        self, in_tree: PyTreeDef, avals: Sequence[Any], positions: Sequence[int] | None
     ) -> MappedArguments:
         """How the arguments of a call are mapped."""
         info = self.debug_info(in_tree, positions)
         names = lambda: info.arg_names or ()  # noqa: E731  for errors only
         return in_axes_of(self.mapping, in_tree, positions, avals, names)
 
-    def _flat(self, in_tree: Any, statics: Any, positions: Any) -> flattening.FlatFunction:
+    def _flat(self, in_tree: PyTreeDef, statics: Any, positions: Any) -> flattening.FlatFunction:
         function = self.function
         if statics:
             function = arguments.with_statics(function, statics, positions)
@@ -169,7 +173,7 @@ class PmapFunction(jit.JitFunction):
 
     def _stage(
         self,
-        in_tree: Any,
+        in_tree: PyTreeDef,
         avals: Sequence[Any],
         statics: Any,
         positions: Sequence[int] | None,
@@ -323,7 +327,7 @@ def _check_no_references(name: str, values: Sequence[Any]) -> None:
             )
 
 
-def _check_uniform(closed: Any, in_axes: Axes, axis_name: Any) -> None:
+def _check_uniform(closed: Any, in_axes: Axes, axis_name: Hashable) -> None:
     """Refuses programs whose devices may wait for others that never come."""
     along = frozenset({axis_name})
     given = [frozenset[Any]() if axis is None else along for axis in in_axes]
@@ -332,10 +336,10 @@ def _check_uniform(closed: Any, in_axes: Axes, axis_name: Any) -> None:
 
 def pmap(
     fun: Callable[P, R],
-    axis_name: Any = None,
+    axis_name: Hashable = None,
     *,
     in_axes: int | Sequence[Any] | None = 0,
-    out_axes: Any = 0,
+    out_axes: object = 0,
     static_broadcasted_argnums: int | Iterable[int] = (),
     devices: Sequence[Any] | None = None,
     backend: str | None = None,
@@ -412,11 +416,11 @@ def pmap(
     return mapped
 
 
-def _positions(given: Any) -> tuple[int, ...]:
+def _positions(given: object) -> tuple[int, ...]:
     return tuple(map(operator.index, given if isinstance(given, Iterable) else (given,)))
 
 
-def _checked_devices(fun: Any, devices: Any) -> tuple[Any, ...] | None:
+def _checked_devices(fun: object, devices: Any) -> tuple[Any, ...] | None:
     if devices is None:
         return None
     found = tuple(devices)
@@ -437,7 +441,7 @@ def _checked_devices(fun: Any, devices: Any) -> tuple[Any, ...] | None:
 
 def in_axes_of(
     mapping: Mapping,
-    in_tree: Any,
+    in_tree: PyTreeDef,
     positions: Sequence[int] | None,
     avals: Sequence[Any],
     names: Callable[[], Sequence[str]],
@@ -477,7 +481,7 @@ def in_axes_of(
 
 
 def _canonical(
-    index: int, axis: int | None, aval: Any, names: Callable[[], Sequence[str]]
+    index: int, axis: int | None, aval: ShapedArray, names: Callable[[], Sequence[str]]
 ) -> int | None:
     if axis is None:
         return None
@@ -515,7 +519,7 @@ def _size(avals: Sequence[Any], along: Axes, names: Callable[[], Sequence[str]])
     return int(next(iter(sizes.values())))
 
 
-def out_axes_of(out_axes: AxesTree, out_tree: Any, avals: Sequence[Any]) -> Axes:
+def out_axes_of(out_axes: AxesTree, out_tree: PyTreeDef, avals: Sequence[Any]) -> Axes:
     """The axis of each flat result.
 
     Raises:

@@ -9,27 +9,32 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import effects, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.meshes import PartitionSpec
-from minijax.interpreters import batching, checking, key_reuse, remat, transpose
-from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import moveaxis, reduce_sum
-from minijax.lax import binary, functionalization
+from minijax.interpreters import checking, key_reuse, remat
+from minijax.interpreters.jvp import Zero
+from minijax.interpreters.structural import reduce_sum
+from minijax.lax import binary
 from minijax.lowering import module, placed_programs
 from minijax.lowering.regions import NoDeviceAxes, ReplicaAxes
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
-from minijax.transforms.jaxpr_call import JaxprCall
+from minijax.transforms.jaxpr_call import JaxprCall, first_fault
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.programs import Axes
+
+if TYPE_CHECKING:
+    from minijax.interpreters.key_reuse import KeyFlow
+    from minijax.lax.functionalization import Checker
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Pmap(JaxprCall):
@@ -55,10 +60,10 @@ class Pmap(JaxprCall):
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
         return programs.executable_for(jaxpr, programs.MapInfo(**params))(args)
 
-    def abstract_eval(
-        self, *avals: Any, jaxpr: ClosedJaxpr, axis_size: int, out_axes: Axes, **params: Any
-    ) -> list[Any]:
-        return programs.whole_avals(jaxpr.out_avals, out_axes, axis_size)
+    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
+        return programs.whole_avals(
+            params["jaxpr"].out_avals, params["out_axes"], params["axis_size"]
+        )
 
     def shard(
         self,
@@ -75,72 +80,50 @@ class Pmap(JaxprCall):
             for spec, axis in zip(specs, out_axes, strict=True)
         ]
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return _lower(ctx, values, params)
 
-    def transpose(
-        self,
-        cts: Sequence[Any],
-        *args: Any,
-        jaxpr: ClosedJaxpr,
-        in_axes: Axes,
-        out_axes: Axes,
-        **params: Any,
-    ) -> list[Any]:
-        linear = [is_linear(x) for x in args]
-        ct_nonzero = [type(ct) is not Zero for ct in cts]
-        with programs.inside(params):
-            backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
-        size = params["global_axis_size"]
+    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
         # A result that devices share counts once, and each device has a part in it.
-        given = [
-            _scaled(ct, size) if axis is None else ct
-            for ct, axis in zip(cts, out_axes, strict=True)
-            if type(ct) is not Zero
+        size = params["global_axis_size"]
+        cts = [
+            _scaled(ct, size) if axis is None and type(ct) is not Zero else ct
+            for ct, axis in zip(cts, params["out_axes"], strict=True)
         ]
-        wanted = [
-            axis
-            for axis, is_nonzero in zip(_chosen(in_axes, linear), nonzero, strict=True)
-            if is_nonzero
-        ]
-        outs = self.bind(
-            *(x for x, lin in zip(args, linear, strict=True) if not lin),
-            *given,
-            jaxpr=backward,
-            in_axes=_chosen(in_axes, [not lin for lin in linear]) + _chosen(out_axes, ct_nonzero),
-            out_axes=tuple(0 if axis is None else axis for axis in wanted),
-            **_keeping_memory(params),
-        )
-        # What all devices share gets the cotangents of all.
-        summed = [
-            reduce_sum(ct, (0,)) if axis is None else ct
-            for ct, axis in zip(outs, wanted, strict=True)
-        ]
-        return transpose.of_arguments(linear, nonzero, summed)
+        return super().transpose(cts, *args, **params)
 
-    def batch(
+    def transposed(
         self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
+        params: Mapping[str, Any],
         jaxpr: ClosedJaxpr,
-        in_axes: Axes,
-        out_axes: Axes,
-        **params: Any,
-    ) -> tuple[list[Any], list[int | None]]:
-        batched = [d is not None for d in dims]
-        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        with programs.inside(params):
-            whole, out_batched = batching.batch_jaxpr(jaxpr, size, batched)
-        outs = self.bind(
-            *moved,
-            jaxpr=whole,
-            in_axes=_shifted(in_axes, batched),
-            out_axes=_shifted(out_axes, out_batched),
-            **_keeping_memory(params),
-        )
-        return list(outs), [0 if b else None for b in out_batched]
+        known: Sequence[int],
+        cts: Sequence[int],
+        wanted: Sequence[int],
+    ) -> dict[str, Any]:
+        in_axes, out_axes = params["in_axes"], params["out_axes"]
+        changed = super().transposed(params, jaxpr, known, cts, wanted)
+        changed["in_axes"] = (*(in_axes[i] for i in known), *(out_axes[i] for i in cts))
+        changed["out_axes"] = tuple(in_axes[i] or 0 for i in wanted)
+        return changed
+
+    def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
+        # What all devices share gets the cotangents of all.
+        return [
+            reduce_sum(ct, (0,)) if axis is None and ct is not None else ct
+            for ct, axis in zip(cts, params["in_axes"], strict=True)
+        ]
+
+    def batched(
+        self,
+        params: Mapping[str, Any],
+        jaxpr: ClosedJaxpr,
+        operands: Sequence[bool],
+        results: Sequence[bool],
+    ) -> dict[str, Any]:
+        changed = super().batched(params, jaxpr, operands, results)
+        changed["in_axes"] = _shifted(params["in_axes"], operands)
+        changed["out_axes"] = _shifted(params["out_axes"], results)
+        return changed
 
 
 placed_programs.device_count_param.set("global_axis_size", Pmap)
@@ -155,27 +138,29 @@ def _divide_of_pmap(
 
 @checking.check_inside.rule(Pmap)
 def _check_inside_of_pmap(
-    primitive: Pmap, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Pmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Any:
     with programs.inside(params):
         inner = checker.inner(params["jaxpr"])
     more = len(inner.closed.out_avals) - len(params["out_axes"])
     changed = {"jaxpr": inner.closed, "out_axes": (0,) * more + params["out_axes"]}
     outs = primitive.bind(*args, **{**params, **changed})
-    if not inner.sites:
-        return outs
-    count = functionalization.STATE_SIZE
-    size = params["axis_size"]
-    state, sites = functionalization.first_of_batch(outs[:count], inner.sites, size)
-    checker.add(state, sites)
-    return outs[count:]
+    return first_fault(checker, inner, outs, params["axis_size"])
 
 
 @key_reuse.follow_keys.rule(Pmap)
 def _follow_keys_of_pmap(
-    primitive: Pmap, flow: Any, keys: Sequence[Any], **params: Any
+    primitive: Pmap,
+    flow: KeyFlow,
+    keys: Sequence[Any],
+    *,
+    jaxpr: ClosedJaxpr,
+    in_axes: Axes,
+    **params: Any,
 ) -> list[Any]:
-    return _follow_keys(flow, keys, **params)
+    key_reuse.follow_slices(flow, jaxpr, keys, in_axes)
+    outs = primitive.abstract_eval(jaxpr=jaxpr, **params)
+    return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
 
 
 core_axes.binds_axis.set("axis_name", Pmap)
@@ -196,7 +181,7 @@ def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr([], list(invars), list(outvars), [eqn], debug_info=info), [])
 
 
-def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
+def _lower(ctx: LoweringContext, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
     """The rule `lower`: a device takes its slice of each value, and gathers the others' results.
 
     Gathering keeps every bit of every dtype, which adding up zeros and one result would not.
@@ -229,7 +214,7 @@ def _lower(ctx: Any, values: Sequence[Any], params: Mapping[str, Any]) -> list[A
     ]
 
 
-def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
+def _axes_around(ctx: LoweringContext, name: str) -> ReplicaAxes:
     """The axes of the maps around."""
     found = ctx.module.device_axes
     if isinstance(found, NoDeviceAxes):
@@ -244,7 +229,7 @@ def _axes_around(ctx: Any, name: str) -> ReplicaAxes:
     )
 
 
-def _slice(ctx: Any, x: Any, index: Any, axis: int, aval: Any) -> Any:
+def _slice(ctx: LoweringContext, x: object, index: object, axis: int, aval: ShapedArray) -> Any:
     """The slice of a value that belongs to a device."""
     whole = physical_aval(aval)
     shape = whole.shape
@@ -274,7 +259,7 @@ def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: 
 
 def _divide(eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy) -> remat.Division:
     """The rule `divide`: two maps, the second of which computes again what was not saved."""
-    params = _keeping_memory(eqn.params)
+    params = {**eqn.params, "donated_invars": ()}
     closed: ClosedJaxpr = params["jaxpr"]
     body: remat.DividedBody = closed.remember(
         ("divide", tuple(wanted), policy),
@@ -301,41 +286,6 @@ def _divide(eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy) -> remat.Div
         effects=effects.without_axis(body.again.effects, params["axis_name"]),
     )
     return remat.Division([now], remat.without_unread(again), saved)
-
-
-def _follow_keys(
-    flow: Any,
-    keys: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    in_axes: Axes,
-    **params: Any,
-) -> list[Any]:
-    """The rule `follow_keys`."""
-    # Each device has its own keys; one that all share gives all the same numbers, once.
-    rows = [
-        x if x is None or axis is None else np.moveaxis(x, axis, 0)
-        for x, axis in zip(keys, in_axes, strict=True)
-    ]
-    first = [
-        x if x is None or axis is None else x[0] for x, axis in zip(rows, in_axes, strict=True)
-    ]
-    flow.follow(jaxpr.jaxpr, first)
-    for x, every, axis in zip(first, rows, in_axes, strict=True):
-        if axis is not None:
-            flow.use_like(x, every)
-    outs = pmap_p.abstract_eval(jaxpr=jaxpr, in_axes=in_axes, **params)
-    return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
-
-
-def _keeping_memory(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters for other operands, none of which may lose their memory."""
-    return {**params, "donated_invars": ()}
-
-
-def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> tuple[Any, ...]:
-    """The items whose flag is set; () of no items."""
-    return tuple(x for x, flag in zip(items, flags, strict=True) if flag) if items else ()
 
 
 def _shifted(items: Axes, batched: Sequence[bool]) -> Axes:

@@ -7,8 +7,8 @@ are mapped.  A value holds all slices, so printing one in the function shows the
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from minijax.core import axes as core_axes
 from minijax.core import config
@@ -24,6 +24,9 @@ from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.primitive import pmap_p
 
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
+
 Dims = dict[Any, int]
 """Along which dimension of a value each axis runs, by name."""
 
@@ -36,7 +39,7 @@ class MapTracer(Tracer):
     value: Any
     dims: Dims
 
-    def __init__(self, trace: MapTrace, value: Any, dims: Dims) -> None:
+    def __init__(self, trace: MapTrace, value: object, dims: Dims) -> None:
         self.traced_by = trace
         self.value = value
         self.dims = dims
@@ -60,13 +63,13 @@ class MapTrace(Trace):
 
     __slots__ = ("bound", "parent")
 
-    def __init__(self, parent: Trace, axis_name: Any) -> None:
+    def __init__(self, parent: Trace, axis_name: Hashable) -> None:
         super().__init__(f"pmap over {axis_name!r}")
         self.parent = parent
         # The axes that the values of this trace are mapped over, the outermost first.
         self.bound: list[core_axes.Axis] = []
 
-    def split(self, x: Any) -> tuple[Any, Dims]:
+    def split(self, x: object) -> tuple[Any, Dims]:
         """A value and the axes it is mapped over."""
         if type(x) is MapTracer and x.traced_by is self:
             return x.value, x.dims
@@ -74,7 +77,7 @@ class MapTrace(Trace):
             check_alive(x)
         return x, {}
 
-    def tracer(self, value: Any, dims: Dims) -> Any:
+    def tracer(self, value: object, dims: Dims) -> Any:
         """The tracer of a value; the value itself where no axis runs along it."""
         return MapTracer(self, value, dims) if dims else value
 
@@ -105,7 +108,7 @@ class MapTrace(Trace):
             jaxpr, consts = staging.stage(call, list(map(aval_of, args)))
         return staging.eval_jaxpr(jaxpr, consts, *args)
 
-    def _names_in(self, primitive: Any, params: Mapping[str, Any]) -> set[Any]:
+    def _names_in(self, primitive: Primitive, params: Mapping[str, Any]) -> set[Any]:
         """The axes that an operation refers to; a user's rules may refer to any."""
         if confinement.stage_functions.of(primitive) is not None:
             return {axis.name for axis in self.bound}
@@ -134,7 +137,7 @@ _programs: dict[Any, dict[str, Any]] = Cache(
 
 
 def _apply(
-    primitive: Any,
+    primitive: Primitive,
     params: dict[str, Any],
     used: Sequence[core_axes.Axis],
     values: Sequence[Any],
@@ -159,7 +162,7 @@ def _apply(
 
 
 def _mapped(
-    primitive: Any,
+    primitive: Primitive,
     params: dict[str, Any],
     used: Sequence[core_axes.Axis],
     avals: Sequence[Any],
@@ -234,7 +237,7 @@ def _after_insertion(dims: Dims, position: int) -> Dims:
     return {name: d + (d >= position) for name, d in dims.items()}
 
 
-def is_bound(name: Any) -> bool:
+def is_bound(name: Hashable) -> bool:
     """Whether a map that runs operation by operation has bound an axis of this name."""
     trace = current.value
     return type(trace) is MapTrace and any(axis.name == name for axis in trace.bound)
@@ -283,7 +286,7 @@ def run(
     return [trace.tracer(value, dims) for value, dims in found]
 
 
-def _taken(value: Any, dims: Dims, axis: int) -> int:
+def _taken(value: object, dims: Dims, axis: int) -> int:
     """The dimension of a whole value that a slice over `dims` has as `axis`."""
     return [d for d in range(aval_of(value).ndim) if d not in dims.values()][axis]
 
