@@ -227,12 +227,12 @@ def size(name: Any, user: str = "lax.axis_size") -> int:
 
 
 def are_typed() -> bool:
-    """Whether types speak of mesh axes here: inside `shard_map`, where variance is checked."""
+    """Whether types speak of mesh axes here: inside `shard_map`, where vma is checked."""
     return bool(_environment.value) and check_vma.value
 
 
 def typed_among(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Those of the names that types speak of: mesh axes, where variance is checked."""
+    """Those of the names that types speak of: mesh axes, where vma is checked."""
     if not check_vma.value:
         return ()
     return tuple(n for n in names if (found := find(n)) is not None and found.kind == "mesh")

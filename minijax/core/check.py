@@ -102,7 +102,7 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Whether two types agree in shape, dtype and variance; weak types do not matter."""
+    """Whether two types agree in shape, dtype and vma; weak types do not matter."""
     if a is b:
         return True
     if isinstance(a, refs.AbstractRef) and isinstance(b, refs.AbstractRef):

@@ -1,4 +1,4 @@
-"""Variance: over which mesh axes the values of a per-device program differ.
+"""Vma: over which mesh axes the values of a per-device program vary ("varying manual axes").
 
 Input: the types of an operation's operands.  Output: the types of its results, and the casts that
 operands need first.  Inside `shard_map` a value is varying over a mesh axis (V), invarying (I),
@@ -206,7 +206,7 @@ def typed(
     out: Any,
     params: dict[str, Any],
 ) -> Any:
-    """The result type, or types, of an operation with their variance.
+    """The result type, or types, of an operation, with their vma.
 
     Args:
         primitive: the operation.

@@ -8,10 +8,9 @@ from typing import Any
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import PRIMITIVES, Primitive
-from minijax.interpreters.jvp import LinearInput, Zero, is_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate
 
-UndefinedPrimal = LinearInput
 is_undefined_primal = is_linear
 instantiate_zeros = instantiate
 add_jaxvals = add_tangents

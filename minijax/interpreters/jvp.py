@@ -69,7 +69,7 @@ def with_zeros(nonzero: Iterable[bool], given: Iterable[Any], avals: Iterable[An
     ]
 
 
-class LinearInput:
+class UndefinedPrimal:
     """Stands for a linear argument in a transpose rule, where no value is known.
 
     Source:     mirrors jax.interpreters.ad.UndefinedPrimal (0.10).
@@ -86,7 +86,7 @@ class LinearInput:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"LinearInput({self.aval})"
+        return f"UndefinedPrimal({self.aval})"
 
 
 def _not_linear(x: Any) -> NoReturn:
@@ -99,7 +99,7 @@ def _not_linear(x: Any) -> NoReturn:
     )
 
 
-aval_handlers[LinearInput] = _not_linear
+aval_handlers[UndefinedPrimal] = _not_linear
 
 
 def is_linear(x: Any) -> bool:
@@ -111,7 +111,7 @@ def is_linear(x: Any) -> bool:
         >>> jax.extend.ad.is_undefined_primal(jnp.arange(3.0))
         False
     """
-    return type(x) is LinearInput
+    return type(x) is UndefinedPrimal
 
 
 class JVPTracer(Tracer):

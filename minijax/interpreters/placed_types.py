@@ -22,18 +22,18 @@ from minijax.sharding import rules
 class PlacedTyping(Typing):
     """Types the equations of one trace whose values may be placed on devices."""
 
-    __slots__ = ("has_shardings", "has_variance")
+    __slots__ = ("has_shardings", "has_vma")
 
     def __init__(self) -> None:
         # Whether the type of some value shows how it is split.
         self.has_shardings = False
         # Whether the type of some value shows how it stands to manual mesh axes.
-        self.has_variance = False
+        self.has_vma = False
 
     def note(self, aval: Any) -> None:
         """Takes notice of the type of a value of the trace."""
         self.has_shardings |= aval.split is not None
-        self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
+        self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
 
     def operands(
         self, trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
@@ -49,7 +49,7 @@ class PlacedTyping(Typing):
         avals: list[Any],
         params: dict[str, Any],
     ) -> tuple[list[Any], dict[str, Any], Any]:
-        if self.has_variance or vma.vary.of(primitive) is not None:
+        if self.has_vma or vma.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
         else:
             out = primitive.abstract_eval(*avals, **params)
@@ -69,7 +69,7 @@ class PlacedTyping(Typing):
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """As `equation`, by how operands stand to manual mesh axes."""
         kind = vma.common(primitive, atoms, avals)
-        if kind is None and self.has_variance:
+        if kind is None and self.has_vma:
             agreed, params = casts.agreeing(trace, primitive, args, params)
             if agreed is not args:
                 atoms = list(map(trace.atom, agreed))
@@ -81,9 +81,9 @@ class PlacedTyping(Typing):
                 return atoms, params, [aval.with_manual_type(kind) for aval in out]
             return atoms, params, out.with_manual_type(kind)
         out = vma.typed(primitive, avals, atoms, out, params)
-        if not self.has_variance:
+        if not self.has_vma:
             outs = out if primitive.multiple_results else (out,)
-            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+            self.has_vma = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
         return atoms, params, out
 
     def enter(self, avals: Sequence[Any], function_name: str) -> Callable[[], None] | None:

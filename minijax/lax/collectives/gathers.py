@@ -644,7 +644,7 @@ def all_gather_reduced(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = 
     Source: mirrors all_gather_reduced of JAX (0.10), where it is not public.
 
     Raises:
-        ValueError: the operand does not vary over the axes, or variance is not checked.
+        ValueError: the operand does not vary over the axes, or vma is not checked.
 
     Example:
         >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P

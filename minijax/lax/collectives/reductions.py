@@ -178,7 +178,7 @@ def _dims(axes: Axes) -> Shape:
 
 
 class PSum(AllReduce):
-    """The sum; where variance is checked, `psum_invariant` stands in its place.
+    """The sum; where vma is checked, `psum_invariant` stands in its place.
 
     Its transpose is itself, because it is read as a sum of which every device then holds a copy of
     its own.
@@ -261,7 +261,7 @@ def psum(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
     Raises:
         NameError: a name is not in scope.
         ValueError: groups that do not hold each position once, or a reduced operand.
-        NotImplementedError: groups where variance is checked, or along an axis of vmap.
+        NotImplementedError: groups where vma is checked, or along an axis of vmap.
 
     Example:
         >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))
