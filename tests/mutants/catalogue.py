@@ -64,7 +64,7 @@ GATHERS: dict[str, Changes] = {
         ("return x, None", "return x, 0"),
     ),
     f"{_GATHERS}:_vary_of_all_gather": (
-        ("return variance.of(avals[0])", "return variance.NOT_MANUAL"),
+        ("return vma.of(avals[0])", "return vma.NOT_MANUAL"),
     ),
     f"{_GATHERS}:AllGather.transpose": (
         ("scatter_dimension=all_gather_dimension", "scatter_dimension=0"),
@@ -312,7 +312,7 @@ EXCHANGES: dict[str, Changes] = {
         ("arguments.group_size(name, axes, groups)", "arguments.axes_size(name, axes)"),
     ),
     f"{_EXCHANGES}:_vary_of_all_to_all": (
-        ("return variance.of(avals[0])", "return variance.NOT_MANUAL"),
+        ("return vma.of(avals[0])", "return vma.NOT_MANUAL"),
     ),
 }
 
