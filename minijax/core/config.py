@@ -18,6 +18,7 @@ from jaxlib import _jax
 
 from minijax.core import deferral
 from minijax.core.errors import error
+from minijax.core.operators import Value
 from minijax.core.sequences import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
@@ -116,7 +117,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
     def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
         return _Override(self._native, self.checked(new_val))
 
-    def checked(self, new_val: Any) -> T:
+    def checked(self, new_val: object) -> T:
         """A value that the state can have, of what a context manager is given.
 
         Raises:
@@ -175,7 +176,7 @@ class Config:
             )
         return self._states[short]
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: object) -> None:
         """Sets the global value of the state called `name`.
 
         Raises:
@@ -211,7 +212,7 @@ _OTHER_NAMES = {"enable_checks": "check"}
 config = Config()
 
 
-def _parse_bool(name: str, value: Any) -> bool:
+def _parse_bool(name: str, value: Value) -> bool:
     if isinstance(value, str):
         word = value.strip().lower()
         if word in _TRUE_WORDS:
@@ -289,7 +290,7 @@ def bool_state(
 
 def enum_state(
     name: str,
-    default: Any,
+    default: object,
     choices: tuple[Any, ...],
     doc: str,
     *,
@@ -298,7 +299,7 @@ def enum_state(
 ) -> State[Any]:
     """A state that takes one of `choices`."""
 
-    def parse(name: str, value: Any) -> Any:
+    def parse(name: str, value: Value) -> Any:
         if value in choices:
             return value
         error(
@@ -349,7 +350,7 @@ def float_state(
 def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
     """A state that is a string, empty by default."""
 
-    def parse(name: str, value: Any) -> str:
+    def parse(name: str, value: Value) -> str:
         if value is None or isinstance(value, str):
             return value or ""
         error(ValueError, f"config.{name}", "not a string.", got=repr(value))
@@ -360,7 +361,7 @@ def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
 def path_state(name: str, doc: str) -> State[str | None]:
     """A state that names a file or folder, or is None, which is its default."""
 
-    def parse(name: str, value: Any) -> str | None:
+    def parse(name: str, value: Value) -> str | None:
         if value is None or isinstance(value, (str, os.PathLike)):
             return None if value is None else os.fspath(value)
         error(
@@ -372,7 +373,7 @@ def path_state(name: str, doc: str) -> State[str | None]:
 
 def object_state(
     name: str,
-    default: Any,
+    default: object,
     doc: str,
     *,
     validate: Callable[[Any], Any] = lambda value: value,
@@ -381,7 +382,7 @@ def object_state(
 ) -> State[Any]:
     """A state that holds any value that `validate` returns."""
 
-    def parse(_name: str, value: Any) -> Any:
+    def parse(_name: str, value: Value) -> Any:
         return validate(value)
 
     return State(
@@ -735,7 +736,7 @@ raise_persistent_cache_errors = bool_state(
 )
 
 
-def _without_effect(name: str, default: Any, reason: str) -> State[Any]:
+def _without_effect(name: str, default: object, reason: str) -> State[Any]:
     doc = f"""Accepted for programs that set it; without effect: {reason}.
 
     Source: mirrors the setting of JAX (0.10).

@@ -93,7 +93,7 @@ class Detours(dict[Any, Detour | None]):
 
 
 def _in_turn(detours: Sequence[Detour]) -> Detour:
-    def first(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def first(trace: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
         for detour in detours:
             outs = detour(trace, primitive, args, params)
             if outs is not None:
@@ -111,7 +111,7 @@ class NestedTrace(Trace):
     parent: Any
     detours: ClassVar[Detours]
     # The class of its tracers.
-    tracers: ClassVar[type]
+    tracers: ClassVar[type[Tracer]]
 
     def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
         detour = self.detours[primitive]
@@ -162,7 +162,7 @@ class Typing:
 
     def equation(
         self,
-        trace: Any,
+        trace: Trace,
         primitive: Any,
         args: Sequence[Any],
         atoms: list[Any],

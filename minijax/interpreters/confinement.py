@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.core.trace import Trace, Tracer, current
 from minijax.interpreters import jvp
@@ -36,7 +37,9 @@ class ConfiningTrace(Trace):
         self.parent = parent
         self.owner = owner
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         self.check(args)
         if stage_functions.of(primitive) is not None:
             params = confine(params, self.owner)
@@ -98,7 +101,7 @@ class Confined:
 
 
 def _confined(
-    trace: jvp.JVPTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: jvp.JVPTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     params = confine(params, trace)
     if trace.concerns(primitive, args, params):

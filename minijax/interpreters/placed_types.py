@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import axes, meshes, vma
-from minijax.core.aval import NOT_MANUAL
+from minijax.core.aval import NOT_MANUAL, AbstractValue
+from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
-from minijax.core.trace import PLAIN, Detour, Typing
+from minijax.core.trace import PLAIN, Detour, Trace, Typing
 from minijax.interpreters import casts, references, staging
 from minijax.sharding import rules
 
@@ -30,20 +31,20 @@ class PlacedTyping(Typing):
         # Whether the type of some value shows how it stands to manual mesh axes.
         self.has_vma = False
 
-    def note(self, aval: Any) -> None:
+    def note(self, aval: AbstractValue) -> None:
         """Takes notice of the type of a value of the trace."""
         self.has_shardings |= aval.split is not None
         self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
 
     def operands(
-        self, trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+        self, trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         return casts.agreeing(trace, primitive, args, params)
 
     def equation(
         self,
-        trace: Any,
-        primitive: Any,
+        trace: Trace,
+        primitive: Primitive,
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
@@ -61,7 +62,7 @@ class PlacedTyping(Typing):
     def _varying(
         self,
         trace: Any,
-        primitive: Any,
+        primitive: Primitive,
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
@@ -103,7 +104,7 @@ def _place(trace: Any) -> PlacedTyping:
     return found
 
 
-def meet(trace: Any, aval: Any) -> None:
+def meet(trace: Any, aval: AbstractValue) -> None:
     """Takes notice of a type that is not plain, of a value of a staging trace."""
     _place(trace).note(aval)
     if type(aval) is AbstractRef:
@@ -118,19 +119,21 @@ def in_force() -> Typing:
     return _CASTING if axes.are_typed() else PLAIN
 
 
-def _may_place(primitive: Any) -> Detour | None:
+def _may_place(primitive: Primitive) -> Detour | None:
     """What a staging trace does first with operations whose results may be placed."""
     if vma.vary.of(primitive) is not None and not vma.told_by_types(primitive):
         return _placing
     return _placing_where_asked if rules.sharding_param.of(primitive) else None
 
 
-def _placing(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
+def _placing(
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+) -> None:
     _place(trace)
 
 
 def _placing_where_asked(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> None:
     if params.get(rules.sharding_param.of(primitive)) is not None:
         _place(trace)

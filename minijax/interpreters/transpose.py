@@ -54,7 +54,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
 
 
 def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence[Any]:
-    args = []
+    args: list[Any] = []
     for atom in eqn.invars:
         if type(atom) is Literal:
             args.append(atom.value)
