@@ -23,7 +23,6 @@ from minijax.core import axes, config, meshes, source
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.native import Device
-from minijax.core.operators import Value
 from minijax.core.trace import current
 
 RECORDS_OF_A_PLACE = 32

@@ -18,7 +18,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Detours, NestedTrace, Trace, Tracer, check_alive, current
+from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 from minijax.interpreters.structural import to_batch_dim
 
@@ -97,9 +97,7 @@ class BatchTrace(NestedTrace):
             check_alive(x)
         return x, None
 
-    def interpret(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         pairs = list(map(self.split, args))
         values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
         current.set_local(self.parent)
@@ -118,7 +116,7 @@ class BatchTrace(NestedTrace):
         primitive: Primitive,
         values: Sequence[Any],
         dims: Sequence[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[Any, Any]:
         """The results of an operation on whole batches, and their batch dimensions."""
         found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)

@@ -40,7 +40,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, current
+from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -382,7 +382,7 @@ def all_reduce(
 
 
 def agreeing(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments and parameters of an operation, cast in `trace` so that they fit together.
 
@@ -458,9 +458,7 @@ class WideningTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
             if primitive in _DROPPED:
@@ -549,7 +547,7 @@ def cast(trace: Trace, values: Sequence[Any], varying: Sequence[Varying]) -> lis
 
 
 def agree_call(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Sequence[Any], params: Params
 ) -> Arguments:
     """The rule `agree` of operations that call the parameter `jaxpr` with all their operands."""
     closed: ClosedJaxpr = params["jaxpr"]

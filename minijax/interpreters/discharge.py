@@ -17,7 +17,7 @@ from minijax.core.errors import MissingRule, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, current
+from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import passes, staging
 
 
@@ -30,9 +30,7 @@ class DischargeTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
             if refs.makes_references.of(primitive) or refs.any_cell(args):

@@ -20,7 +20,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Detours, NestedTrace, Trace, Tracer, check_alive, current
+from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 
 if TYPE_CHECKING:
@@ -176,9 +176,7 @@ class JVPTrace(NestedTrace):
             check_alive(x)
         return x, Zero.like(x)
 
-    def interpret(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         args, params = self.typing.operands(self, primitive, args, params)
         primals, tangents = zip(*map(self.split, args), strict=True)
         current.set_local(self.parent)

@@ -15,7 +15,7 @@ from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.meshes import names_of
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace
+from minijax.core.trace import Params, Trace
 from minijax.interpreters import batching
 from minijax.interpreters.batching import BatchTrace, kind_in_force
 from minijax.sharding import rules
@@ -92,11 +92,11 @@ class NamedBatchTrace(BatchTrace):
         super().__init__(parent, size, function_name)
         self.kind = kind
 
-    def concerns(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
         """Whether an argument is mapped, or the operation names the axis of the batch."""
         return super().concerns(primitive, args, params) or self._is_named(primitive, params)
 
-    def _is_named(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+    def _is_named(self, primitive: Primitive, params: Params) -> bool:
         """Whether an operation refers to the axis, or jaxprs that it holds do."""
         name = self.kind.axis_name
         if name is None:
@@ -114,7 +114,7 @@ class NamedBatchTrace(BatchTrace):
         primitive: Primitive,
         values: Sequence[Any],
         dims: Sequence[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[Any, Any]:
         rule = axes.batch_axis.of(primitive)
         if rule is None or not self._is_named(primitive, params):
@@ -144,7 +144,7 @@ class SpmdBatchTrace(NamedBatchTrace):
         primitive: Primitive,
         values: Sequence[Any],
         dims: Sequence[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[Any, Any]:
         found = self.kind.spmd_axes
         rule = axes.batch_spmd.of(primitive)

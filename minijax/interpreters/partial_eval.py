@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Detours, NestedTrace, Trace, current
+from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
 from minijax.interpreters import jvp, passes, staging
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.staging import StagingTrace, StagingTracer
@@ -46,7 +46,7 @@ class PartialTrace(NestedTrace):
         """Whether a value is a variable of the staged program."""
         return type(x) is StagingTracer and x.traced_by is self.unknown
 
-    def concerns(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
         """Whether one of the arguments is unknown."""
         unknown = self.unknown
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -54,9 +54,7 @@ class PartialTrace(NestedTrace):
                 return True
         return False
 
-    def interpret(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         if primitive.partial_eval is not None:
             outs: Sequence[Any] = primitive.partial_eval(self, args, params)
             return outs

@@ -15,7 +15,7 @@ from minijax.core import axes, meshes, vma
 from minijax.core.aval import NOT_MANUAL, AbstractValue
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
-from minijax.core.trace import PLAIN, Detour, Trace, Typing
+from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
 from minijax.interpreters import casts, references, staging
 from minijax.sharding import rules
 
@@ -37,7 +37,7 @@ class PlacedTyping(Typing):
         self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
 
     def operands(
-        self, trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+        self, trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         return casts.agreeing(trace, primitive, args, params)
 
@@ -48,7 +48,7 @@ class PlacedTyping(Typing):
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[list[Any], dict[str, Any], Any]:
         if self.has_vma or vma.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
@@ -66,7 +66,7 @@ class PlacedTyping(Typing):
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """As `equation`, by how operands stand to manual mesh axes."""
         kind = vma.common(primitive, atoms, avals)
@@ -126,14 +126,12 @@ def _may_place(primitive: Primitive) -> Detour | None:
     return _placing_where_asked if rules.sharding_param.of(primitive) else None
 
 
-def _placing(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-) -> None:
+def _placing(trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params) -> None:
     _place(trace)
 
 
 def _placing_where_asked(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
 ) -> None:
     if params.get(rules.sharding_param.of(primitive)) is not None:
         _place(trace)

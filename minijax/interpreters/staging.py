@@ -35,7 +35,7 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import PLAIN, Detours, Trace, Tracer, Typing, check_alive, current
+from minijax.core.trace import PLAIN, Detours, Params, Trace, Tracer, Typing, check_alive, current
 
 if TYPE_CHECKING:
     from minijax.interpreters import leaks
@@ -132,9 +132,7 @@ class StagingTrace(Trace):
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
-    def process(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         invars, avals = [], []
         for x in args:
             if type(x) is StagingTracer and x.traced_by is self:
@@ -173,7 +171,7 @@ class StagingTrace(Trace):
         return tracers
 
     def _effects(
-        self, primitive: Primitive, invars: Sequence[Any], params: dict[str, Any]
+        self, primitive: Primitive, invars: Sequence[Any], params: Params
     ) -> frozenset[Any]:
         """The effects of an equation."""
         found: frozenset[Any] = primitive.effects(*[v.aval for v in invars], **params)

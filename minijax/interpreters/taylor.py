@@ -18,7 +18,7 @@ from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
 from minijax.interpreters.jvp import Zero
@@ -85,9 +85,7 @@ class TaylorTrace(Trace):
             check_alive(x)
         return x, (Zero.like(x),) * self.order
 
-    def process(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         parent = self.parent
         current.set_local(parent)
         try:
@@ -193,7 +191,7 @@ def by_jvp(
     primitive: Primitive,
     primals: Sequence[Any],
     series: Sequence[Series],
-    params: dict[str, Any],
+    params: Params,
 ) -> tuple[Sequence[Any], list[Series]]:
     """The rule of every primitive: y' is its `jvp` at x and x', one order lower.
 
@@ -229,7 +227,7 @@ def _velocity(
     primals: Sequence[Any],
     velocities: Sequence[Any],
     moving: Sequence[bool],
-    params: dict[str, Any],
+    params: Params,
 ) -> tuple[Callable[..., Sequence[Any]], list[bool]]:
     """The derivative of an operation, a function of operands and their moving derivatives.
 

@@ -23,7 +23,7 @@ from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
@@ -510,7 +510,7 @@ vma.vary.rule(Swap)(_stored_kind)
 
 @vma.agree.rule(Swap)
 def _agree_of_swap(
-    primitive: Swap, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Swap, trace: Any, args: Sequence[Any], params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     return _fit_for_writing(primitive.name, trace, args), params
 
@@ -589,7 +589,7 @@ def _discharge_of_add_update(
 
 @vma.agree.rule(AddUpdate)
 def _agree_of_add_update(
-    primitive: AddUpdate, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: AddUpdate, trace: Any, args: Sequence[Any], params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     return _fit_for_writing(primitive.name, trace, args), params
 
@@ -831,7 +831,7 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
     addupdate_p.bind(ref, x, *operands, index=index)
 
 
-def with_references(primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+def with_references(primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
     """Applies an operation that holds jaxprs to traced references, by their values.
 
     They are read before it and written after it, so that to the current trace the operation is

@@ -18,7 +18,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, Tracer, leaked
+from minijax.core.trace import Params, Trace, Tracer, leaked
 from minijax.interpreters import named_batching, placed_types, staging
 from minijax.lowering import program
 from minijax.runtime import array, client, transfer
@@ -37,9 +37,7 @@ class EagerTrace(Trace):
 
     __slots__ = ()
 
-    def process(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         discharge = _discharge_of(primitive)
         if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
             out = discharge(*args, **params)
@@ -126,7 +124,7 @@ def _placed(x: Value, target: str, *_: Any) -> Any:
     return transfer.buffer_on(x, aval_of(x), target)
 
 
-def _one_op(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
+def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
     options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OP_OPTIONS.items()))
     programs: dict[Any, ClosedJaxpr] = {}
 
@@ -154,7 +152,7 @@ def _one_op(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Any]:
     return native_function(primitive.name, python, miss)
 
 
-def _bind_function(primitive: Primitive, params: dict[str, Any]) -> Callable[..., Sequence[Any]]:
+def _bind_function(primitive: Primitive, params: Params) -> Callable[..., Sequence[Any]]:
     def function(*args: Any) -> Sequence[Any]:
         return primitive.bind_all(*args, **params)
 

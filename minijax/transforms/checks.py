@@ -25,7 +25,7 @@ from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lax import functionalization, unary
@@ -131,7 +131,7 @@ class Report(Primitive):
 
 @checking.check_inside.rule(Report)
 def _check_inside_of_report(
-    primitive: Report, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Report, checker: Any, args: Sequence[Any], params: Params
 ) -> Any:
     checker.add(args, params["sites"].sites)
     return ()

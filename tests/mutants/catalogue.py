@@ -63,9 +63,7 @@ GATHERS: dict[str, Changes] = {
         ("if tiled:", "if not tiled:"),
         ("return x, None", "return x, 0"),
     ),
-    f"{_GATHERS}:_vary_of_all_gather": (
-        ("return vma.of(avals[0])", "return vma.NOT_MANUAL"),
-    ),
+    f"{_GATHERS}:_vary_of_all_gather": (("return vma.of(avals[0])", "return vma.NOT_MANUAL"),),
     f"{_GATHERS}:AllGather.transpose": (
         ("scatter_dimension=all_gather_dimension", "scatter_dimension=0"),
         _GROUPS,
@@ -311,9 +309,7 @@ EXCHANGES: dict[str, Changes] = {
         ("leaf = arguments.with_pvary(leaf, axes)", "leaf = leaf"),
         ("arguments.group_size(name, axes, groups)", "arguments.axes_size(name, axes)"),
     ),
-    f"{_EXCHANGES}:_vary_of_all_to_all": (
-        ("return vma.of(avals[0])", "return vma.NOT_MANUAL"),
-    ),
+    f"{_EXCHANGES}:_vary_of_all_to_all": (("return vma.of(avals[0])", "return vma.NOT_MANUAL"),),
 }
 
 INDICES: dict[str, Changes] = {

@@ -16,7 +16,7 @@ from minijax.core import axes as core_axes
 from minijax.core import config, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
-from minijax.core.trace import current
+from minijax.core.trace import Params, current
 from minijax.interpreters import casts
 from minijax.lax.shape import squeeze
 
@@ -40,7 +40,7 @@ class Application:
 
     primitive: Any
     operand: Any
-    params: dict[str, Any]
+    params: Params
     squeezed: tuple[int, ...] = ()
 
     def now(self) -> Any:

@@ -24,7 +24,7 @@ from minijax.core.cache import Cache
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
 from minijax.lax import convert
@@ -204,7 +204,7 @@ def unchanging(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> list[boo
 
 
 def run_program(
-    primitive: Any, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]
+    primitive: Any, closed: ClosedJaxpr, args: Sequence[Any], params: Params
 ) -> Sequence[Any]:
     """Runs an operation that holds `closed` at once, as a program that is kept with `closed`."""
     eager.check_no_tracers(args)

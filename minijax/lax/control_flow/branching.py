@@ -16,7 +16,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -116,7 +116,7 @@ class Cond(Primitive):
         count = len(moving)
         return list(outs[:count]), with_zeros(moving, outs[count:], branches[0].out_avals)
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: Params) -> list[Any]:
         if trace.is_unknown(args[0]):
             return list(trace.unknown.process(self, args, params))
         index, operands = args[0], args[1:]

@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -107,7 +107,7 @@ class While(Primitive):
         )
         return list(outs[:count]), with_zeros(moving, outs[count:], body_jaxpr.out_avals)
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: Any, args: Sequence[Any], params: Params) -> list[Any]:
         """Runs the known part of the carry now; the whole loop is staged for the rest."""
         cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
         cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
@@ -285,7 +285,7 @@ def _batched(
     return test, body, carry, place
 
 
-def _effects(params: dict[str, Any]) -> Any:
+def _effects(params: Params) -> Any:
     return params["body_jaxpr"].effects | params["cond_jaxpr"].effects
 
 

@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.trace import current
+from minijax.core.trace import Params, current
 from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
@@ -35,16 +35,12 @@ def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
     return list(call(*args))
 
 
-def _stage(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any] | None:
+def _stage(trace: Any, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any] | None:
     outs: Sequence[Any] | None = confinement.stage_functions.of(primitive)(trace, args, params)
     return outs
 
 
-def _batch(
-    trace: BatchTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any]:
+def _batch(trace: BatchTrace, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
     """Batches a call in any case: its functions may close over tracers of the trace."""
     trace.lock = trace.lock or threading.RLock()
     pairs = list(map(trace.split, args))
@@ -135,7 +131,7 @@ def _stage_of_function_call(
     primitive: FunctionCall,
     trace: staging.StagingTrace,
     args: Sequence[Any],
-    params: dict[str, Any],
+    params: Params,
 ) -> Sequence[Any] | None:
     call: Call = params["call_jaxpr"]
     consts: list[Any] = []
@@ -253,7 +249,7 @@ def batch_with(
     trace: BatchTrace,
     args: Sequence[Any],
     dims: Sequence[int | None],
-    params: dict[str, Any],
+    params: Params,
     rule: str,
     batched_rule: Callable[..., Any],
 ) -> tuple[list[Any], Sequence[Any]]:

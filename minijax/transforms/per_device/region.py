@@ -26,7 +26,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
 from minijax.core.sequences import merge_lists, partition_list
-from minijax.core.trace import current
+from minijax.core.trace import Params, current
 from minijax.interpreters import casts, partial_eval, remat, staging
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
@@ -149,9 +149,7 @@ def match(x: Any, spec: PartitionSpec, region: Region) -> Any:
     return casts.varied(current.value, x, frozenset(spec.names()))
 
 
-def agree_rule(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
-) -> casts.Arguments:
+def agree_rule(primitive: Any, trace: Any, args: Sequence[Any], params: Params) -> casts.Arguments:
     """The rule `agree`: inside a `shard_map` over other axes, operands may vary over these."""
     region = region_of(params)
     given: ClosedJaxpr = params["jaxpr"]
@@ -165,9 +163,7 @@ def agree_rule(
     return args, {**params, "jaxpr": fitting}
 
 
-def partial_eval_rule(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
+def partial_eval_rule(primitive: Any, trace: Any, args: Sequence[Any], params: Params) -> list[Any]:
     """The rule `partial_eval`: one `shard_map` of what is known, and one of the rest."""
     unknown = [trace.is_unknown(x) for x in args]
     in_specs: Specs = params["in_specs"]
