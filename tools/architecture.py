@@ -16,7 +16,7 @@ import graphlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
@@ -155,8 +155,9 @@ class Source:
         relative = path.relative_to(root)
         self.path = str(relative)
         self.stem = path.stem
-        self.text = path.read_text(encoding="utf-8")
-        self.tree = ast.parse(self.text, self.path)
+        self.parsed = size.parsed(root, path)
+        self.tree = self.parsed.tree
+        self.nodes = self.parsed.nodes
         parts = relative.with_suffix("").parts
         self.module = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 
@@ -180,7 +181,7 @@ class Source:
     def imports(self) -> list[Import]:
         """Everything that any statement of the file imports."""
         found = []
-        for node in ast.walk(self.tree):
+        for node in self.nodes:
             if isinstance(node, ast.Import):
                 for alias in node.names:
                     bound = alias.asname or alias.name.partition(".")[0]
@@ -296,23 +297,27 @@ def check_jax_is_not_imported(root: Path) -> Iterator[Violation]:
 def check_imports_are_at_the_top(root: Path) -> Iterator[Violation]:
     """No function imports anything: an import inside one hides a cycle."""
     for source in package_sources(root):
-        inside: set[ast.AST] = set()
-        for function in _functions(source.tree):
-            inside.update(ast.walk(function))
-        for node in inside:
-            if isinstance(node, ast.Import | ast.ImportFrom):
+        functions = [
+            size.lines_of(node)
+            for node in source.nodes
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+        ]
+        for node in source.nodes:
+            if isinstance(node, ast.Import | ast.ImportFrom) and any(
+                node.lineno in lines for lines in functions
+            ):
                 yield source.violation(node, "import inside a function")
         if source.module not in DYNAMIC_IMPORTERS:
             yield from _dynamic_imports(source)
 
 
 def _dynamic_imports(source: Source) -> Iterator[Violation]:
-    for node in ast.walk(source.tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
-        if name == "__import__" or name.rpartition(".")[2] == "import_module":
-            yield source.violation(node, f"{name} hides an import")
+    for node in source.nodes:
+        match node:
+            case ast.Call(
+                func=ast.Name("__import__" | "import_module") | ast.Attribute(attr="import_module")
+            ):
+                yield source.violation(node, f"{ast.unparse(node.func)} hides an import")
 
 
 def check_facades(root: Path) -> Iterator[Violation]:
@@ -365,17 +370,17 @@ def check_sizes(root: Path) -> Iterator[Violation]:
     """Files, functions and classes stay short; docstrings do not count."""
     for source in sources(root):
         limit = LARGER_FILES.get(source.path, MAX_FILE_LINES)
-        lines = size.code_lines(source.text, source.tree)
+        lines = source.parsed.code_lines
         if lines > limit:
             yield Violation(source.path, 1, f"{lines} lines of code, at most {limit}")
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 limit, kind = MAX_FUNCTION_LINES, "function"
             elif isinstance(node, ast.ClassDef):
                 limit, kind = MAX_CLASS_LINES, "class"
             else:
                 continue
-            lines = _code_lines(node)
+            lines = _code_lines(node, source)
             if lines > limit:
                 yield source.violation(
                     node, f"{kind} {node.name} has {lines} lines, at most {limit}"
@@ -385,23 +390,11 @@ def check_sizes(root: Path) -> Iterator[Violation]:
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def _code_lines(definition: _Definition) -> int:
+def _code_lines(definition: _Definition, source: Source) -> int:
     """The lines from `def` or `class` to the last one, without docstrings at any depth."""
-    total = _span(definition)
-    for node in ast.walk(definition):
-        if isinstance(node, _Definition) and ast.get_docstring(node, clean=False) is not None:
-            total -= _span(node.body[0])
-    return total
-
-
-def _span(node: ast.stmt) -> int:
-    return (node.end_lineno or node.lineno) - node.lineno + 1
-
-
-def _functions(tree: ast.AST) -> Iterable[ast.FunctionDef | ast.AsyncFunctionDef]:
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node
+    own = size.lines_of(definition)
+    docstrings = (size.lines_of(node) for node in source.parsed.docstrings if node.lineno in own)
+    return len(own) - sum(map(len, docstrings))
 
 
 def check_file_names(root: Path) -> Iterator[Violation]:
@@ -424,7 +417,7 @@ def check_private_names(root: Path) -> Iterator[Violation]:
                 bound.add(imported.bound)
             if _is_private(imported.target.rpartition(".")[2]):
                 yield source.violation(imported.node, f"imports the private {imported.target}")
-        for node in ast.walk(source.tree):
+        for node in source.nodes:
             if not isinstance(node, ast.Attribute) or not _is_private(node.attr):
                 continue
             if isinstance(node.value, ast.Name) and node.value.id in bound:

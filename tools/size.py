@@ -4,17 +4,15 @@ Input: the root of a checkout.  Output: figures, printed beside what is aimed at
 limits that the architecture test holds.  Nothing of the package is imported: all is read off the
 source text.
 
-A line of code holds something other than a comment or a part of a docstring; tokens decide.
+A line of code holds something other than a comment or a part of a docstring.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-import io
 import re
 import sys
-import tokenize
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -23,42 +21,74 @@ from typing import NamedTuple
 PACKAGE = "minijax"
 READING_PATH = Path("docs/reading.md")
 
-_NO_CODE = frozenset(
-    {
-        *(tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT),
-        *(tokenize.ENCODING, tokenize.ENDMARKER),
-    }
-)
 _FILE_NAME = re.compile(r"^\| \d+ \| \[`(\w+(?:/\w+)*\.py)`\]", re.MULTILINE)
 """A row of the page's table: a number, then the file."""
 
 
-def code_lines(text: str, tree: ast.AST) -> int:
-    """How many lines of a file hold code, given its text and the tree parsed from it."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in _NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    for docstring in _docstrings(tree):
-        lines.difference_update(range(docstring.lineno, (docstring.end_lineno or 0) + 1))
-    return len(lines)
+class ParsedFile:
+    """A Python file, read and parsed once for all that is asked about it.
+
+    Attributes:
+        text: what is in it.
+        tree: its syntax.
+        nodes: all nodes of the syntax.
+    """
+
+    def __init__(self, path: Path, name: str) -> None:
+        self.text = path.read_text(encoding="utf-8")
+        self.tree = ast.parse(self.text, name)
+        self.nodes = tuple(ast.walk(self.tree))
+
+    @functools.cached_property
+    def docstrings(self) -> tuple[ast.stmt, ...]:
+        """The docstrings of the file, its classes and its functions."""
+        documented = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+        return tuple(
+            node.body[0]
+            for node in self.nodes
+            if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+        )
+
+    @functools.cached_property
+    def code_lines(self) -> int:
+        """How many lines hold code."""
+        lines = {
+            number
+            for number, line in enumerate(self.text.splitlines(), 1)
+            if (stripped := line.strip()) and not stripped.startswith("#")
+        }
+        for node in self.nodes:
+            # Lines of a string are code, whatever they look like.
+            if isinstance(node, ast.JoinedStr) or (
+                isinstance(node, ast.Constant) and isinstance(node.value, str)
+            ):
+                lines.update(lines_of(node))
+        for docstring in self.docstrings:
+            lines.difference_update(lines_of(docstring))
+        return len(lines)
 
 
-def _docstrings(tree: ast.AST) -> Iterator[ast.stmt]:
-    for node in ast.walk(tree):
-        if (
-            isinstance(node, ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef)
-            and ast.get_docstring(node, clean=False) is not None
-        ):
-            yield node.body[0]
+def lines_of(node: ast.expr | ast.stmt) -> range:
+    """The numbers of the lines on which a node stands."""
+    return range(node.lineno, (node.end_lineno or node.lineno) + 1)
+
+
+@functools.cache
+def parsed(root: Path, path: Path) -> ParsedFile:
+    """A file of a checkout, parsed once."""
+    return ParsedFile(path, str(path.relative_to(root)))
 
 
 class Module(NamedTuple):
     """One file of the package."""
 
     path: str
-    tree: ast.Module
-    lines: int
+    source: ParsedFile
+
+    @property
+    def lines(self) -> int:
+        """How many of its lines hold code."""
+        return self.source.code_lines
 
     @property
     def is_facade(self) -> bool:
@@ -78,12 +108,10 @@ class Package:
         self.root = root
         self.modules: dict[str, Module] = {}
         for path in sorted((root / PACKAGE).rglob("*.py")):
-            text = path.read_text(encoding="utf-8")
-            tree = ast.parse(text, str(path))
             relative = path.relative_to(root)
             parts = relative.with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            self.modules[name] = Module(relative.as_posix(), tree, code_lines(text, tree))
+            self.modules[name] = Module(relative.as_posix(), parsed(root, path))
 
     def rooms(self) -> Counter[str]:
         """The lines of code of each room."""
@@ -113,7 +141,7 @@ class Package:
                 seen[one] = self.modules[one]
                 todo += [
                     target
-                    for target in self._imports(self.modules[one].tree.body)
+                    for target in self._imports(self.modules[one].source.tree.body)
                     if target in self.modules and not self.modules[target].is_facade
                 ]
         return list(seen.values())
@@ -141,7 +169,7 @@ class Package:
     def members(self, class_name: str, room: str) -> int | None:
         """How many attributes and public methods a class of a room declares."""
         for module in self.modules.values():
-            for node in ast.walk(module.tree) if module.room == room else ():
+            for node in module.source.nodes if module.room == room else ():
                 if isinstance(node, ast.ClassDef) and node.name == class_name:
                     return len({name for item in node.body for name in _members(item)})
         return None
@@ -151,7 +179,7 @@ class Package:
         found = [
             isinstance(argument.annotation, ast.Name) and argument.annotation.id == "Any"
             for module in self.modules.values()
-            for node in ast.walk(module.tree)
+            for node in module.source.nodes
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
             for argument in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
             if argument.arg not in {"self", "cls"}

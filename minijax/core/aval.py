@@ -16,8 +16,10 @@ import numpy as np
 
 from minijax.core import dtypes, meshes
 from minijax.core.cache import Cache
+from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.meshes import names_of
+from minijax.core.operators import Value
 
 Shape = tuple[int, ...]
 
@@ -162,7 +164,7 @@ class AbstractTodo(AbstractValue):
 
     inner_aval: Any
 
-    def __new__(cls, inner_aval: Any) -> AbstractTodo:
+    def __new__(cls, inner_aval: ShapedArray) -> AbstractTodo:
         found = _todos.get(inner_aval)
         if found is None:
             found = object.__new__(cls)
@@ -314,7 +316,7 @@ class ShapedArray(AbstractValue):
             return self.with_shape(shape)
         return self._with_entries(shape, lambda e: (*e[:dim], *e[dim + 1 :]))
 
-    def with_dim(self, dim: int, size: int, entry: Any = None) -> ShapedArray:
+    def with_dim(self, dim: int, size: int, entry: object = None) -> ShapedArray:
         """This type with a new dimension, split as `entry` says; the others stay as they are."""
         shape = (*self.shape[:dim], size, *self.shape[dim:])
         if self.split is None:
@@ -395,9 +397,9 @@ _new = object.__new__
 
 def _intern(
     shape: Shape,
-    dtype: Any,
+    dtype: DType,
     weak_type: bool,
-    sharding: Any,
+    sharding: object,
     manual_axis_type: ManualAxisType,
     memory_kind: str | None,
 ) -> ShapedArray:
@@ -426,9 +428,9 @@ def shaped_array(shape: Shape, dtype: Any, weak_type: bool = False) -> ShapedArr
 
 def _build(
     shape: Shape,
-    dtype: Any,
+    dtype: DType,
     weak_type: bool,
-    sharding: Any,
+    sharding: object,
     manual_axis_type: ManualAxisType,
     memory_kind: str | None,
 ) -> ShapedArray:
@@ -548,7 +550,7 @@ def aval_of(x: Any) -> Any:
     return _aval_of_other(x)
 
 
-def has_aval(x: Any) -> bool:
+def has_aval(x: object) -> bool:
     """Whether `x` is a value that can be computed with."""
     try:
         aval_of(x)
@@ -557,7 +559,7 @@ def has_aval(x: Any) -> bool:
     return True
 
 
-def _aval_of_other(x: Any) -> Any:
+def _aval_of_other(x: Value) -> Any:
     if isinstance(x, np.ndarray) and hasattr(x, "filled"):
         error(
             ValueError,

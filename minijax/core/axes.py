@@ -14,6 +14,8 @@ from jaxlib import _jax
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 
 _environment: Any = _jax.config.Config(
@@ -89,7 +91,7 @@ class core:  # noqa: N801  a context manager reads as a place
 
     __slots__ = ("_index", "_scope")
 
-    def __init__(self, name: Any, size: int, index: Any) -> None:
+    def __init__(self, name: str, size: int, index: object) -> None:
         self._scope = extend(name, size, "core")
         self._index = index
 
@@ -151,7 +153,7 @@ class only:  # noqa: N801  a context manager reads as a verb
         _environment.set_local(self._previous)
 
 
-def extend(name: Any, size: int, kind: str = "vmap") -> extend_all:
+def extend(name: str, size: int, kind: str = "vmap") -> extend_all:
     """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
     return extend_all(() if name is None else (Axis(name, size, kind),))
 
@@ -179,17 +181,17 @@ def any_of_kind(kind: str) -> bool:
     return any(axis.kind == kind for axis in _environment.value)
 
 
-def find(name: Any) -> Axis | None:
+def find(name: str) -> Axis | None:
     """The innermost axis of this name; None where there is none."""
     return next((axis for axis in reversed(_environment.value) if axis.name == name), None)
 
 
-def exists(name: Any) -> bool:
+def exists(name: str) -> bool:
     """Whether an axis of this name is in scope."""
     return find(name) is not None
 
 
-def axis(name: Any, user: str) -> Axis:
+def axis(name: str, user: str) -> Axis:
     """The innermost axis of this name.
 
     Raises:
@@ -201,7 +203,7 @@ def axis(name: Any, user: str) -> Axis:
     return found
 
 
-def _unbound_text(name: Any, user: str) -> str:
+def _unbound_text(name: str, user: str) -> str:
     bound = [axis.name for axis in in_scope()]
     names = list(dict.fromkeys(n for n in bound if not isinstance(n, AxisOf)))
     nameless = bool(bound) and not names
@@ -217,7 +219,7 @@ def _unbound_text(name: Any, user: str) -> str:
     )
 
 
-def size(name: Any, user: str = "lax.axis_size") -> int:
+def size(name: str, user: str = "lax.axis_size") -> int:
     """How long the innermost axis of this name is.
 
     Raises:
@@ -227,12 +229,12 @@ def size(name: Any, user: str = "lax.axis_size") -> int:
 
 
 def are_typed() -> bool:
-    """Whether types speak of mesh axes here: inside `shard_map`, where variance is checked."""
+    """Whether types speak of mesh axes here: inside `shard_map`, where vma is checked."""
     return bool(_environment.value) and check_vma.value
 
 
 def typed_among(names: Sequence[Any]) -> tuple[Any, ...]:
-    """Those of the names that types speak of: mesh axes, where variance is checked."""
+    """Those of the names that types speak of: mesh axes, where vma is checked."""
     if not check_vma.value:
         return ()
     return tuple(n for n in names if (found := find(n)) is not None and found.kind == "mesh")
@@ -251,7 +253,7 @@ def used_by(jaxpr: Jaxpr) -> frozenset[Any]:
     return frozenset(names)
 
 
-def bound_by(primitive: Any, params: Mapping[str, Any]) -> frozenset[Any]:
+def bound_by(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[Any]:
     """The names of axes that an operation binds for the jaxprs it holds."""
     param = binds_axis.of(primitive)
     if param is None:
@@ -295,7 +297,7 @@ def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
     return jaxpr.replace(eqns=eqns)
 
 
-def _substituted(value: Any, names: Mapping[Any, Any]) -> Any:
+def _substituted(value: Value, names: Mapping[Any, Any]) -> Any:
     """A parameter with the names replaced in the jaxprs that it is or holds."""
     if isinstance(value, Jaxpr):
         return substitute(value, names)
@@ -317,7 +319,7 @@ def _renamed_effects(effects: Iterable[Any], names: Mapping[Any, Any]) -> frozen
     return frozenset(found)
 
 
-def _renamed(value: Any, names: Mapping[Any, Any]) -> Any:
+def _renamed(value: Value, names: Mapping[Any, Any]) -> Any:
     if not isinstance(value, tuple):
         return names.get(value, value)
     replaced = (names.get(v, v) for v in value)

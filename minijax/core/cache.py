@@ -129,16 +129,16 @@ class Cache:
         self._native.append(table)
         return table
 
-    def find(self, owner: Any, key: Any = None) -> Any:
+    def find(self, owner: Any, key: object = None) -> Any:
         """What `owner`, such as a closed jaxpr, has under this key; None for nothing."""
         return owner.cache.get((self, key))
 
-    def keep(self, owner: Any, key: Any, value: T) -> T:
+    def keep(self, owner: Any, key: object, value: T) -> T:
         """Leaves `value` with its owner."""
         owner.cache[self, key] = value
         return value
 
-    def of(self, owner: Any, key: Any, make: Callable[[], T]) -> T:
+    def of(self, owner: Any, key: object, make: Callable[[], T]) -> T:
         """What `owner` has under this key; `make` makes it once."""
         found: T | None = owner.cache.get((self, key))
         if found is not None:

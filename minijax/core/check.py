@@ -13,7 +13,7 @@ from typing import Any
 from minijax.core import printing, refs, vma
 from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
 from minijax.core.rules import Rules
 
 inside = Rules("inside")
@@ -68,7 +68,7 @@ def _bind(jaxpr: Jaxpr, variables: Iterable[Any], bound: set[int], where: str) -
         bound.add(id(var))
 
 
-def _check_use(jaxpr: Jaxpr, atom: Any, bound: set[int], where: str) -> None:
+def _check_use(jaxpr: Jaxpr, atom: Atom, bound: set[int], where: str) -> None:
     if not isinstance(atom.aval, AbstractValue):
         _fail(jaxpr, f"{atom!r} in {where} has no type")
     if type(atom) is Var and id(atom) not in bound:
@@ -102,7 +102,7 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
 
 
 def same_type(a: Any, b: Any) -> bool:
-    """Whether two types agree in shape, dtype and variance; weak types do not matter."""
+    """Whether two types agree in shape, dtype and vma; weak types do not matter."""
     if a is b:
         return True
     if isinstance(a, refs.AbstractRef) and isinstance(b, refs.AbstractRef):

@@ -18,6 +18,7 @@ from jaxlib import _jax
 
 from minijax.core import deferral
 from minijax.core.errors import error
+from minijax.core.operators import Value
 from minijax.core.sequences import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
@@ -69,8 +70,8 @@ class State(Generic[T]):
         doc: str,
         *,
         parse: Callable[[str, Any], T],
-        in_trace_key: bool,
-        in_call_key: bool,
+        in_trace_key: bool = False,
+        in_call_key: bool = False,
     ) -> None:
         self.name = name
         self.default = default
@@ -116,7 +117,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
     def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
         return _Override(self._native, self.checked(new_val))
 
-    def checked(self, new_val: Any) -> T:
+    def checked(self, new_val: object) -> T:
         """A value that the state can have, of what a context manager is given.
 
         Raises:
@@ -175,7 +176,7 @@ class Config:
             )
         return self._states[short]
 
-    def update(self, name: str, value: Any) -> None:
+    def update(self, name: str, value: object) -> None:
         """Sets the global value of the state called `name`.
 
         Raises:
@@ -211,7 +212,7 @@ _OTHER_NAMES = {"enable_checks": "check"}
 config = Config()
 
 
-def _parse_bool(name: str, value: Any) -> bool:
+def _parse_bool(name: str, value: Value) -> bool:
     if isinstance(value, str):
         word = value.strip().lower()
         if word in _TRUE_WORDS:
@@ -278,96 +279,73 @@ def make_user_context(default_value: Any = None) -> UserContext[Any]:
     return UserContext(default_value)
 
 
-def bool_state(
-    name: str, default: bool, doc: str, *, in_trace_key: bool = False, in_call_key: bool = False
-) -> State[bool]:
-    """A state that is True or False."""
-    return State(
-        name, default, doc, parse=_parse_bool, in_trace_key=in_trace_key, in_call_key=in_call_key
-    )
+def bool_state(name: str, default: bool, doc: str, **keys: bool) -> State[bool]:
+    """A state that is True or False; `keys` are those of `State`."""
+    return State(name, default, doc, parse=_parse_bool, **keys)
 
 
 def enum_state(
-    name: str,
-    default: Any,
-    choices: tuple[Any, ...],
-    doc: str,
-    *,
-    in_trace_key: bool = False,
-    in_call_key: bool = False,
+    name: str, default: Any, choices: tuple[Any, ...], doc: str, **keys: bool
 ) -> State[Any]:
     """A state that takes one of `choices`."""
 
     def parse(name: str, value: Any) -> Any:
         if value in choices:
             return value
+        expected = "one of " + ", ".join(map(repr, choices))
         error(
             ValueError,
             f"config.{name}",
             "not one of the choices.",
             got=repr(value),
-            expected="one of " + ", ".join(map(repr, choices)),
+            expected=expected,
         )
 
-    return State(
-        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
-    )
+    return State(name, default, doc, parse=parse, **keys)
 
 
-def int_state(
-    name: str, default: int, doc: str, *, in_trace_key: bool = False, in_call_key: bool = False
-) -> State[int]:
+def int_state(name: str, default: int, doc: str, **keys: bool) -> State[int]:
     """A state that is an integer."""
-
-    def parse(name: str, value: Any) -> int:
-        try:
-            return int(value)
-        except (TypeError, ValueError):
-            error(ValueError, f"config.{name}", "not an integer.", got=repr(value), cause=None)
-
-    return State(
-        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
-    )
+    return State(name, default, doc, parse=_parser(int, "an integer"), **keys)
 
 
-def float_state(
-    name: str, default: float, doc: str, *, in_trace_key: bool = False, in_call_key: bool = False
-) -> State[float]:
+def float_state(name: str, default: float, doc: str) -> State[float]:
     """A state that is a number."""
+    return State(name, default, doc, parse=_parser(float, "a number"))
 
-    def parse(name: str, value: Any) -> float:
+
+def _parser(convert: Callable[[Any], T], what: str) -> Callable[[str, Any], T]:
+    def parse(name: str, value: Any) -> T:
         try:
-            return float(value)
+            return convert(value)
         except (TypeError, ValueError):
-            error(ValueError, f"config.{name}", "not a number.", got=repr(value), cause=None)
+            error(ValueError, f"config.{name}", f"not {what}.", got=repr(value), cause=None)
 
-    return State(
-        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
-    )
+    return parse
 
 
 def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
     """A state that is a string, empty by default."""
 
-    def parse(name: str, value: Any) -> str:
+    def parse(name: str, value: object) -> str:
         if value is None or isinstance(value, str):
             return value or ""
         error(ValueError, f"config.{name}", "not a string.", got=repr(value))
 
-    return State(name, "", doc, parse=parse, in_trace_key=False, in_call_key=in_call_key)
+    return State(name, "", doc, parse=parse, in_call_key=in_call_key)
 
 
 def path_state(name: str, doc: str) -> State[str | None]:
     """A state that names a file or folder, or is None, which is its default."""
 
-    def parse(name: str, value: Any) -> str | None:
+    def parse(name: str, value: object) -> str | None:
         if value is None or isinstance(value, (str, os.PathLike)):
             return None if value is None else os.fspath(value)
         error(
             ValueError, f"config.{name}", "not a path.", got=repr(value), expected="a path, or None"
         )
 
-    return State(name, None, doc, parse=parse, in_trace_key=False, in_call_key=False)
+    return State(name, None, doc, parse=parse)
 
 
 def object_state(
@@ -376,17 +354,10 @@ def object_state(
     doc: str,
     *,
     validate: Callable[[Any], Any] = lambda value: value,
-    in_trace_key: bool = False,
-    in_call_key: bool = False,
+    **keys: bool,
 ) -> State[Any]:
     """A state that holds any value that `validate` returns."""
-
-    def parse(_name: str, value: Any) -> Any:
-        return validate(value)
-
-    return State(
-        name, default, doc, parse=parse, in_trace_key=in_trace_key, in_call_key=in_call_key
-    )
+    return State(name, default, doc, parse=lambda _name, value: validate(value), **keys)
 
 
 enable_x64 = bool_state(
@@ -735,7 +706,7 @@ raise_persistent_cache_errors = bool_state(
 )
 
 
-def _without_effect(name: str, default: Any, reason: str) -> State[Any]:
+def _without_effect(name: str, default: object, reason: str) -> State[Any]:
     doc = f"""Accepted for programs that set it; without effect: {reason}.
 
     Source: mirrors the setting of JAX (0.10).

@@ -12,6 +12,7 @@ from minijax.core.dtypes import (
     FLOATS,
     SIGNED,
     UNSIGNED,
+    DType,
     ExtendedDType,
     bit_width,
     bool_,
@@ -46,7 +47,7 @@ def itemsize_bits(dtype: Any) -> int:
     return bit_width(dtype if extended else np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
-def isdtype(dtype: Any, kind: Any) -> bool:
+def isdtype(dtype: DType, kind: str) -> bool:
     """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
 
     Source: mirrors jax.numpy.isdtype; Python array API standard.
@@ -63,7 +64,7 @@ def isdtype(dtype: Any, kind: Any) -> bool:
     return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-def _is_of_kind(dtype: np.dtype[Any], kind: Any) -> bool:
+def _is_of_kind(dtype: np.dtype[Any], kind: str) -> bool:
     if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
         return dtype in _ARRAY_API_KINDS[kind]
     names = ", ".join(map(repr, _ARRAY_API_KINDS))

@@ -21,6 +21,7 @@ import numpy as np
 from minijax.core import config
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
+from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
 knows_extended: Facts[bool] = Facts("knows_extended", False)
@@ -45,7 +46,7 @@ class ExtendedDType:
     physical_shape: tuple[int, ...]
     physical_dtype: np.dtype[Any]
 
-    def element(self, value: Any) -> Any:
+    def element(self, value: Value) -> Any:
         """The element of which all physical numbers are `value`, a number."""
         raise NotImplementedError
 
@@ -287,7 +288,7 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     return found
 
 
-def check_user_dtype_supported(dtype_like: Any, name: str) -> None:
+def check_user_dtype_supported(dtype_like: object, name: str) -> None:
     """Checks that arrays can have the dtype that a user passed to the function `name`.
 
     Raises:
@@ -332,7 +333,7 @@ def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
     return dtype
 
 
-def _scalar_class(dtype_like: Any) -> type[np.generic]:
+def _scalar_class(dtype_like: object) -> type[np.generic]:
     """The NumPy scalar type, concrete or abstract, that stands for `dtype_like`."""
     if isinstance(dtype_like, ExtendedDType):
         return dtype_like.type
@@ -449,13 +450,13 @@ def default_complex_dtype() -> np.dtype[Any]:
     return complex128 if _x64.value else complex64
 
 
-def to_numeric_dtype(dtype: Any) -> np.dtype[Any]:
+def to_numeric_dtype(dtype: DType) -> np.dtype[Any]:
     """`dtype`, or int32 for booleans."""
     found: np.dtype[Any] = canonicalize_dtype(dtype)
     return int32 if found == bool_ else found
 
 
-def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
+def to_inexact_dtype(dtype: DType) -> np.dtype[Any]:
     """`dtype` if inexact, else the float for it: float64 for 64-bit integers, or float32."""
     found: np.dtype[Any] = canonicalize_dtype(dtype)
     if _KINDS.get(found) not in ("b", "i", "u"):
@@ -463,7 +464,7 @@ def to_inexact_dtype(dtype: Any) -> np.dtype[Any]:
     return float64 if found in (int64, uint64) else float32
 
 
-def to_complex_dtype(dtype: Any) -> np.dtype[Any]:
+def to_complex_dtype(dtype: DType) -> np.dtype[Any]:
     """The narrowest complex dtype for numbers of `dtype`; itself if complex."""
     found = to_inexact_dtype(dtype)
     if _KINDS.get(found) != "f":
@@ -515,7 +516,7 @@ def _python_type(x: object) -> type | None:
     return next((kind for kind in kinds if isinstance(x, kind)), None)
 
 
-def is_weakly_typed(x: Any) -> bool:
+def is_weakly_typed(x: Value) -> bool:
     """Whether `x` adapts to the other operand's dtype: Python numbers, and arrays made of them."""
     if type(x) in python_scalar_dtypes:
         return type(x) is not bool
@@ -527,7 +528,7 @@ def is_weakly_typed(x: Any) -> bool:
     return bool(getattr(aval, "weak_type", False))
 
 
-def dtype(x: Any, canonicalize: bool = False) -> Any:
+def dtype(x: Value, canonicalize: bool = False) -> Any:
     """The dtype of a value, or the one that `x` names: of Python's scalars, the 64-bit one.
 
     Args:
@@ -563,7 +564,7 @@ def _dtype_of(x: Any, name: str) -> Any:
     return found
 
 
-def scalar_type_of(x: Any) -> type:
+def scalar_type_of(x: object) -> type:
     """The Python scalar type (bool, int, float or complex) of the elements of `x`, or of a dtype.
 
     Source:     mirrors jax.dtypes.scalar_type_of (0.10).

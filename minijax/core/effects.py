@@ -42,7 +42,7 @@ class NamedAxisEffect(Effect):
 
     __slots__ = ("name",)
 
-    def __init__(self, name: Any) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +114,7 @@ def guarded_among(effects: Iterable[Any]) -> list[Any]:
     return sorted((e for e in effects if not unguarded_effects.contains(e)), key=repr)
 
 
-def without_axis(effects: Iterable[Any], name: Any) -> frozenset[Any]:
+def without_axis(effects: Iterable[Any], name: str) -> frozenset[Any]:
     """Effects outside the construct that maps over the axis `name`."""
     return frozenset(effects) - {NamedAxisEffect(name)}
 

@@ -22,6 +22,7 @@ from jaxlib import _jax
 from minijax.core import axes, config, meshes, source
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.native import Device
 from minijax.core.trace import current
 
 RECORDS_OF_A_PLACE = 32
@@ -43,7 +44,7 @@ class Memento:
 
     __slots__ = ("kind", "plain", "reference", "token")
 
-    def __init__(self, value: Any, token: int) -> None:
+    def __init__(self, value: object, token: int) -> None:
         self.kind = type(value)
         self.plain = value if is_plain(value) else None
         self.token = token
@@ -68,7 +69,7 @@ class Memento:
         return self.plain if self.reference is None else self.reference()
 
 
-def is_plain(value: Any) -> bool:
+def is_plain(value: object) -> bool:
     """Whether a value is small and immutable, so that it may be kept for long."""
     if type(value) is tuple or type(value) is frozenset:
         return len(value) <= 16 and all(map(is_plain, value))
@@ -179,7 +180,7 @@ _places: OrderedDict[tuple[Any, ...], deque[TraceRecord]] = OrderedDict()
 _places_lock = threading.Lock()
 
 
-def codes_of(function: Any, depth: int = 3) -> tuple[Any, ...]:
+def codes_of(function: Callable[..., Any], depth: int = 3) -> tuple[Any, ...]:
     """The code of a function, and of the functions that it wraps or closes over.
 
     A decorator makes every function run the same code; what it closes over tells them apart.
@@ -210,7 +211,7 @@ def _contents(cell: Any) -> Any:
         return None
 
 
-def _form_of(function: Any) -> str:
+def _form_of(function: Callable[..., Any]) -> str:
     if isinstance(function, functools.partial):
         return "partial"
     if hasattr(function, "__func__"):
@@ -240,7 +241,10 @@ def _captured(function: Any) -> tuple[tuple[str, Memento], ...]:
 
 
 def describe(
-    function: Any, name: str, made_at: source.Frame, parameters: tuple[str, ...] | None
+    function: Callable[..., Any],
+    name: str,
+    made_at: source.Frame,
+    parameters: tuple[str, ...] | None,
 ) -> FunctionRecord:
     """The record of a jitted function."""
     reference: Callable[[], Any] | None
@@ -312,7 +316,7 @@ def end_trace(record: TraceRecord, closed: ClosedJaxpr, lifted: int) -> None:
 
 def compiling(
     closed: ClosedJaxpr,
-    device: Any,
+    device: Device,
     *,
     committed: bool,
     demanded_by: Sequence[int],

@@ -9,11 +9,12 @@ Jaxprs are immutable: passes build new ones.  Names are given to variables only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minijax.core import config, deferral, monitoring
-from minijax.core.aval import aval_of
+from minijax.core.aval import AbstractValue, aval_of
+from minijax.core.operators import Value
 
 if TYPE_CHECKING:
     from minijax.core import printing
@@ -35,7 +36,9 @@ class Var:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: Any) -> None:
+    aval: Any
+
+    def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
 
     def __repr__(self) -> str:
@@ -55,7 +58,10 @@ class Literal:
 
     __slots__ = ("aval", "value")
 
-    def __init__(self, value: Any, aval: Any = None) -> None:
+    aval: Any
+    value: Any
+
+    def __init__(self, value: Value, aval: AbstractValue | None = None) -> None:
         self.value = value
         self.aval = aval_of(value) if aval is None else aval
 
@@ -263,7 +269,7 @@ class ClosedJaxpr:
         # Results of transformations of this jaxpr; they live as long as it does.
         self.cache: dict[Any, Any] = {}
 
-    def remember(self, key: Any, make: Callable[[], Any]) -> Any:
+    def remember(self, key: Hashable, make: Callable[[], Any]) -> Any:
         """What `make` returns, made once for each key and tracing context."""
         return monitoring.transformed.of(self, (key, config.trace_context()), make)
 

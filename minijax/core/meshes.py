@@ -44,7 +44,7 @@ class UnconstrainedType:
 UNCONSTRAINED = UnconstrainedType()
 
 
-def _canonical(entry: Any) -> Any:
+def _canonical(entry: object) -> Any:
     if isinstance(entry, (tuple, list)):
         names = tuple(entry)
         return None if not names else names[0] if len(names) == 1 else names
@@ -133,7 +133,7 @@ class PartitionSpec:
         """The same sets, with other entries."""
         return PartitionSpec(*entries, unreduced=self.unreduced, reduced=self.reduced)
 
-    def inserted(self, dim: int, entry: Any = None) -> PartitionSpec:
+    def inserted(self, dim: int, entry: object = None) -> PartitionSpec:
         """The spec of an array with one more dimension, at `dim`."""
         entries = self.padded(dim)._entries
         return self.with_entries([*entries[:dim], entry, *entries[dim:]])
@@ -153,15 +153,15 @@ class PartitionSpec:
     def __getitem__(self, index: Any) -> Any:
         return self._entries[index]
 
-    def index(self, entry: Any) -> int:
+    def index(self, entry: object) -> int:
         """The first dimension with this entry."""
         return self._entries.index(_canonical(entry))
 
-    def count(self, entry: Any) -> int:
+    def count(self, entry: object) -> int:
         """How many dimensions have this entry."""
         return self._entries.count(_canonical(entry))
 
-    def __add__(self, other: Any) -> PartitionSpec:
+    def __add__(self, other: object) -> PartitionSpec:
         if isinstance(other, PartitionSpec):
             return PartitionSpec(
                 *self._entries,
@@ -173,7 +173,7 @@ class PartitionSpec:
             return self.with_entries((*self._entries, *other))
         return NotImplemented
 
-    def __radd__(self, other: Any) -> PartitionSpec:
+    def __radd__(self, other: object) -> PartitionSpec:
         if isinstance(other, tuple):
             return self.with_entries((*other, *self._entries))
         return NotImplemented
@@ -232,7 +232,7 @@ def axes_text(names: Sequence[Any]) -> str:
     return str(names[0]) if len(names) == 1 else f"({','.join(map(str, names))})"
 
 
-def names_of(entry: Any) -> tuple[Any, ...]:
+def names_of(entry: object) -> tuple[Any, ...]:
     """The mesh axes that one entry of a spec names."""
     if entry is None or entry is UNCONSTRAINED:
         return ()
@@ -299,11 +299,11 @@ class MeshAxes:
         """Whether there are no devices."""
         return self.size == 0
 
-    def axis_size(self, name: Any) -> int:
+    def axis_size(self, name: str) -> int:
         """The size of one axis."""
         return self.axis_sizes[self.axis_names.index(name)]
 
-    def axis_type(self, name: Any) -> AxisType:
+    def axis_type(self, name: str) -> AxisType:
         """The type of one axis."""
         return self.axis_types[self.axis_names.index(name)]
 

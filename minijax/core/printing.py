@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import source
+from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
 hidden_params: Facts[frozenset[str]] = Facts("hidden_params", frozenset())
@@ -47,7 +48,7 @@ class _Names:
         self._names: dict[int, str] = {}
         self._fresh = _letters()
 
-    def of(self, var: Any) -> str:
+    def of(self, var: object) -> str:
         key = id(var)
         if key not in self._names:
             self._names[key] = next(self._fresh)
@@ -65,7 +66,7 @@ class _Names:
         return f"{name}:{var.aval.str_short()}"
 
 
-def literal_text(value: Any) -> str:
+def literal_text(value: Value) -> str:
     """A scalar, as briefly as its dtype allows."""
     if isinstance(value, (np.floating, np.complexfloating)):
         return str(value)
@@ -83,7 +84,7 @@ def _indent(text: str, by: int) -> str:
     return text.replace("\n", "\n" + " " * by)
 
 
-def _as_jaxpr(value: Any) -> Any:
+def _as_jaxpr(value: Value) -> Any:
     """The open jaxpr that a parameter is or holds, else None."""
     jaxpr = getattr(value, "jaxpr", value)
     return jaxpr if hasattr(jaxpr, "eqns") and hasattr(jaxpr, "invars") else None
@@ -129,7 +130,7 @@ class _Printer:
                 definitions.append(f"let {self.shared[key]} = {body} in\n")
         return "".join(definitions) + self.jaxpr(jaxpr)
 
-    def param(self, value: Any) -> str:
+    def param(self, value: Value) -> str:
         """The text of one parameter of an equation."""
         jaxpr = _as_jaxpr(value)
         if jaxpr is not None:

@@ -11,9 +11,18 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from minijax.core import effects, source
-from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
+from minijax.core.aval import (
+    AbstractValue,
+    ManualAxisType,
+    Shape,
+    ShapedArray,
+    aval_handlers,
+    aval_of,
+)
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
+from minijax.core.jaxpr import Jaxpr
+from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
 discharge = Rules("discharge")
@@ -50,7 +59,7 @@ class AbstractRef(AbstractValue):
     kind: str | None
 
     def __new__(
-        cls, inner_aval: Any, memory_space: Any = None, kind: str | None = None
+        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: str | None = None
     ) -> AbstractRef:
         found = _interned.get((inner_aval, kind))
         if found is None:
@@ -60,7 +69,7 @@ class AbstractRef(AbstractValue):
             found = _interned.setdefault((inner_aval, kind), found)
         return found
 
-    def _to(self, inner_aval: Any) -> AbstractRef:
+    def _to(self, inner_aval: ShapedArray) -> AbstractRef:
         """The type of references of the same kind to values of another type."""
         return AbstractRef(inner_aval, kind=self.kind)
 
@@ -104,7 +113,7 @@ class AbstractRef(AbstractValue):
         """How the value is split."""
         return self.inner_aval.sharding
 
-    def with_manual_type(self, kind: Any) -> AbstractRef:
+    def with_manual_type(self, kind: ManualAxisType) -> AbstractRef:
         """The type of references to values over mesh axes of other kinds."""
         return self._to(self.inner_aval.with_manual_type(kind))
 
@@ -120,7 +129,7 @@ class AbstractRef(AbstractValue):
         """The type of references to values without a dimension."""
         return self._to(self.inner_aval.without_dim(dim))
 
-    def with_dim(self, dim: int, size: int, entry: Any = None) -> AbstractRef:
+    def with_dim(self, dim: int, size: int, entry: object = None) -> AbstractRef:
         """The type of references to values with a new dimension."""
         return self._to(self.inner_aval.with_dim(dim, size, entry))
 
@@ -215,7 +224,7 @@ effects.control_flow_allowed_effects.add_type(ReferenceEffect)
 Effects = frozenset[Any]
 
 
-def effects_of_body(jaxpr: Any, offset: int = 0) -> Effects:
+def effects_of_body(jaxpr: Jaxpr, offset: int = 0) -> Effects:
     """The effects of an operation that calls `jaxpr` on its operands from number `offset` on."""
     if not jaxpr.effects:
         return jaxpr.effects
@@ -239,8 +248,8 @@ class Cell:
 
     __slots__ = ("__weakref__", "_value", "aval")
 
-    def __init__(self, value: Any, kind: str | None = None) -> None:
-        self._value = value
+    def __init__(self, value: Value, kind: str | None = None) -> None:
+        self._value: Any = value
         self.aval = AbstractRef(aval_of(value), kind=kind)
 
     def read(self) -> Any:
@@ -253,7 +262,7 @@ class Cell:
             raise frozen(self.aval)
         return self._value
 
-    def write(self, value: Any) -> None:
+    def write(self, value: Value) -> None:
         """Replaces the value by another of the same type.
 
         Raises:
@@ -336,7 +345,7 @@ def _freezes_outer(aval: AbstractRef, at: str) -> ValueError:
     )
 
 
-def is_reference(x: Any) -> bool:
+def is_reference(x: Value) -> bool:
     """Whether a value, traced or not, is a reference."""
     return type(getattr(x, "aval", None)) is AbstractRef
 
@@ -346,7 +355,7 @@ def any_cell(args: Iterable[Any]) -> bool:
     return any(isinstance(x, Cell) for x in args)
 
 
-def identity(x: Any) -> int:
+def identity(x: Value) -> int:
     """A number that is the same for all tracers of one reference."""
     return id(getattr(x, "variable", x))
 

@@ -1,7 +1,7 @@
 """Tables of rules: what one analysis asks primitives, owned by that analysis.
 
 `core/primitive.py` has the rules that every reader needs, as methods.  Whatever a single analysis
-asks stands in a table beside the code that asks it: `variance.vary`, `refs.discharge`,
+asks stands in a table beside the code that asks it: `vma.vary`, `refs.discharge`,
 `checking.faults`.  Rules are declared for a primitive, or for a class of primitives, which answers
 for all of its kind; the declarations of one analysis are found by searching for its table.
 """

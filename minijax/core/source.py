@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import threading
+from types import TracebackType
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -51,7 +52,7 @@ def user_frame(traceback: Any) -> Frame | None:
     return None
 
 
-def summarize(traceback: Any) -> str:
+def summarize(traceback: TracebackType | None) -> str:
     """`file:line in function` of the user's frame, or a dash where there is none."""
     frame = user_frame(traceback)
     return "-" if frame is None else str(frame)

@@ -56,7 +56,7 @@ class Trace:
         self.function_name = function_name
         self.finished = False
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         """Interprets one operation; always a sequence of results."""
         raise NotImplementedError
 
@@ -64,6 +64,9 @@ class Trace:
         name = f" of {self.function_name}" if self.function_name else ""
         return f"{type(self).__name__}{name}"
 
+
+Params = dict[str, Any]
+"""The parameters of an operation, by name."""
 
 Results = Sequence[Any]
 Detour = Callable[[Any, Any, Sequence[Any], dict[str, Any]], Results | None]
@@ -93,7 +96,7 @@ class Detours(dict[Any, Detour | None]):
 
 
 def _in_turn(detours: Sequence[Detour]) -> Detour:
-    def first(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    def first(trace: Trace, primitive: Any, args: Sequence[Any], params: Params) -> Any:
         for detour in detours:
             outs = detour(trace, primitive, args, params)
             if outs is not None:
@@ -111,9 +114,9 @@ class NestedTrace(Trace):
     parent: Any
     detours: ClassVar[Detours]
     # The class of its tracers.
-    tracers: ClassVar[type[Any]]
+    tracers: ClassVar[type[Tracer]]
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
+    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Results:
         detour = self.detours[primitive]
         if detour is not None:
             outs = detour(self, primitive, args, params)
@@ -123,7 +126,7 @@ class NestedTrace(Trace):
             return self.interpret(primitive, args, params)
         return self.pass_on(primitive, args, params)
 
-    def concerns(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    def concerns(self, primitive: Any, args: Sequence[Any], params: Params) -> bool:
         """Whether an operation is this trace's: one of its tracers is among the arguments."""
         tracers = self.tracers
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -131,11 +134,11 @@ class NestedTrace(Trace):
                 return True
         return False
 
-    def interpret(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
+    def interpret(self, primitive: Any, args: Sequence[Any], params: Params) -> Results:
         """Applies the rule of an operation that concerns this trace."""
         raise NotImplementedError
 
-    def pass_on(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Results:
+    def pass_on(self, primitive: Any, args: Sequence[Any], params: Params) -> Results:
         """Interprets an operation outside this trace."""
         current.set_local(self.parent)
         try:
@@ -155,19 +158,19 @@ class Typing:
     __slots__ = ()
 
     def operands(
-        self, trace: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+        self, trace: Trace, primitive: Any, args: Sequence[Any], params: Params
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         """Arguments and parameters, cast in `trace` so that they fit together."""
         return args, params
 
     def equation(
         self,
-        trace: Any,
+        trace: Trace,
         primitive: Any,
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """Operands of the equation that `trace` stages, its parameters, its result type or types.
 

@@ -106,7 +106,7 @@ _flatten_with_path = registry.flatten_with_path
 _map = map
 
 
-def flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
+def flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]:
     """The leaves of `tree`, and the definition that puts them back together.
 
     Tuples, lists, dicts (by sorted key), named tuples, OrderedDict, defaultdict and None are
@@ -160,7 +160,7 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
         )
 
 
-def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
+def leaves(tree: object, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of `tree`.
 
     Source:     mirrors jax.tree.leaves (0.10).
@@ -174,7 +174,7 @@ def leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Any]:
     return flatten(tree, is_leaf)[0]
 
 
-def structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
+def structure(tree: object, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The definition of `tree`.
 
     Source:     mirrors jax.tree.structure (0.10).
@@ -193,7 +193,7 @@ def _flatten_up_to(user: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[l
         raise tree_errors.map_error(user, treedef, rest, error) from None
 
 
-def map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf = None) -> Any:
+def map(f: Callable[..., Any], tree: object, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Applies `f` to each leaf of `tree`, and to what stands at the same place in `rest`.
 
     Source:     mirrors jax.tree.map (0.10).
@@ -219,7 +219,7 @@ def _path_predicate(is_leaf: Callable[..., bool] | None, takes_path: bool) -> An
 
 
 def flatten_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath[Any], Any]], PyTreeDef]:
     """Like `flatten`, with `(key path, leaf)` for each leaf.
 
@@ -239,7 +239,7 @@ def flatten_with_path(
 
 
 def leaves_with_path(
-    tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
+    tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath[Any], Any]]:
     """The leaves with their key paths.
 
@@ -256,7 +256,7 @@ def leaves_with_path(
 
 def map_with_path(
     f: Callable[..., Any],
-    tree: Any,
+    tree: object,
     *rest: Any,
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
@@ -294,7 +294,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     return not any(structure(item, is_leaf).node_data() for item in iterable)
 
 
-def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
+def all_true(tree: object, *, is_leaf: IsLeaf = None) -> bool:
     """Whether each leaf is true.
 
     Source:     mirrors jax.tree.all (0.10).
@@ -308,7 +308,7 @@ def all_true(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
 def reduce(
     function: Callable[[Any, Any], T],
-    tree: Any,
+    tree: object,
     initializer: Any = UNSPECIFIED,
     is_leaf: IsLeaf = None,
 ) -> T:
@@ -333,7 +333,7 @@ def reduce(
 
 def reduce_associative(
     operation: Callable[[Any, Any], T],
-    tree: Any,
+    tree: object,
     *,
     identity: Any = UNSPECIFIED,
     is_leaf: IsLeaf = None,
@@ -477,7 +477,7 @@ def _spread(values: list[Any], prefix_def: PyTreeDef, full_def: PyTreeDef) -> li
     return result if walk(prefix_def, full_def) else None
 
 
-def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
+def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf = None) -> Any:
     """A tree of the structure of `full_tree`, filled with the leaves of its prefix `prefix_tree`.
 
     Source:     mirrors jax.tree.broadcast (0.10).
@@ -492,7 +492,7 @@ def broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None) -> Any:
     return structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))
 
 
-def is_none(node: Any) -> bool:
+def is_none(node: object) -> bool:
     """Whether a node is None: an `is_leaf` for trees in which None says something."""
     return node is None
 
@@ -549,7 +549,7 @@ def flatten_in_axes(name: str, in_tree: PyTreeDef, in_axes: Any) -> list[Any]:
     return own + [0] * int(kwargs.num_leaves)
 
 
-def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
+def flatten_one_level(tree: object) -> tuple[Iterable[Any], Hashable]:
     """The children of the root of `tree`, and its metadata.
 
     Source:     mirrors jax.tree_util.flatten_one_level (0.10).
@@ -565,7 +565,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     return _checked_node("flatten_one_level", tree, registry.flatten_one_level(tree))
 
 
-def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
+def flatten_one_level_with_keys(tree: object) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """The `(key, child)` pairs of the root of `tree`, and its metadata.
 
     Source:     mirrors jax.tree_util.flatten_one_level_with_keys (0.10).
@@ -582,7 +582,7 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[tuple[Any, Any]], H
     return _checked_node("flatten_one_level_with_keys", tree, one_level)
 
 
-def _checked_node(user: str, tree: Any, one_level: Any) -> tuple[Iterable[Any], Any]:
+def _checked_node(user: str, tree: object, one_level: Any) -> tuple[Iterable[Any], Any]:
     if one_level is None:
         error(
             ValueError,

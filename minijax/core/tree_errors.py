@@ -15,7 +15,7 @@ from __future__ import annotations
 import collections
 import inspect
 import itertools
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import tree_registry
@@ -43,7 +43,7 @@ def keystr(keys: KeyPath[Any], *, simple: bool = False, separator: str = "") -> 
     return separator.join(map(_simple_text if simple else str, keys))
 
 
-def _simple_text(key: Any) -> str:
+def _simple_text(key: Hashable) -> str:
     match key:
         case SequenceKey():
             return str(key.idx)
@@ -208,7 +208,7 @@ def is_same_node(first: PyTreeDef, second: PyTreeDef) -> bool:
     )
 
 
-def _are_equal(data: Any, other: Any) -> bool:
+def _are_equal(data: Any, other: object) -> bool:
     try:
         return bool(data == other)
     except Exception:
@@ -317,7 +317,7 @@ def mismatch_error(
 
 
 def prefix_errors(
-    prefix_tree: Any, full_tree: Any, is_leaf: Callable[[Any], bool] | None = None
+    prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
     """Why `prefix_tree` is no prefix of `full_tree`: functions from its name to an error."""
     prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
@@ -345,7 +345,7 @@ def equality_errors(
         yield found.path, found.first, found.second, found.reason
 
 
-def _structure(tree: Any, is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
+def _structure(tree: object, is_leaf: Callable[[Any], bool] | None) -> PyTreeDef:
     return tree if isinstance(tree, PyTreeDef) else tree_registry.registry.flatten(tree, is_leaf)[1]
 
 
@@ -364,7 +364,7 @@ def map_error(
 
 
 def flatten_error(
-    tree: Any, is_leaf: Callable[[Any], bool] | None, original: ValueError | SystemError
+    tree: object, is_leaf: Callable[[Any], bool] | None, original: ValueError | SystemError
 ) -> Exception:
     """The error of a tree that cannot be flattened, with the place of the guilty node."""
     if isinstance(original, SystemError):
@@ -403,7 +403,7 @@ def _depth_error(original: SystemError) -> Exception:
     )
 
 
-def _guilty_child(node: Any, is_leaf: Callable[[Any], bool] | None) -> tuple[Any, Any] | None:
+def _guilty_child(node: object, is_leaf: Callable[[Any], bool] | None) -> tuple[Any, Any] | None:
     try:
         one_level = tree_registry.registry.flatten_one_level_with_keys(node)
     except ValueError:

@@ -65,7 +65,7 @@ class _UserRegistry(_Registry):
         _data_fields[nodetype] = tuple(data_fields)
 
     def flatten_one_level_with_keys(
-        self, tree: Any
+        self, tree: object
     ) -> tuple[tuple[KeyLeafPair, ...], Hashable] | None:
         one_level = self.flatten_one_level(tree)
         if one_level is None:
@@ -242,7 +242,7 @@ def register_pytree_with_keys(
 def _without_keys(
     flatten_with_keys: Callable[[Any], tuple[Iterable[KeyLeafPair], Any]],
 ) -> Callable[[Any], tuple[list[Any], Any]]:
-    def flatten(node: Any) -> tuple[list[Any], Any]:
+    def flatten(node: object) -> tuple[list[Any], Any]:
         pairs, aux_data = flatten_with_keys(node)
         return [child for _, child in pairs], aux_data
 
@@ -253,7 +253,7 @@ def _with_pairs(
     flatten_with_keys: Callable[[Any], tuple[Iterable[KeyLeafPair], Any]],
 ) -> Callable[[Any], tuple[list[KeyLeafPair], Any]]:
     # C++ insists on tuples; any pair of a key and a child is welcome here.
-    def flatten(node: Any) -> tuple[list[KeyLeafPair], Any]:
+    def flatten(node: object) -> tuple[list[KeyLeafPair], Any]:
         pairs, aux_data = flatten_with_keys(node)
         return [(key, child) for key, child in pairs], aux_data
 

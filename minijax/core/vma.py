@@ -1,4 +1,4 @@
-"""Variance: over which mesh axes the values of a per-device program differ.
+"""Vma: over which mesh axes the values of a per-device program vary ("varying manual axes").
 
 Input: the types of an operation's operands.  Output: the types of its results, and the casts that
 operands need first.  Inside `shard_map` a value is varying over a mesh axis (V), invarying (I),
@@ -7,15 +7,17 @@ a summand of one value (unreduced, U), or whole with summands as cotangents (red
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
+from minijax.core.aval import NO_AXES, NOT_MANUAL, AbstractValue, ManualAxisType, manual_type
 from minijax.core.errors import ShardingTypeError, message
 from minijax.core.jaxpr import Literal
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 
 vary = Rules("vary")
@@ -36,7 +38,7 @@ keeps_unreduced: Facts[bool] = Facts("keeps_unreduced", False)
 """Whether operands of which devices hold summands give a result of which they do."""
 
 
-def of(aval: Any) -> ManualAxisType:
+def of(aval: AbstractValue) -> ManualAxisType:
     """How a type stands to the mesh axes; types of tokens do not speak of them."""
     found: ManualAxisType = aval.manual_axis_type
     return found
@@ -47,13 +49,13 @@ def types_of(avals: Iterable[Any]) -> list[ManualAxisType]:
     return [of(aval) for aval in avals]
 
 
-def from_types(primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> Any:
+def from_types(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> Any:
     """Rule `vary`: the types that `abstract_eval` gives tell, such as those of jaxprs' results."""
     found = types_of(outs)
     return found if primitive.multiple_results else found[0]
 
 
-def told_by_types(primitive: Any) -> bool:
+def told_by_types(primitive: Primitive) -> bool:
     """Whether the rule `vary` of an operation is `from_types`."""
     return getattr(vary.of(primitive), "__func__", None) is from_types
 
@@ -62,12 +64,14 @@ ZERO = "zero"
 """Stands for the type of a literal 0, which is a summand and the sum at once."""
 
 
-def of_literal(value: Any) -> Any:
+def of_literal(value: Value) -> Any:
     """What `join` takes in place of the type of a literal."""
     return ZERO if value == 0 else None
 
 
-def common(primitive: Any, atoms: Sequence[Any], avals: Sequence[Any]) -> ManualAxisType | None:
+def common(
+    primitive: Primitive, atoms: Sequence[Any], avals: Sequence[Any]
+) -> ManualAxisType | None:
     """The type of what a local operation gives, where all operands are of one type; None elsewhere.
 
     Most operations are such, and this is what `join` finds at a fraction of its cost.  Literals
@@ -86,7 +90,7 @@ def common(primitive: Any, atoms: Sequence[Any], avals: Sequence[Any]) -> Manual
     return None if found is None or found.unreduced or found.reduced else found
 
 
-def join(primitive: Any, avals: Sequence[Any]) -> ManualAxisType:
+def join(primitive: Primitive, avals: Sequence[Any]) -> ManualAxisType:
     """The type of what a local operation gives: varying where any operand is.
 
     Args:
@@ -127,7 +131,7 @@ def join(primitive: Any, avals: Sequence[Any]) -> ManualAxisType:
 _NO_SUMS = (NO_AXES, NO_AXES)
 
 
-def _state(aval: Any, axis: Any) -> str:
+def _state(aval: Any, axis: Hashable) -> str:
     """How an operand stands to an axis: "V", "U", "R", or "I", the same everywhere.
 
     Literals are of the state "0" if they are zero.  They, and what is the same everywhere and not
@@ -143,7 +147,7 @@ def _state(aval: Any, axis: Any) -> str:
     return "I" if dtype is not None and dtypes.issubdtype(dtype, np.inexact) else "-"
 
 
-def _check_sum(primitive: Any, avals: Sequence[Any], axis: Any) -> None:
+def _check_sum(primitive: Primitive, avals: Sequence[Any], axis: Hashable) -> None:
     """Refuses operations on summands that would not give summands of the right result."""
     states = [_state(aval, axis) for aval in avals]
     if "V" in states:
@@ -176,7 +180,7 @@ def _check_sum(primitive: Any, avals: Sequence[Any], axis: Any) -> None:
         raise ShardingTypeError(_text(primitive, avals, problem, fix))
 
 
-def _linear_together(primitive: Any, count: int) -> list[set[int]]:
+def _linear_together(primitive: Primitive, count: int) -> list[set[int]]:
     """The sets of operands, of `count` in all, in which an operation is linear together."""
     if keeps_unreduced.of(primitive):
         return [set(range(count))]
@@ -185,11 +189,11 @@ def _linear_together(primitive: Any, count: int) -> list[set[int]]:
     ]
 
 
-def _sum_first(axis: Any) -> str:
+def _sum_first(axis: Hashable) -> str:
     return f"lax.psum(x, {axis!r}) on the unreduced operand"
 
 
-def _text(primitive: Any, avals: Sequence[Any], problem: str, fix: str) -> str:
+def _text(primitive: Primitive, avals: Sequence[Any], problem: str, fix: str) -> str:
     literals = {None: "a literal", ZERO: "0"}
     return message(
         primitive.name,
@@ -201,13 +205,13 @@ def _text(primitive: Any, avals: Sequence[Any], problem: str, fix: str) -> str:
 
 
 def typed(
-    primitive: Any,
+    primitive: Primitive,
     avals: Sequence[Any],
     atoms: Sequence[Any],
     out: Any,
     params: dict[str, Any],
 ) -> Any:
-    """The result type, or types, of an operation with their variance.
+    """The result type, or types, of an operation, with their vma.
 
     Args:
         primitive: the operation.

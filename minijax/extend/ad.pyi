@@ -11,7 +11,7 @@ from minijax.extend.declaration import (
 )
 from minijax.interpreters.jvp import Zero as Zero
 
-UndefinedPrimal = minijax.interpreters.jvp.LinearInput
+UndefinedPrimal = minijax.interpreters.jvp.UndefinedPrimal
 add_jaxvals = minijax.interpreters.structural.add_tangents
 instantiate_zeros = minijax.interpreters.structural.instantiate
 is_undefined_primal = minijax.interpreters.jvp.is_linear

@@ -14,9 +14,11 @@ from jaxlib import _jax
 
 from minijax.core import deferral
 from minijax.core import trace as core_trace
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import Detours, NestedTrace, Trace, Tracer, check_alive, current
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 from minijax.interpreters.structural import to_batch_dim
 
@@ -73,7 +75,7 @@ class BatchTrace(NestedTrace):
         self.kind: Any = None
         self.lock: Any = None
 
-    def tracer(self, value: Any, dim: int | None) -> Any:
+    def tracer(self, value: Value, dim: int | None) -> Any:
         """A batch along `dim`; the value itself where it is not mapped."""
         if dim is None:
             return value
@@ -87,7 +89,7 @@ class BatchTrace(NestedTrace):
         tracer.dim = dim
         return tracer
 
-    def split(self, x: Any) -> tuple[Any, int | None]:
+    def split(self, x: Value) -> tuple[Any, int | None]:
         """The batch and its dimension; a value that is not mapped has dimension None."""
         if type(x) is BatchTracer and x.traced_by is self:
             return x.value, x.dim
@@ -95,9 +97,7 @@ class BatchTrace(NestedTrace):
             check_alive(x)
         return x, None
 
-    def interpret(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         pairs = list(map(self.split, args))
         values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
         current.set_local(self.parent)
@@ -112,7 +112,11 @@ class BatchTrace(NestedTrace):
         return (self.tracer(outs, out_dims),)
 
     def apply(
-        self, primitive: Any, values: Sequence[Any], dims: Sequence[Any], params: dict[str, Any]
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        dims: Sequence[Any],
+        params: Params,
     ) -> tuple[Any, Any]:
         """The results of an operation on whole batches, and their batch dimensions."""
         found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)
@@ -185,7 +189,7 @@ def batch_jaxpr(
     return result
 
 
-def batched_aval(aval: Any, dim: int, size: int) -> Any:
+def batched_aval(aval: ShapedArray, dim: int, size: int) -> Any:
     """The type of a batch along `dim` of values of a type."""
     return aval.with_dim(dim, size)
 

@@ -27,11 +27,20 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, meshes, refs, vma
 from minijax.core import effects as core_effects
-from minijax.core.aval import NO_AXES, NOT_MANUAL, ManualAxisType, ShapedArray, aval_of, manual_type
+from minijax.core.aval import (
+    NO_AXES,
+    NOT_MANUAL,
+    AbstractValue,
+    ManualAxisType,
+    ShapedArray,
+    aval_of,
+    manual_type,
+)
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace, current
+from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -60,11 +69,11 @@ class Cast(Primitive):
         """The kind of the result."""
         raise NotImplementedError
 
-    def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
         """Refuses operands of a kind that the cast does not begin from."""
         raise NotImplementedError
 
-    def impl(self, x: Any, *, axes: Axes) -> Any:
+    def impl(self, x: Value, *, axes: Axes) -> Any:
         error(
             ValueError,
             self.user,
@@ -73,10 +82,10 @@ class Cast(Primitive):
             fix="call it inside shard_map",
         )
 
-    def lower(self, ctx: Any, x: Any, *, axes: Axes) -> Any:
+    def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
         return x
 
-    def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Value, *, axes: Axes) -> tuple[Any]:
         return (self.dual.bind(ct, axes=axes),)
 
     @property
@@ -106,7 +115,7 @@ def _vary_of_cast(
 
 
 def refuse_kind(
-    user: str, aval: Any, axes: frozenset[Any], what: str, expected: str, fix: str = ""
+    user: str, aval: AbstractValue, axes: frozenset[Any], what: str, expected: str, fix: str = ""
 ) -> None:
     """Refuses an operand that is of the wrong kind over some axes.
 
@@ -132,7 +141,7 @@ class PVary(Cast):
     begins_invarying = True
     user = "lax.pvary"
 
-    def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
@@ -156,7 +165,7 @@ class PReduced(Cast):
     begins_invarying = True
     user = "lax.pcast"
 
-    def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes & given.reduced, "reduced already", expected)
@@ -179,7 +188,7 @@ class ReducedVaryCast(Cast):
     name = "reduced_vary_cast"
     user = "lax.pcast"
 
-    def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value reduced over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes - given.reduced, "not reduced", expected)
@@ -201,7 +210,7 @@ class VaryUnreducedCast(Cast):
     name = "vary_unreduced_cast"
     user = "lax.pcast"
 
-    def _check(self, aval: Any, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
         expected = f"a value that varies over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced already", expected)
         refuse_kind(self.user, aval, axes - given.varying, "not varying", expected)
@@ -234,7 +243,7 @@ class TypedSum(Primitive):
     def effects(self, *avals: Any, axes: Axes) -> frozenset[Any]:
         return named_effects(axes)
 
-    def lower(self, ctx: Any, x: Any, *, axes: Axes) -> Any:
+    def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
         return all_reduce(ctx, x, "stablehlo.add", axes)
 
     def batch(
@@ -254,7 +263,7 @@ class PSumInvariant(TypedSum):
 
     name = "psum_invariant"
 
-    def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Any, *, axes: Axes) -> tuple[Any]:
         out = pvary_p.bind(ct, axes=ordered(axes))
         rest = tuple(a for a in axes if a not in x.aval.vma)
         # What was the same on n devices was counted n times.
@@ -294,7 +303,7 @@ class UnreducedPSum(TypedSum):
 
     name = "unreduced_psum"
 
-    def transpose(self, ct: Any, x: Any, *, axes: Axes) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Value, *, axes: Axes) -> tuple[Any]:
         return (preduced_p.bind(ct, axes=ordered(axes)),)
 
 
@@ -315,7 +324,7 @@ psum_invariant_p = PSumInvariant()
 unreduced_psum_p = UnreducedPSum()
 
 
-def check_unreduced(user: str, aval: Any, axes: Sequence[Any]) -> None:
+def check_unreduced(user: str, aval: AbstractValue, axes: Sequence[Any]) -> None:
     """Refuses operands that are not unreduced over all the axes.
 
     Raises:
@@ -346,7 +355,12 @@ def named_effects(axes: Any) -> frozenset[Any]:
 
 
 def all_reduce(
-    ctx: Any, x: Any, combiner: str, axes: Any, axis_index_groups: Any = None, aval: Any = None
+    ctx: Any,
+    x: Value,
+    combiner: str,
+    axes: Any,
+    axis_index_groups: Any = None,
+    aval: ShapedArray | None = None,
 ) -> Any:
     """The reduction of `x` over groups of devices, by the operation called `combiner`."""
     devices = ctx.module.device_axes
@@ -370,7 +384,7 @@ def all_reduce(
 
 
 def agreeing(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments and parameters of an operation, cast in `trace` so that they fit together.
 
@@ -391,7 +405,7 @@ def agreeing(
     ], params
 
 
-def varied(trace: Any, x: Any, axes: frozenset[Any]) -> Any:
+def varied(trace: Trace, x: Value, axes: frozenset[Any]) -> Any:
     """A value that varies over `axes` at least, cast in `trace` where it does not."""
     own = vma.of(aval_of(x))
     if axes <= own.varying:
@@ -406,14 +420,14 @@ def varied(trace: Any, x: Any, axes: frozenset[Any]) -> Any:
     return x
 
 
-def varying_as(x: Any, like: Any) -> Any:
+def varying_as(x: Value, like: Any) -> Any:
     """A value that varies over the mesh axes over which another one does."""
     aval = getattr(like, "aval", None)
     over = NO_AXES if aval is None else vma.of(aval).varying
     return varied(current.value, x, over) if over else x
 
 
-def of_kind(x: Any, kind: ManualAxisType) -> Any:
+def of_kind(x: Value, kind: ManualAxisType) -> Any:
     """A value that is the same everywhere, such as zeros, as one of some kind.
 
     A summand is the value itself on every device, so only zeros stay what they are.
@@ -446,7 +460,7 @@ class WideningTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
             if primitive in _DROPPED:
@@ -503,11 +517,11 @@ def _retyped(
     return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))
 
 
-def _varies(aval: Any, axes: Varying) -> bool:
+def _varies(aval: AbstractValue, axes: Varying) -> bool:
     return axes <= vma.of(aval).varying
 
 
-def _wider(kind: Any, axes: Varying) -> Any:
+def _wider(kind: ManualAxisType, axes: Varying) -> Any:
     return manual_type(kind.varying | axes, kind.unreduced, kind.reduced - axes)
 
 
@@ -526,7 +540,7 @@ def united(first: Sequence[Varying], second: Sequence[Varying]) -> list[Varying]
     return [a | b for a, b in zip(first, second, strict=True)]
 
 
-def cast(trace: Any, values: Sequence[Any], varying: Sequence[Varying]) -> list[Any]:
+def cast(trace: Trace, values: Sequence[Any], varying: Sequence[Varying]) -> list[Any]:
     """Values that vary at least over some axes, cast in `trace` where they do not."""
     return [
         x if refs.is_reference(x) else varied(trace, x, axes)
@@ -535,7 +549,7 @@ def cast(trace: Any, values: Sequence[Any], varying: Sequence[Varying]) -> list[
 
 
 def agree_call(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Sequence[Any], params: Params
 ) -> Arguments:
     """The rule `agree` of operations that call the parameter `jaxpr` with all their operands."""
     closed: ClosedJaxpr = params["jaxpr"]

@@ -248,7 +248,7 @@ def _faults_of_check(
     outs: Sequence[Any],
     *,
     kind: str,
-    text: Any,
+    text: str,
     blamed: str,
     num_found: int,
     batch_dims: int,

@@ -13,8 +13,9 @@ from typing import Any
 
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
-from minijax.core.trace import Trace, Tracer, current
+from minijax.core.trace import Params, Trace, Tracer, current
 from minijax.interpreters import jvp
 
 stage_functions = Rules("stage_functions")
@@ -36,7 +37,7 @@ class ConfiningTrace(Trace):
         self.parent = parent
         self.owner = owner
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         self.check(args)
         if stage_functions.of(primitive) is not None:
             params = confine(params, self.owner)
@@ -99,7 +100,7 @@ class Confined:
 
 
 def _confined(
-    trace: jvp.JVPTrace, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: jvp.JVPTrace, primitive: Primitive, args: Sequence[Any], params: Params
 ) -> Sequence[Any]:
     params = confine(params, trace)
     if trace.concerns(primitive, args, params):
@@ -110,7 +111,7 @@ def _confined(
 jvp.DETOURS.add(lambda primitive: _confined if stage_functions.of(primitive) else None)
 
 
-def confine(params: dict[str, Any], owner: Trace) -> dict[str, Any]:
+def confine(params: Params, owner: Trace) -> dict[str, Any]:
     """Parameters of an operation, their Python functions kept away from `owner`'s tracers."""
     name = params["name"]
     return {

@@ -11,6 +11,7 @@ from typing import Any
 
 from minijax.core import config, source
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
+from minijax.core.operators import Value
 from minijax.core.rules import Rules
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
@@ -73,7 +74,7 @@ class _Search:
                 )
         return outs
 
-    def _find_bad(self, out: Any) -> tuple[execute.Bad | None, str]:
+    def _find_bad(self, out: Value) -> tuple[execute.Bad | None, str]:
         """The first bad element of a result, if it has one, and which device has made it."""
         if not isinstance(out, Tracer):
             return execute.find_bad(out, self.looking), ""
@@ -93,7 +94,7 @@ class _Search:
 
 
 def explain_bad_result(
-    name: str, origin: Any, bad: execute.Bad, out: Any, args: Sequence[Any]
+    name: str, origin: Any, bad: execute.Bad, out: Value, args: Sequence[Any]
 ) -> None:
     """Raises the error that says which operation of a program has made a result bad.
 

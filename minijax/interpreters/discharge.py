@@ -12,9 +12,12 @@ from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import refs
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import MissingRule, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
-from minijax.core.trace import Trace, current
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import passes, staging
 
 
@@ -27,7 +30,7 @@ class DischargeTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
             if refs.makes_references.of(primitive) or refs.any_cell(args):
@@ -42,7 +45,7 @@ class DischargeTrace(Trace):
             current.set_local(self)
 
 
-def _no_rule(primitive: Any) -> MissingRule:
+def _no_rule(primitive: Primitive) -> MissingRule:
     return MissingRule(
         message(
             primitive.name,
@@ -52,7 +55,7 @@ def _no_rule(primitive: Any) -> MissingRule:
     )
 
 
-def _pure_param(value: Any) -> Any:
+def _pure_param(value: object) -> Any:
     if isinstance(value, ClosedJaxpr):
         return without_references(value)
     if type(value) is tuple and any(isinstance(item, ClosedJaxpr) for item in value):
@@ -115,7 +118,7 @@ def without_references_open(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr,
     return open_jaxpr, [*pure.consts, *consts]
 
 
-def check_differentiable(name: str, aval: Any) -> None:
+def check_differentiable(name: str, aval: AbstractValue) -> None:
     """Refuses references among the arguments by which the function `name` is differentiated.
 
     Raises:
@@ -176,12 +179,14 @@ def written_references(jaxpr: Jaxpr) -> list[int]:
     return [i for i, var in enumerate(jaxpr.invars) if var in written]
 
 
-def value_of(x: Any) -> Any:
+def value_of(x: Value) -> Any:
     """The value of a cell; of anything else, itself."""
     return x.read() if isinstance(x, refs.Cell) else x
 
 
-def discharge_call(primitive: Any, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
+def discharge_call(
+    primitive: Primitive, *args: Any, jaxpr: ClosedJaxpr, **params: Any
+) -> Sequence[Any]:
     """The rule `discharge` of an operation that calls its parameter `jaxpr` on its operands."""
     pure, finals = discharge_jaxpr(jaxpr)
     outs = primitive.bind_all(*map(value_of, args), jaxpr=pure, **params)

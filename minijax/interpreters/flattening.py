@@ -17,17 +17,18 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo
+from minijax.core.operators import Value
 from minijax.runtime.array import Array
 
 
-def function_name(function: Any) -> str:
+def function_name(function: Callable[..., Any]) -> str:
     """What a function is called in texts and modules."""
     while isinstance(function, functools.partial):
         function = function.func
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def source_of(function: Any) -> str:
+def source_of(function: Callable[..., Any]) -> str:
     """The function's name, and where it is defined where that can be told."""
     inner = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
     while isinstance(inner, functools.partial):
@@ -46,7 +47,7 @@ _names_by_function = Cache(
 ).by_owner()
 
 
-def _read_names(function: Any) -> tuple[str, ...] | None:
+def _read_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
     if type(function) is FunctionType and not function.__dict__:
         # As a signature tells, at a tenth of the price: nothing is wrapped, nothing is partial.
         code = function.__code__
@@ -68,7 +69,7 @@ def _read_names(function: Any) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def parameter_names(function: Any) -> tuple[str, ...] | None:
+def parameter_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
     """Names of the positional parameters of a function, or None where it has no signature."""
     try:
         if function not in _names_by_function:
@@ -80,7 +81,7 @@ def parameter_names(function: Any) -> tuple[str, ...] | None:
 
 def debug_info(
     traced_for: str,
-    function: Any,
+    function: Callable[..., Any],
     in_tree: Any,
     positions: Sequence[int] | None = None,
 ) -> DebugInfo:
@@ -140,7 +141,7 @@ class FlatFunction:
                 self._check_result(i, x)
         return flat
 
-    def _check_result(self, index: int, x: Any) -> None:
+    def _check_result(self, index: int, x: Value) -> None:
         try:
             aval_of(x)
         except TypeError:

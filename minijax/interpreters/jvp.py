@@ -15,10 +15,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from minijax.core import aval as core_aval
 from minijax.core import deferral
 from minijax.core import trace as core_trace
-from minijax.core.aval import aval_handlers, aval_of
+from minijax.core.aval import AbstractValue, aval_handlers, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import Detours, NestedTrace, Trace, Tracer, check_alive, current
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 
 if TYPE_CHECKING:
@@ -44,11 +46,13 @@ class Zero:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: Any) -> None:
+    aval: Any
+
+    def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
 
     @staticmethod
-    def like(primal: Any) -> Zero:
+    def like(primal: Value) -> Zero:
         """The zero tangent of a primal value."""
         return Zero(aval_of(primal).tangent_aval())
 
@@ -69,7 +73,7 @@ def with_zeros(nonzero: Iterable[bool], given: Iterable[Any], avals: Iterable[An
     ]
 
 
-class LinearInput:
+class UndefinedPrimal:
     """Stands for a linear argument in a transpose rule, where no value is known.
 
     Source:     mirrors jax.interpreters.ad.UndefinedPrimal (0.10).
@@ -82,11 +86,13 @@ class LinearInput:
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: Any) -> None:
+    aval: Any
+
+    def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
 
     def __repr__(self) -> str:
-        return f"LinearInput({self.aval})"
+        return f"UndefinedPrimal({self.aval})"
 
 
 def _not_linear(x: Any) -> NoReturn:
@@ -99,10 +105,10 @@ def _not_linear(x: Any) -> NoReturn:
     )
 
 
-aval_handlers[LinearInput] = _not_linear
+aval_handlers[UndefinedPrimal] = _not_linear
 
 
-def is_linear(x: Any) -> bool:
+def is_linear(x: object) -> bool:
     """Whether an argument of a transpose rule is a linear one.
 
     Source:     mirrors jax.interpreters.ad.is_undefined_primal (0.10).
@@ -111,7 +117,7 @@ def is_linear(x: Any) -> bool:
         >>> jax.extend.ad.is_undefined_primal(jnp.arange(3.0))
         False
     """
-    return type(x) is LinearInput
+    return type(x) is UndefinedPrimal
 
 
 class JVPTracer(Tracer):
@@ -151,7 +157,7 @@ class JVPTrace(NestedTrace):
         # Casts of operands have tangents too, so they are made here and not further down.
         self.typing = core_trace.typing_in_force()
 
-    def tracer(self, primal: Any, tangent: Any) -> Any:
+    def tracer(self, primal: Value, tangent: Any) -> Any:
         """A primal with its tangent; the primal alone where the tangent is zero."""
         if type(tangent) is Zero:
             return primal
@@ -162,7 +168,7 @@ class JVPTrace(NestedTrace):
         tracer.tangent = tangent
         return tracer
 
-    def split(self, x: Any) -> tuple[Any, Any]:
+    def split(self, x: Value) -> tuple[Any, Any]:
         """The primal and the tangent of a value."""
         if type(x) is JVPTracer and x.traced_by is self:
             return x.primal, x.tangent
@@ -170,9 +176,7 @@ class JVPTrace(NestedTrace):
             check_alive(x)
         return x, Zero.like(x)
 
-    def interpret(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         args, params = self.typing.operands(self, primitive, args, params)
         primals, tangents = zip(*map(self.split, args), strict=True)
         current.set_local(self.parent)
@@ -259,7 +263,7 @@ def _jvp_jaxpr(
 
 
 def jvp_of_unary_linear(
-    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[Any, Any]:
     """The jvp of an operation linear in its one argument: applies it to the tangent."""
     out = primitive.bind(*primals, **params)
@@ -269,7 +273,7 @@ def jvp_of_unary_linear(
 
 
 def jvp_of_constant(
-    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[Any, Any]:
     """The jvp of an operation whose result does not follow its arguments' tangents."""
     out = primitive.bind(*primals, **params)

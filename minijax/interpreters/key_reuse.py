@@ -18,7 +18,7 @@ import numpy as np
 
 from minijax.core import dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var, jaxprs_in_params
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import current
 from minijax.interpreters import checking, discharge
@@ -107,7 +107,7 @@ class KeyFlow:
         other._next = self._next
         return other
 
-    def _outs(self, eqn: Any, given: Sequence[Numbers | None]) -> Sequence[Numbers | None]:
+    def _outs(self, eqn: Eqn, given: Sequence[Numbers | None]) -> Sequence[Numbers | None]:
         primitive = eqn.primitive
         rule = follow_keys.of(primitive)
         if rule is not None:
@@ -245,7 +245,7 @@ def _all_same(column: Sequence[Numbers | None]) -> bool:
     return first is not None and all(x is not None and np.array_equal(x, first) for x in column)
 
 
-def _error(eqn: Any, before: Any, numbers: Numbers, number: int) -> CheckedKeyReuseError:
+def _error(eqn: Eqn, before: Any, numbers: Numbers, number: int) -> CheckedKeyReuseError:
     index = tuple(map(int, np.argwhere(numbers == number)[0]))
     line, first = source.summarize(eqn.source), source.summarize(before.source)
     text = "a random key is used a second time."

@@ -52,7 +52,7 @@ def _holders(tracer: Tracer) -> str:
     return ", ".join(names) or "an unknown object"
 
 
-def _name(owner: Any) -> str:
+def _name(owner: object) -> str:
     if owner is None:
         return "a dict, under "
     return f"{getattr(owner, '__name__', type(owner).__name__)}, under "

@@ -11,9 +11,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import axes
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.meshes import names_of
-from minijax.core.trace import Trace
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Params, Trace
 from minijax.interpreters import batching
 from minijax.interpreters.batching import BatchTrace, kind_in_force
 from minijax.sharding import rules
@@ -45,12 +47,12 @@ class Kind(NamedTuple):
         of_kind = SpmdBatchTrace if user_axes else NamedBatchTrace
         return of_kind(parent, size, kind, function_name)
 
-    def batched_aval(self, aval: Any, dim: int, size: int) -> Any:
+    def batched_aval(self, aval: ShapedArray, dim: int, size: int) -> Any:
         """The type of a batch along `dim` of values of a type, split as this one is."""
         return rules.with_batch_dim(aval, dim, size, self.placement)
 
 
-def kind_of(axis_name: Any = None, spmd_axis_name: Any = None) -> Kind | None:
+def kind_of(axis_name: object = None, spmd_axis_name: Any = None) -> Kind | None:
     """The kind of a batch of which the user says this; None for a plain one."""
     if axis_name is None and spmd_axis_name is None:
         return None
@@ -59,7 +61,7 @@ def kind_of(axis_name: Any = None, spmd_axis_name: Any = None) -> Kind | None:
     return Kind(axis_name, rules.DimPlacement(None, names_of(spmd_axis_name)))
 
 
-def kind_after(kind: Kind | None, aval: Any, dim: int) -> Kind | None:
+def kind_after(kind: Kind | None, aval: AbstractValue, dim: int) -> Kind | None:
     """The kind of a batch in which a mapped value of type `aval` was met, along `dim`.
 
     The first one that Explicit axes split along the batch says how all are split.
@@ -90,11 +92,11 @@ class NamedBatchTrace(BatchTrace):
         super().__init__(parent, size, function_name)
         self.kind = kind
 
-    def concerns(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
         """Whether an argument is mapped, or the operation names the axis of the batch."""
         return super().concerns(primitive, args, params) or self._is_named(primitive, params)
 
-    def _is_named(self, primitive: Any, params: dict[str, Any]) -> bool:
+    def _is_named(self, primitive: Primitive, params: Params) -> bool:
         """Whether an operation refers to the axis, or jaxprs that it holds do."""
         name = self.kind.axis_name
         if name is None:
@@ -108,7 +110,11 @@ class NamedBatchTrace(BatchTrace):
         return any(name in axes.used_by(jaxpr) for jaxpr in jaxprs_in_params(params))
 
     def apply(
-        self, primitive: Any, values: Sequence[Any], dims: Sequence[Any], params: dict[str, Any]
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        dims: Sequence[Any],
+        params: Params,
     ) -> tuple[Any, Any]:
         rule = axes.batch_axis.of(primitive)
         if rule is None or not self._is_named(primitive, params):
@@ -134,7 +140,11 @@ class SpmdBatchTrace(NamedBatchTrace):
         return bool(self.kind.spmd_axes)
 
     def apply(
-        self, primitive: Any, values: Sequence[Any], dims: Sequence[Any], params: dict[str, Any]
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        dims: Sequence[Any],
+        params: Params,
     ) -> tuple[Any, Any]:
         found = self.kind.spmd_axes
         rule = axes.batch_spmd.of(primitive)

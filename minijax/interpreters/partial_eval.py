@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from minijax.core import deferral
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from minijax.core.trace import Detours, NestedTrace, Trace, current
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
 from minijax.interpreters import jvp, passes, staging
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.staging import StagingTrace, StagingTracer
@@ -40,11 +42,11 @@ class PartialTrace(NestedTrace):
         self.parent = parent
         self.unknown = unknown
 
-    def is_unknown(self, x: Any) -> bool:
+    def is_unknown(self, x: Value) -> bool:
         """Whether a value is a variable of the staged program."""
         return type(x) is StagingTracer and x.traced_by is self.unknown
 
-    def concerns(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> bool:
+    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
         """Whether one of the arguments is unknown."""
         unknown = self.unknown
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -52,9 +54,7 @@ class PartialTrace(NestedTrace):
                 return True
         return False
 
-    def interpret(
-        self, primitive: Any, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         if primitive.partial_eval is not None:
             outs: Sequence[Any] = primitive.partial_eval(self, args, params)
             return outs

@@ -22,6 +22,7 @@ from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, used_variables
+from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
 dead_code = Rules("dead_code")
@@ -175,7 +176,7 @@ class _Same:
 
     __slots__ = ("value",)
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: Value) -> None:
         self.value = value
 
     def __eq__(self, other: object) -> bool:
@@ -245,7 +246,7 @@ def _constant(value: Any) -> Hashable:
     return _Same(value)
 
 
-def _param(value: Any) -> Hashable:
+def _param(value: Value) -> Hashable:
     if isinstance(value, ClosedJaxpr):
         return _closed(value)
     if isinstance(value, Jaxpr):

@@ -12,9 +12,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import axes, meshes, vma
-from minijax.core.aval import NOT_MANUAL
+from minijax.core.aval import NOT_MANUAL, AbstractValue
+from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
-from minijax.core.trace import PLAIN, Detour, Typing
+from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
 from minijax.interpreters import casts, references, staging
 from minijax.sharding import rules
 
@@ -22,34 +23,34 @@ from minijax.sharding import rules
 class PlacedTyping(Typing):
     """Types the equations of one trace whose values may be placed on devices."""
 
-    __slots__ = ("has_shardings", "has_variance")
+    __slots__ = ("has_shardings", "has_vma")
 
     def __init__(self) -> None:
         # Whether the type of some value shows how it is split.
         self.has_shardings = False
         # Whether the type of some value shows how it stands to manual mesh axes.
-        self.has_variance = False
+        self.has_vma = False
 
-    def note(self, aval: Any) -> None:
+    def note(self, aval: AbstractValue) -> None:
         """Takes notice of the type of a value of the trace."""
         self.has_shardings |= aval.split is not None
-        self.has_variance |= aval.manual_axis_type is not NOT_MANUAL
+        self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
 
     def operands(
-        self, trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+        self, trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         return casts.agreeing(trace, primitive, args, params)
 
     def equation(
         self,
-        trace: Any,
-        primitive: Any,
+        trace: Trace,
+        primitive: Primitive,
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[list[Any], dict[str, Any], Any]:
-        if self.has_variance or vma.vary.of(primitive) is not None:
+        if self.has_vma or vma.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
         else:
             out = primitive.abstract_eval(*avals, **params)
@@ -61,15 +62,15 @@ class PlacedTyping(Typing):
     def _varying(
         self,
         trace: Any,
-        primitive: Any,
+        primitive: Primitive,
         args: Sequence[Any],
         atoms: list[Any],
         avals: list[Any],
-        params: dict[str, Any],
+        params: Params,
     ) -> tuple[list[Any], dict[str, Any], Any]:
         """As `equation`, by how operands stand to manual mesh axes."""
         kind = vma.common(primitive, atoms, avals)
-        if kind is None and self.has_variance:
+        if kind is None and self.has_vma:
             agreed, params = casts.agreeing(trace, primitive, args, params)
             if agreed is not args:
                 atoms = list(map(trace.atom, agreed))
@@ -81,9 +82,9 @@ class PlacedTyping(Typing):
                 return atoms, params, [aval.with_manual_type(kind) for aval in out]
             return atoms, params, out.with_manual_type(kind)
         out = vma.typed(primitive, avals, atoms, out, params)
-        if not self.has_variance:
+        if not self.has_vma:
             outs = out if primitive.multiple_results else (out,)
-            self.has_variance = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
+            self.has_vma = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
         return atoms, params, out
 
     def enter(self, avals: Sequence[Any], function_name: str) -> Callable[[], None] | None:
@@ -103,7 +104,7 @@ def _place(trace: Any) -> PlacedTyping:
     return found
 
 
-def meet(trace: Any, aval: Any) -> None:
+def meet(trace: Any, aval: AbstractValue) -> None:
     """Takes notice of a type that is not plain, of a value of a staging trace."""
     _place(trace).note(aval)
     if type(aval) is AbstractRef:
@@ -118,19 +119,19 @@ def in_force() -> Typing:
     return _CASTING if axes.are_typed() else PLAIN
 
 
-def _may_place(primitive: Any) -> Detour | None:
+def _may_place(primitive: Primitive) -> Detour | None:
     """What a staging trace does first with operations whose results may be placed."""
     if vma.vary.of(primitive) is not None and not vma.told_by_types(primitive):
         return _placing
     return _placing_where_asked if rules.sharding_param.of(primitive) else None
 
 
-def _placing(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
+def _placing(trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params) -> None:
     _place(trace)
 
 
 def _placing_where_asked(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
 ) -> None:
     if params.get(rules.sharding_param.of(primitive)) is not None:
         _place(trace)

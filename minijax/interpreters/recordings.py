@@ -16,6 +16,7 @@ import numpy as np
 from minijax.core import config, source, tree
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
+from minijax.core.operators import Value
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
@@ -104,7 +105,7 @@ def _facts(
 
 
 def _recorded(
-    trace: StagingTrace, start: int, traced: Sequence[StagingTracer], out: Any
+    trace: StagingTrace, start: int, traced: Sequence[StagingTracer], out: Value
 ) -> Recording | None:
     """What a call has added to `trace` from equation `start` on; None if that cannot be copied."""
     eqns = trace.eqns[start:]

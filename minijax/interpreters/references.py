@@ -8,33 +8,34 @@ if references are in it.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import refs
 from minijax.core.errors import error
-from minijax.core.trace import Detour
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Detour, Params, Trace
 from minijax.interpreters import batching, flattening, jvp, partial_eval, staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 
 Outs = Sequence[Any] | None
 
 
-def _by_value(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Outs:
+def _by_value(trace: Any, primitive: Any, args: Sequence[Any], params: Params) -> Outs:
     if any(map(refs.is_reference, args)) and trace.concerns(primitive, args, params):
         outs: Sequence[Any] = refs.with_references.of(primitive)(args, params)
         return outs
     return None
 
 
-def _here(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Outs:
+def _here(trace: Any, primitive: Any, args: Sequence[Any], params: Params) -> Outs:
     """What is written to a reference may belong to a trace that has no part in the operands."""
     outs: Sequence[Any] = trace.interpret(primitive, args, params)
     return outs
 
 
 def _here_if_tangent(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
 ) -> Outs:
     """The tangent of a reference is unknown even if it begins as a known zero."""
     return _here(trace, primitive, args, params) if params["is_tangent"] else None
@@ -43,7 +44,7 @@ def _here_if_tangent(
 def _detour(making: Detour, calling: Detour | None) -> Any:
     """Finds the detours of operations that make references, and of those that may be given some."""
 
-    def find(primitive: Any) -> Detour | None:
+    def find(primitive: Primitive) -> Detour | None:
         if refs.makes_references.of(primitive):
             return making
         return None if refs.with_references.of(primitive) is None else calling
@@ -51,7 +52,7 @@ def _detour(making: Detour, calling: Detour | None) -> Any:
     return find
 
 
-def _watching(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> None:
+def _watching(trace: Any, primitive: Primitive, args: Sequence[Any], params: Params) -> None:
     watch(trace)
 
 
@@ -67,7 +68,7 @@ def watch(trace: StagingTrace) -> None:
         trace.checks += (_check,)
 
 
-def _check(trace: StagingTrace, function: Any, outs: Sequence[Any]) -> None:
+def _check(trace: StagingTrace, function: Callable[..., Any], outs: Sequence[Any]) -> None:
     refs.check_uses(trace.eqns, trace.parameters())
     for i, x in enumerate(outs):
         if not refs.is_reference(x):

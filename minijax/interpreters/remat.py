@@ -15,6 +15,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
@@ -77,7 +78,7 @@ class MoveToMemory(Primitive):
     def abstract_eval(self, x: ShapedArray, *, kind: str) -> ShapedArray:
         return x.update(memory_kind=None if kind == "device" else kind)
 
-    def lower(self, ctx: Any, x: Any, *, kind: str) -> Any:
+    def lower(self, ctx: Any, x: Value, *, kind: str) -> Any:
         if ctx.platform == "cpu":
             return x
         return ctx.op(

@@ -12,6 +12,7 @@ from typing import Any
 from minijax.core import dtypes, printing
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -35,10 +36,10 @@ class Reshard(Primitive):
     ) -> PartitionSpec:
         return rules.given_spec(self, outs[0], dst_sharding)
 
-    def lower(self, ctx: Any, x: Any, *, dst_sharding: NamedSharding) -> Any:
+    def lower(self, ctx: Any, x: Value, *, dst_sharding: NamedSharding) -> Any:
         return x
 
-    def transpose(self, ct: Any, x: Any, *, dst_sharding: NamedSharding) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Any, *, dst_sharding: NamedSharding) -> tuple[Any]:
         back = rules.of_cotangent(x.aval, dst_sharding.mesh)
         return (reshard_to(ct, back),)
 
@@ -60,7 +61,7 @@ rules.changes_mesh.set(True, Reshard)
 reshard_p = Reshard()
 
 
-def reshard_to(x: Any, sharding: NamedSharding | None) -> Any:
+def reshard_to(x: Value, sharding: NamedSharding | None) -> Any:
     """`x` split as a placement on an abstract mesh says; as it is for None."""
     if sharding is None:
         return x
@@ -72,7 +73,7 @@ def settled(ct: Any, primal: Any) -> Any:
     return ct if aval_of(ct).split is primal.split else like_primal(ct, primal)
 
 
-def like_primal(ct: Any, primal: Any) -> Any:
+def like_primal(ct: Value, primal: Any) -> Any:
     """A cotangent split as the value of type `primal` that it belongs to."""
     given = aval_of(ct).split
     wanted = rules.of_cotangent(primal, None if given is None else given.mesh)

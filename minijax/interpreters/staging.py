@@ -21,7 +21,7 @@ from jaxlib import _jax
 
 from minijax.core import config, deferral, source
 from minijax.core import trace as core_trace
-from minijax.core.aval import aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import (
     NO_DEBUG_INFO,
@@ -33,7 +33,9 @@ from minijax.core.jaxpr import (
     Literal,
     Var,
 )
-from minijax.core.trace import PLAIN, Detours, Trace, Tracer, Typing, check_alive, current
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import PLAIN, Detours, Params, Trace, Tracer, Typing, check_alive, current
 
 if TYPE_CHECKING:
     from minijax.interpreters import leaks
@@ -98,7 +100,7 @@ class StagingTrace(Trace):
         self.typing: Typing = PLAIN
         self.checks: tuple[Check, ...] = ()
 
-    def new_arg(self, aval: Any) -> StagingTracer:
+    def new_arg(self, aval: AbstractValue) -> StagingTracer:
         """A new parameter of the jaxpr."""
         var = Var(aval)
         if not aval.is_plain:
@@ -114,7 +116,7 @@ class StagingTrace(Trace):
         tracer.variable = var
         return tracer
 
-    def atom(self, x: Any) -> Any:
+    def atom(self, x: Value) -> Any:
         """The variable or literal for a value: a tracer of this trace, or a constant."""
         if type(x) is StagingTracer and x.traced_by is self:
             return x.variable
@@ -130,7 +132,7 @@ class StagingTrace(Trace):
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         invars, avals = [], []
         for x in args:
             if type(x) is StagingTracer and x.traced_by is self:
@@ -169,7 +171,7 @@ class StagingTrace(Trace):
         return tracers
 
     def _effects(
-        self, primitive: Any, invars: Sequence[Any], params: dict[str, Any]
+        self, primitive: Primitive, invars: Sequence[Any], params: Params
     ) -> frozenset[Any]:
         """The effects of an equation."""
         found: frozenset[Any] = primitive.effects(*[v.aval for v in invars], **params)

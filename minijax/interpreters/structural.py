@@ -17,6 +17,7 @@ from minijax.core import dtypes, hooks, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import Zero, jvp_of_unary_linear
@@ -38,10 +39,10 @@ class AddAny(Primitive):
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, y: Any) -> Any:
+    def lower(self, ctx: Any, x: Value, y: Value) -> Any:
         return ctx.op("stablehlo.add", [x, y])
 
-    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    def transpose(self, ct: Value, x: Value, y: Value) -> tuple[Any, Any]:
         return ct, ct
 
     def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
@@ -63,7 +64,7 @@ class BroadcastInDim(Primitive):
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
-        self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+        self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
     ) -> ShapedArray:
         key = (x, shape, broadcast_dimensions)
         found = self._results.get(key)
@@ -111,7 +112,7 @@ class BroadcastInDim(Primitive):
         return PartitionSpec(*entries)
 
     def lower(
-        self, ctx: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+        self, ctx: Any, x: Value, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
     ) -> Any:
         return ctx.op(
             "stablehlo.broadcast_in_dim",
@@ -120,7 +121,7 @@ class BroadcastInDim(Primitive):
         )
 
     def transpose(
-        self, ct: Any, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+        self, ct: Value, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
     ) -> tuple[Any]:
         operand = x.aval.shape
         new = [d for d in range(len(shape)) if d not in broadcast_dimensions]
@@ -182,10 +183,10 @@ class Transpose(Primitive):
     ) -> PartitionSpec:
         return rules.permuted(rules.spec_of(avals[0]), permutation)
 
-    def lower(self, ctx: Any, x: Any, *, permutation: Shape) -> Any:
+    def lower(self, ctx: Any, x: Value, *, permutation: Shape) -> Any:
         return ctx.op("stablehlo.transpose", [x], {"permutation": ctx.i64_array(permutation)})
 
-    def transpose(self, ct: Any, x: Any, *, permutation: Shape) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Value, *, permutation: Shape) -> tuple[Any]:
         return (transpose(ct, np.argsort(permutation).tolist()),)
 
     def batch(
@@ -208,7 +209,7 @@ class ReduceSum(Primitive):
     name = "reduce_sum"
     jvp = jvp_of_unary_linear
 
-    def abstract_eval(self, x: ShapedArray, *, axes: Shape, out_sharding: Any) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, axes: Shape, out_sharding: object) -> ShapedArray:
         check_axes("lax.reduce_sum", x, axes)
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
@@ -219,10 +220,10 @@ class ReduceSum(Primitive):
             return rules.given_spec(self, outs[0], out_sharding)
         return rules.dropped(rules.spec_of(avals[0]), axes)
 
-    def lower(self, ctx: Any, x: Any, *, axes: Shape, out_sharding: Any) -> Any:
+    def lower(self, ctx: Any, x: Value, *, axes: Shape, out_sharding: object) -> Any:
         return ctx.reduce("stablehlo.add", x, axes, 0)
 
-    def transpose(self, ct: Any, x: Any, *, axes: Shape, out_sharding: Any) -> tuple[Any]:
+    def transpose(self, ct: Any, x: Any, *, axes: Shape, out_sharding: object) -> tuple[Any]:
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         return (broadcast_in_dim(ct, x.aval.shape, kept, sharding=rules.of_cotangent(x.aval)),)
 
@@ -264,7 +265,7 @@ def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
 
 
 def broadcast_in_dim(
-    x: Any, shape: Shape, broadcast_dimensions: Sequence[int], *, sharding: Any = None
+    x: Value, shape: Shape, broadcast_dimensions: Sequence[int], *, sharding: object = None
 ) -> Any:
     """`x` repeated to `shape`; unchanged where nothing would change."""
     aval = aval_of(x)
@@ -275,7 +276,7 @@ def broadcast_in_dim(
     )
 
 
-def transpose(x: Any, permutation: Sequence[int]) -> Any:
+def transpose(x: Value, permutation: Sequence[int]) -> Any:
     """`x` with its dimensions permuted; unchanged where nothing would change."""
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
@@ -283,19 +284,19 @@ def transpose(x: Any, permutation: Sequence[int]) -> Any:
     return transpose_p.bind(x, permutation=permutation)
 
 
-def reduce_sum(x: Any, axes: Sequence[int]) -> Any:
+def reduce_sum(x: Value, axes: Sequence[int]) -> Any:
     """The sum of `x` over `axes`; unchanged where there are none."""
     axes = tuple(axes)
     return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
 
 
-def full(shape: Shape, value: Any, dtype: Any, *, sharding: Any = None) -> Any:
+def full(shape: Shape, value: object, dtype: Any, *, sharding: Any = None) -> Any:
     """An array of one repeated number."""
     scalar = np.asarray(value, dtype)[()]
     return broadcast_in_dim(scalar, shape, (), sharding=sharding)
 
 
-def moveaxis(x: Any, source: int, target: int) -> Any:
+def moveaxis(x: Value, source: int, target: int) -> Any:
     """`x` with dimension `source` moved to position `target`.
 
     Shapes:     both positions are counted from the front.
@@ -312,14 +313,14 @@ def moveaxis(x: Any, source: int, target: int) -> Any:
     return transpose(x, order)
 
 
-def new_axis(x: Any, size: int, position: int) -> Any:
+def new_axis(x: Value, size: int, position: int) -> Any:
     """`x` repeated `size` times along a new dimension at `position`."""
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape) + 1) if d != position]
     return broadcast_in_dim(x, (*shape[:position], size, *shape[position:]), kept)
 
 
-def to_batch_dim(x: Any, dim: int | None, target: int, size: int) -> Any:
+def to_batch_dim(x: Value, dim: int | None, target: int, size: int) -> Any:
     """`x` with its batch dimension at `target`; an unmapped value (None) is repeated."""
     return new_axis(x, size, target) if dim is None else moveaxis(x, dim, target)
 
@@ -364,7 +365,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def jvp_of_linear(
-    primitive: Any, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
 ) -> tuple[Any, Any]:
     """The jvp of an operation linear in all arguments together: applies it to the tangents."""
     out = primitive.bind(*primals, **params)

@@ -16,7 +16,9 @@ from typing import Any
 
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
 from minijax.interpreters.jvp import Zero
@@ -64,7 +66,7 @@ class TaylorTrace(Trace):
         self.order = order
         self.rules = rules
 
-    def tracer(self, primal: Any, series: Series) -> Any:
+    def tracer(self, primal: Value, series: Series) -> Any:
         """A primal with its series; the primal alone where nothing moves."""
         if not moves(series):
             return primal
@@ -75,7 +77,7 @@ class TaylorTrace(Trace):
         tracer.series = series
         return tracer
 
-    def split(self, x: Any) -> tuple[Any, Series]:
+    def split(self, x: Value) -> tuple[Any, Series]:
         """The primal and the series of a value."""
         if type(x) is TaylorTracer and x.traced_by is self:
             return x.primal, x.series
@@ -83,7 +85,7 @@ class TaylorTrace(Trace):
             check_alive(x)
         return x, (Zero.like(x),) * self.order
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         parent = self.parent
         current.set_local(parent)
         try:
@@ -186,10 +188,10 @@ def taylor_flat(
 
 def by_jvp(
     trace: TaylorTrace,
-    primitive: Any,
+    primitive: Primitive,
     primals: Sequence[Any],
     series: Sequence[Series],
-    params: dict[str, Any],
+    params: Params,
 ) -> tuple[Sequence[Any], list[Series]]:
     """The rule of every primitive: y' is its `jvp` at x and x', one order lower.
 
@@ -221,11 +223,11 @@ def by_jvp(
 
 
 def _velocity(
-    primitive: Any,
+    primitive: Primitive,
     primals: Sequence[Any],
     velocities: Sequence[Any],
     moving: Sequence[bool],
-    params: dict[str, Any],
+    params: Params,
 ) -> tuple[Callable[..., Sequence[Any]], list[bool]]:
     """The derivative of an operation, a function of operands and their moving derivatives.
 

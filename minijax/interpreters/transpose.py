@@ -15,7 +15,7 @@ from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.interpreters import staging
-from minijax.interpreters.jvp import LinearInput, Zero, with_zeros
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, with_zeros
 from minijax.interpreters.structural import add_tangents, instantiate
 
 if TYPE_CHECKING:
@@ -54,14 +54,14 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]
 
 
 def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence[Any]:
-    args = []
+    args: list[Any] = []
     for atom in eqn.invars:
         if type(atom) is Literal:
             args.append(atom.value)
         elif atom in values:
             args.append(values[atom])
         else:
-            args.append(LinearInput(atom.aval))
+            args.append(UndefinedPrimal(atom.aval))
     with staging.restored(eqn):
         if not eqn.primitive.multiple_results:
             return eqn.primitive.transpose(cts[0], *args, **eqn.params)

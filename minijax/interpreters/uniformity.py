@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.core import axes as core_axes
 from minijax.core import refs
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, holders, jaxprs_in_params
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, holders, jaxprs_in_params
 from minijax.core.rules import Rules
 from minijax.interpreters import discharge
 
@@ -59,7 +59,7 @@ class Flow:
         found: dict[Any, Names] = dict.fromkeys(jaxpr.constvars, NOWHERE)
         found.update(zip(jaxpr.invars, given, strict=True))
 
-        def read(atom: Any) -> Names:
+        def read(atom: Atom) -> Names:
             return NOWHERE if type(atom) is Literal else found[atom]
 
         for eqn in jaxpr.eqns:

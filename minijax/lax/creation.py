@@ -19,7 +19,7 @@ from minijax.core.errors import error, message
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import LinearInput, Zero, jvp_of_constant, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
 from minijax.lax.families import (
@@ -84,7 +84,7 @@ class ConvertElementType(Primitive):
         # The public function would warn of what transposing a conversion to complex drops.
         return out, self.bind(x_dot, new_dtype=new_dtype, weak_type=False, sharding=None)
 
-    def transpose(self, ct: Array, x: LinearInput, **_: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **_: Any) -> tuple[Any]:
         # The parts that a conversion drops or makes up as zeros need no care: the pairing of
         # cotangents and tangents is the real part of their product.
         return (self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),)
@@ -262,7 +262,7 @@ class ReducePrecision(Primitive):
             },
         )
 
-    def transpose(self, ct: Array, x: LinearInput, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
         return (self.bind(ct, **params),)
 
 

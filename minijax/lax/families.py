@@ -20,7 +20,7 @@ from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import LinearInput, Zero, is_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
@@ -393,7 +393,7 @@ class Unary(Primitive):
         assert callable(self.derivative)
         return y, _mul(x_dot, self.derivative(x, y))
 
-    def transpose(self, ct: Array, x: LinearInput) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
         if self.derivative is not Unary.LINEAR:
             self._missing("transposition: it is not linear (transpose)")
         return (self.transposed(ct, x) if self.transposed else self.bind(ct),)

@@ -20,7 +20,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import LinearInput, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import full, moveaxis
 from minijax.lax.binary import bitwise_or, eq, mul, select
 from minijax.lax.creation import broadcasted_iota, convert_element_type
@@ -92,7 +92,7 @@ class Fft(Primitive):
         return ctx.op("stablehlo.fft", [x], {"fft_type": kind, "fft_length": lengths})
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, fft_type: FftType, fft_lengths: Shape
+        self, ct: Array, x: UndefinedPrimal, *, fft_type: FftType, fft_lengths: Shape
     ) -> tuple[Any]:
         count = math.prod(fft_lengths)
         if fft_type == FftType.RFFT:

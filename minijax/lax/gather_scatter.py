@@ -20,7 +20,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
-from minijax.interpreters.jvp import LinearInput, Zero, is_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     full,
@@ -109,7 +109,7 @@ class Gather(Primitive):
     def transpose(
         self,
         ct: Array,
-        x: LinearInput,
+        x: UndefinedPrimal,
         indices: Array,
         *,
         dimension_numbers: GatherDimensionNumbers,

@@ -21,7 +21,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, structural
-from minijax.interpreters.jvp import LinearInput, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
 from minijax.lax.binary import select_n
 from minijax.lax.families import Avals, BatchDims, Values, check_same_dtype, int_tuple, operands
@@ -222,7 +222,7 @@ class Tile(Primitive):
         copies = ctx.broadcast(x, pairs, aval.dtype, range(1, len(pairs), 2))
         return ctx.op("stablehlo.reshape", [copies])
 
-    def transpose(self, ct: Array, x: LinearInput, *, reps: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, reps: Shape) -> tuple[Any]:
         copies = reshape(ct, tuple(itertools.chain(*zip(reps, x.aval.shape, strict=True))))
         return (structural.reduce_sum(copies, range(0, 2 * len(reps), 2)),)
 

@@ -23,7 +23,7 @@ from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
-from minijax.interpreters.jvp import LinearInput, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
 from minijax.lax.families import (
     Avals,
@@ -273,7 +273,7 @@ class Reshape(Primitive):
         return ctx.op("stablehlo.reshape", [x])
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, dimensions: Shape | None, **_: Any
+        self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape | None, **_: Any
     ) -> tuple[Any]:
         if dimensions is None:
             back = rules.of_cotangent(x.aval, rules.mesh_of([aval_of(ct)]))
@@ -397,7 +397,7 @@ class Squeeze(Primitive):
     def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reshape", [x])
 
-    def transpose(self, ct: Array, x: LinearInput, *, dimensions: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (reshape(ct, x.aval.shape),)
 
     def batch(
@@ -580,7 +580,7 @@ class Split(Primitive):
             starts[axis] = stop
         return outs
 
-    def transpose(self, ct: Values, x: LinearInput, *, sizes: Shape, axis: int) -> tuple[Any]:
+    def transpose(self, ct: Values, x: UndefinedPrimal, *, sizes: Shape, axis: int) -> tuple[Any]:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (concatenate([structural.instantiate(part) for part in ct], axis),)
@@ -643,7 +643,7 @@ class Rev(Primitive):
     def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reverse", [x], {"dimensions": ctx.i64_array(dimensions)})
 
-    def transpose(self, ct: Array, x: LinearInput, *, dimensions: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (rev(ct, dimensions),)
 
     def batch(
@@ -695,7 +695,7 @@ class Copy(Primitive):
     def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return x
 
-    def transpose(self, ct: Array, x: LinearInput) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
         return (self.bind(ct),)
 
 
@@ -810,7 +810,7 @@ class Unstack(Primitive):
             parts.append(ctx.reshape(row, shape[:axis] + shape[axis + 1 :], aval.dtype))
         return parts
 
-    def transpose(self, ct: Values, x: LinearInput, *, axis: int) -> tuple[Any]:
+    def transpose(self, ct: Values, x: UndefinedPrimal, *, axis: int) -> tuple[Any]:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (stack([instantiate(part) for part in ct], axis),)

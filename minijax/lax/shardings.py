@@ -24,7 +24,7 @@ from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import named_batching
-from minijax.interpreters.jvp import LinearInput, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lowering import assignment, relocation
@@ -214,7 +214,7 @@ class ShardingConstraint(Primitive):
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: Array, x: LinearInput, *, sharding: Sharding) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, sharding: Sharding) -> tuple[Any]:
         return (self.bind(ct, sharding=sharding),)
 
     def batch(

@@ -18,7 +18,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
-from minijax.interpreters.jvp import LinearInput, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -55,7 +55,7 @@ class Slice(Primitive):
     def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         return shape.slice_op(ctx, x, *(params[name] for name in _SLICE))
 
-    def transpose(self, ct: Array, x: LinearInput, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
         starts, _, strides = (params[name] for name in _SLICE)
         config = []
         sizes = zip(
@@ -169,7 +169,7 @@ class DynamicSlice(Primitive):
         )
 
     def transpose(
-        self, ct: Array, x: LinearInput, *starts: Any, slice_sizes: Shape
+        self, ct: Array, x: UndefinedPrimal, *starts: Any, slice_sizes: Shape
     ) -> tuple[Any, ...]:
         whole = dynamic_update_slice_p.bind(zeros(x.aval.cotangent_aval()), ct, *starts)
         return (whole, *(None for _ in starts))

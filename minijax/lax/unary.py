@@ -18,7 +18,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
-from minijax.interpreters.jvp import LinearInput, Zero, jvp_of_constant, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import add_tangents, full
 from minijax.lax.binary import add, div, eq, ge, mul, select, sub
 from minijax.lax.creation import convert_element_type
@@ -566,7 +566,7 @@ class Conj(Primitive):
             return ctx.op("chlo.conj", [x])
         return ctx.op("stablehlo.complex", [x, ctx.full(aval.shape, 0, aval.dtype)])
 
-    def transpose(self, ct: Array, x: LinearInput, *, input_dtype: np.dtype[Any]) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, input_dtype: np.dtype[Any]) -> tuple[Any]:
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return (conj(ct),)
         return (real(ct),)

@@ -20,7 +20,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import LinearInput, Zero, jvp_flat, jvp_of_constant
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
 from minijax.lax.families import ANY, INEXACT, NUMERIC, Avals, BatchDims, Kinds, Values, check_dtype
@@ -126,7 +126,7 @@ class WindowReduction(Primitive):
         _, (out_dot,) = jvp_flat(lambda x: function(x, init), [x], [x_dot])
         return out, structural.instantiate(out_dot)
 
-    def transpose(self, ct: Array, x: LinearInput, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
         if self.select_prim is not None:
             self._missing("transposition: it is not linear (transpose)")
         return (_spread(ct, x.aval.shape, Window(**params)),)
@@ -410,7 +410,7 @@ class Cumulative(Primitive):
         _, (out_dot,) = jvp_flat(composed, [x], [x_dot])
         return out, instantiate(out_dot)
 
-    def transpose(self, ct: Array, x: LinearInput, *, axis: int, reverse: bool) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, axis: int, reverse: bool) -> tuple[Any]:
         if not self.linear:
             self._missing("transposition: it is not linear (transpose)")
         return (self.bind(ct, axis=axis, reverse=not reverse),)

@@ -20,7 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
-from minijax.interpreters.jvp import LinearInput
+from minijax.interpreters.jvp import UndefinedPrimal
 from minijax.lax.families import Avals, BatchDims, Values, int_tuple, jvp_of_first, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
@@ -300,7 +300,13 @@ class SelectAndGatherAdd(Primitive):
         )[1]
 
     def transpose(
-        self, ct: Array, tangents: LinearInput, x: Array, *, select_prim: Primitive, **params: Any
+        self,
+        ct: Array,
+        tangents: UndefinedPrimal,
+        x: Array,
+        *,
+        select_prim: Primitive,
+        **params: Any,
     ) -> tuple[Any, None]:
         window = Window(**params)
         assert not window.is_dilated, "dilated extrema are differentiated place by place"
@@ -361,7 +367,7 @@ class SelectAndScatterAdd(Primitive):
         return _scattered(ctx, x, source, ctx.constant(0, dtype), regions, **params)
 
     def transpose(
-        self, ct: Array, source: LinearInput, x: Array, *, select_prim: Primitive, **params: Any
+        self, ct: Array, source: UndefinedPrimal, x: Array, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, None]:
         window = Window.of(**params)
         out = select_and_gather_add_p.bind(ct, x, select_prim=select_prim, **window._asdict())

@@ -14,10 +14,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from minijax.core import deferral, meshes, source
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.native import Device
 from minijax.core.rules import Rules
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
@@ -287,7 +288,7 @@ def _first_mesh(shardings: Sequence[Any]) -> Mesh | None:
     return None
 
 
-def on_one_device(device: Any, *, committed: bool) -> Assignment:
+def on_one_device(device: Device, *, committed: bool) -> Assignment:
     """The assignment of programs that run on one device, whose values are whole."""
     return Assignment((device,), (), (), None, committed, None)
 
@@ -351,7 +352,7 @@ def _own_placements(
     ]
 
 
-def _own(x: Any, aval: Any) -> Sharding | None:
+def _own(x: Any, aval: ShapedArray) -> Sharding | None:
     """The placement that a committed argument demands."""
     if type(x) is Placeholder:
         return placement.canonical(x.sharding, aval.ndim)
@@ -362,7 +363,7 @@ def _own(x: Any, aval: Any) -> Sharding | None:
     return x.buffer._sharding.canonical
 
 
-def _placement_of_type(aval: Any, mesh: Mesh) -> Sharding | None:
+def _placement_of_type(aval: AbstractValue, mesh: Mesh) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
     # How Auto axes split it is the compiler's choice.
     if not (isinstance(aval, ShapedArray) and mesh.are_all_axes_explicit):
@@ -375,7 +376,7 @@ def _is_on(own: Sharding, given: Sharding) -> bool:
     return own.num_devices > 1 and own.device_assignment == given.device_assignment
 
 
-def _check_given(who: str, own: Any, given: Any, aval: Any) -> None:
+def _check_given(who: str, own: Any, given: Any, aval: ShapedArray) -> None:
     """Refuses an argument that is placed otherwise than the user says.
 
     Raises:
@@ -464,7 +465,7 @@ def _devices_text(devices: Sequence[Any]) -> str:
 
 
 def public_sharding(
-    tiling: Any, aval: Any, assignment: Assignment, originals: Sequence[Any]
+    tiling: object, aval: ShapedArray, assignment: Assignment, originals: Sequence[Any]
 ) -> Sharding:
     """A result's placement, which the compiler has chosen, in the terms of the program's inputs.
 

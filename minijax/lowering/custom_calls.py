@@ -43,7 +43,7 @@ class Attribute:
 
     __slots__ = ("_facts", "value")
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: ir.Value) -> None:
         self.value, self._facts = _frozen(value)
 
     def __eq__(self, other: object) -> bool:
@@ -94,7 +94,7 @@ def attributes_of(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Attri
     return tuple(frozen)
 
 
-def _frozen(value: Any) -> tuple[Any, tuple[Any, ...]]:
+def _frozen(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
     """A copy of a value, and what tells it from others.
 
     Raises:
@@ -119,7 +119,7 @@ def _frozen(value: Any) -> tuple[Any, tuple[Any, ...]]:
     return _frozen_scalar(value)
 
 
-def _frozen_scalar(value: Any) -> tuple[Any, tuple[Any, ...]]:
+def _frozen_scalar(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
     if isinstance(value, bool | np.dtype):
         return value, (type(value), value)
     if isinstance(value, int):
@@ -131,7 +131,7 @@ def _frozen_scalar(value: Any) -> tuple[Any, tuple[Any, ...]]:
     raise TypeError(f"nothing stands for values of type {type(value).__name__}")
 
 
-def _frozen_array(value: Any) -> tuple[Any, tuple[Any, ...]]:
+def _frozen_array(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
     dtype = value.dtype
     if dtype.kind not in "biufc" and not dtypes.issubdtype(dtype, np.inexact):
         raise TypeError(f"nothing stands for elements of dtype {dtype}")
@@ -144,7 +144,7 @@ def _frozen_array(value: Any) -> tuple[Any, tuple[Any, ...]]:
     return copied, (np.ndarray, dtype, copied.shape, copied.tobytes())
 
 
-def to_mlir(value: Any) -> Any:
+def to_mlir(value: ir.Value) -> Any:
     """The MLIR attribute of a value.
 
     bool is i1, int i64, float f64; NumPy scalars keep their width, arrays are dense.
@@ -155,7 +155,7 @@ def to_mlir(value: Any) -> Any:
     return _to_mlir(value.value if isinstance(value, Attribute) else _frozen(value)[0])
 
 
-def _to_mlir(value: Any) -> Any:
+def _to_mlir(value: ir.Value) -> Any:
     if isinstance(value, dict):
         return stablehlo.dictionary({key: _to_mlir(part) for key, part in value.items()})
     if isinstance(value, tuple):
@@ -171,7 +171,7 @@ def _to_mlir(value: Any) -> Any:
     return _number_to_mlir(value)
 
 
-def _number_to_mlir(value: Any) -> Any:
+def _number_to_mlir(value: ir.Value) -> Any:
     if isinstance(value, bool | np.bool_):
         return stablehlo.boolean(bool(value))
     dtype = value.dtype if isinstance(value, np.generic) else np.dtype(type(value))
@@ -375,7 +375,7 @@ def filled(
     )
 
 
-def _rank(aval: Any) -> int:
+def _rank(aval: ShapedArray) -> int:
     return 0 if isinstance(aval, AbstractToken) else physical_aval(aval).ndim
 
 

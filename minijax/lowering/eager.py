@@ -6,7 +6,7 @@ are answered by jaxlib's C++ call path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 from jaxlib import _jax
@@ -16,7 +16,9 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.trace import Trace, Tracer, leaked
+from minijax.core.operators import Value
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Params, Trace, Tracer, leaked
 from minijax.interpreters import named_batching, placed_types, staging
 from minijax.lowering import program
 from minijax.runtime import array, client, transfer
@@ -35,7 +37,7 @@ class EagerTrace(Trace):
 
     __slots__ = ()
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
         discharge = _discharge_of(primitive)
         if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
             out = discharge(*args, **params)
@@ -84,8 +86,8 @@ def native_function(
     *,
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
-    key: Any = None,
-    function: Any = None,
+    key: Hashable | None = None,
+    function: Callable[..., Any] | None = None,
 ) -> Any:
     """A C++ callable that answers known signatures itself and asks `miss` about others.
 
@@ -115,14 +117,14 @@ def native_function(
     )
 
 
-def _placed(x: Any, target: Any, *_: Any) -> Any:
+def _placed(x: Value, target: str, *_: Any) -> Any:
     """The buffer for an argument that C++ cannot place itself, such as a number on many devices."""
     if isinstance(x, _jax.ArrayImpl):
         return transfer.moved(x, target)
     return transfer.buffer_on(x, aval_of(x), target)
 
 
-def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
+def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
     options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OP_OPTIONS.items()))
     programs: dict[Any, ClosedJaxpr] = {}
 
@@ -150,7 +152,7 @@ def _one_op(primitive: Any, params: dict[str, Any]) -> Callable[..., Any]:
     return native_function(primitive.name, python, miss)
 
 
-def _bind_function(primitive: Any, params: dict[str, Any]) -> Callable[..., Sequence[Any]]:
+def _bind_function(primitive: Primitive, params: Params) -> Callable[..., Sequence[Any]]:
     def function(*args: Any) -> Sequence[Any]:
         return primitive.bind_all(*args, **params)
 
@@ -170,7 +172,7 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) 
     return executable.fast_path(num_args, tree.dispatch_registry.flatten(result)[1])
 
 
-def _is_wide(x: Any) -> bool:
+def _is_wide(x: Value) -> bool:
     # C++ converts host values by a process-wide 64-bit switch, which another library may own.
     return getattr(getattr(x, "dtype", None), "itemsize", 4) == 8
 
@@ -215,7 +217,7 @@ def check_all_here(name: str, args: Sequence[Any]) -> None:
                 )
 
 
-def check_callable(name: str, function: Any) -> None:
+def check_callable(name: str, function: Callable[..., Any]) -> None:
     """Refuses what cannot be called, where a transformation expects a function.
 
     Raises:

@@ -18,10 +18,11 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, dtypes, effects, source
-from minijax.core.aval import AbstractTodo, AbstractToken, abstract_token
+from minijax.core.aval import AbstractTodo, AbstractToken, ManualAxisType, abstract_token
 from minijax.core.errors import InternalError, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import regions, stablehlo
@@ -87,7 +88,7 @@ class Lowering:
 
     scalar_of_region = staticmethod(regions.scalar)
 
-    def location(self, eqn: Any, scope: tuple[str, ...]) -> Any:
+    def location(self, eqn: Eqn, scope: tuple[str, ...]) -> Any:
         """Where an equation comes from: its scope, its primitive, the user's lines."""
         key = (scope, eqn.scope, eqn.primitive)
         name = self._op_names.get(key)
@@ -190,7 +191,7 @@ class Lowering:
         return outs[len(ordered) :]
 
 
-def _in_memory(ctx: LoweringContext, value: Any, kind: Any) -> Any:
+def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ManualAxisType) -> Any:
     """A value that is put into a kind of memory."""
     attributes = {
         "call_target_name": string("annotate_device_placement"),
@@ -209,7 +210,7 @@ def sanitize(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name).rstrip("_")
 
 
-def host_value(value: Any) -> np.ndarray[Any, Any]:
+def host_value(value: ir.Value) -> np.ndarray[Any, Any]:
     """A constant of a jaxpr as a NumPy array, of the dtype that XLA computes with."""
     if type.__instancecheck__(Array, value):
         return to_numpy(value.buffer)
@@ -312,7 +313,7 @@ def lower_region(
 
 
 def _lower_physically(
-    ctx: LoweringContext, primitive: Any, operands: Sequence[Any], params: dict[str, Any]
+    ctx: LoweringContext, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
     size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)
@@ -415,7 +416,7 @@ def lower_to_module(
     return lowering
 
 
-def verify(module: Any, closed: ClosedJaxpr | Jaxpr) -> None:
+def verify(module: ir.Module, closed: ClosedJaxpr | Jaxpr) -> None:
     """Checks that a module is valid: after every lowering in tests, and when XLA refuses one.
 
     Raises:

@@ -23,9 +23,11 @@ from jaxlib import _jax
 from jaxlib.mlir import ir
 
 from minijax.core import effects
+from minijax.core.aval import ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
+from minijax.core.operators import Value
 from minijax.lowering import assignment
 from minijax.lowering.assignment import Assignment
 from minijax.lowering.stablehlo import LoweringContext, boolean
@@ -38,7 +40,7 @@ Refinement = Callable[[Any], Any]
 OutfeedRewriter = Callable[[ClosedJaxpr], ClosedJaxpr]
 
 
-def _no_refinement(module: Any) -> Any:
+def _no_refinement(module: ir.Module) -> Any:
     error(
         NotImplementedError,
         "compile",
@@ -112,12 +114,12 @@ def with_outfeeds(closed: ClosedJaxpr) -> ClosedJaxpr:
     return _rewritten.of(closed, rewrite, lambda: rewrite(closed))
 
 
-def refined(module: Any) -> Any:
+def refined(module: ir.Module) -> Any:
     """A module whose dimensions are all known: itself, if they are."""
     return _Hooks.refine(module) if uses_dimension_variables(module) else module
 
 
-def uses_dimension_variables(module: Any) -> bool:
+def uses_dimension_variables(module: ir.Module) -> bool:
     """Whether a function of a module takes or returns tensors with dimensions of unknown size."""
     for operation in module.body.operations:
         if operation.operation.name != "func.func":
@@ -157,7 +159,7 @@ class _Compilation:
         self.originals = originals
         self.failure: BaseException | None = None
 
-    def public_sharding(self, tiling: Any, aval: Any) -> Sharding:
+    def public_sharding(self, tiling: Any, aval: ShapedArray) -> Sharding:
         """A tiling in the terms of the program's inputs."""
         if len(self.where.devices) == 1 and self.where.mesh is None:
             return SingleDeviceSharding(self.where.devices[0])
@@ -185,7 +187,7 @@ class Inspection:
     def __repr__(self) -> str:
         return f"Inspection({getattr(self.callback, '__name__', self.callback)})"
 
-    def tell(self, tiling: Any, aval: Any) -> None:
+    def tell(self, tiling: Any, aval: ShapedArray) -> None:
         """Calls the user's function for a tiling that the compiler has chosen."""
         now = _under_way[-1]
         try:
@@ -193,12 +195,12 @@ class Inspection:
         except BaseException as error:  # XLA must not see it: `compiling` raises it
             now.failure = now.failure or error
 
-    def lower(self, ctx: LoweringContext, value: Any, aval: Any) -> None:
+    def lower(self, ctx: LoweringContext, value: Value, aval: ShapedArray) -> None:
         """Adds the custom call that XLA's partitioner answers."""
         found = self._encoded.get(aval)
         if found is None:
 
-            def told(tiling: Any) -> None:
+            def told(tiling: object) -> None:
                 self.tell(tiling, aval)
 
             address = ir.StringAttr.get(_jax.encode_inspect_sharding_callback(told))

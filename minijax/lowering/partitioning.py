@@ -111,7 +111,9 @@ class Partitioning:
         with_shardy: whether Shardy partitions the program, or its predecessor.
     """
 
-    def __init__(self, module: Any, partitions: int, fresh_name: Callable[[str], str]) -> None:
+    def __init__(
+        self, module: ir.Module, partitions: int, fresh_name: Callable[[str], str]
+    ) -> None:
         self.devices = partitions
         self.is_manual = False
         self.with_shardy = config.use_shardy_partitioner.value
@@ -236,12 +238,12 @@ class Partitioning:
         places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
         return {"sdy.sharding": stablehlo.attribute(f"#sdy.sharding_per_value<[{places}]>")}
 
-    def broadcast(self, ctx: LoweringContext, value: Any, ndim: int) -> Any:
+    def broadcast(self, ctx: LoweringContext, value: ir.Value, ndim: int) -> Any:
         """A value that the first device holds, on all devices."""
         return self.whole_along(ctx, value, range(ndim), ndim)
 
     def whole_along(
-        self, ctx: LoweringContext, value: Any, dims: Collection[int], ndim: int
+        self, ctx: LoweringContext, value: ir.Value, dims: Collection[int], ndim: int
     ) -> Any:
         """A value that each device holds whole along some dimensions; others are left open.
 
@@ -255,7 +257,7 @@ class Partitioning:
     def constrained(
         self,
         ctx: LoweringContext,
-        value: Any,
+        value: ir.Value,
         sharding: Sharding,
         ndim: int,
         *,
@@ -273,7 +275,7 @@ class Partitioning:
 
 
 def _constraint(
-    ctx: LoweringContext, value: Any, placement: Attributes, open_dims: Sequence[int]
+    ctx: LoweringContext, value: ir.Value, placement: Attributes, open_dims: Sequence[int]
 ) -> Any:
     if "sdy.sharding" in placement:
         attributes = {"sharding": placement["sdy.sharding"]}

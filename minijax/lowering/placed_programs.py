@@ -196,7 +196,7 @@ def one_device(
 
 
 def several(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Any, kept: Sequence[int] | None
+    closed: ClosedJaxpr, args: Sequence[Any], options: object, kept: Sequence[int] | None
 ) -> Assignment:
     """Where a program runs for arguments that say more than one device, or none as simply."""
     if count(closed) > 1:
@@ -251,7 +251,7 @@ def natives(
     wanted = unplaced + list(lowered.of_kept(where.ins))
     written = unplaced + list(lowered.of_kept(originals))
 
-    def placed(what: str, own: Any, tiling: Any, aval: Any) -> Any:
+    def placed(what: str, own: Any, tiling: object, aval: ShapedArray) -> Any:
         if own is None:
             chosen = assignment.public_sharding(tiling, aval, where, originals)
             is_there = chosen.special_memory_kind == aval.memory_kind
@@ -281,7 +281,7 @@ def _natives(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
     ]
 
 
-def _array_type(aval: Any) -> Any:
+def _array_type(aval: ShapedArray) -> Any:
     """A type, or for tokens that of the buffers that stand for them."""
     return aval if isinstance(aval, ShapedArray) else physical_aval(aval)
 

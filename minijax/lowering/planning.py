@@ -146,7 +146,7 @@ class Planned(NamedTuple):
     movements: list[Movement]
 
 
-def meshes(module: Any) -> list[ProgramMesh]:
+def meshes(module: ir.Module) -> list[ProgramMesh]:
     """The meshes that a module names, the first first."""
     found = []
     for operation in module.body.operations:
@@ -161,7 +161,7 @@ def meshes(module: Any) -> list[ProgramMesh]:
     return found
 
 
-def plan(module: Any) -> Planned:
+def plan(module: ir.Module) -> Planned:
     """Runs Shardy's propagation and partitioning on a copy of a module.
 
     Raises:
@@ -171,7 +171,7 @@ def plan(module: Any) -> Planned:
         return _Reader(_after(_PASSES, module)).read()
 
 
-def propagated(module: Any) -> str:
+def propagated(module: ir.Module) -> str:
     """The text of a module once Shardy has placed the values that the user has not.
 
     Raises:
@@ -180,7 +180,7 @@ def propagated(module: Any) -> str:
     return str(_after(_PROPAGATION, module))
 
 
-def _after(passes: str, module: Any) -> Any:
+def _after(passes: str, module: ir.Module) -> Any:
     """A copy of a module on which passes have run."""
     copy = module.operation.clone()
     try:
@@ -194,7 +194,7 @@ def _after(passes: str, module: Any) -> Any:
 class _Reader:
     """Reads a module that the passes have run on."""
 
-    def __init__(self, module: Any) -> None:
+    def __init__(self, module: ir.Module) -> None:
         # Operations do not keep the module alive that they are in.
         self._module = module
         self._functions: dict[str, Any] = {}
@@ -220,7 +220,7 @@ class _Reader:
             list(self._walk(main, _Place())),
         )
 
-    def _values(self, types: Sequence[Any], attributes: Any, key: str) -> list[Value]:
+    def _values(self, types: Sequence[Any], attributes: ir.Attribute, key: str) -> list[Value]:
         of_each: list[Any] = [{}] * len(types)
         if key in attributes:
             of_each = [ir.DictAttr(x) for x in ir.ArrayAttr(attributes[key])]
@@ -232,7 +232,7 @@ class _Reader:
             found.append(value)
         return found
 
-    def _value(self, type_: Any, sharding: Any) -> Value:
+    def _value(self, type_: ir.Type, sharding: object) -> Value:
         if not isinstance(type_, ir.RankedTensorType):
             return Value("", str(type_), (), (), (), 0)
         tensor = ir.RankedTensorType(type_)
@@ -261,7 +261,7 @@ class _Reader:
                 for operation in block.operations:
                     yield from self._visit(operation.operation, here)
 
-    def _visit(self, operation: Any, place: _Place) -> Iterator[Movement]:
+    def _visit(self, operation: ir.Operation, place: _Place) -> Iterator[Movement]:
         name = operation.name
         if name in _AXES_ATTRIBUTES:
             yield self._movement_of_shardy(operation, place)
@@ -274,7 +274,7 @@ class _Reader:
         else:
             yield from self._walk(operation, place)
 
-    def _movement_of_shardy(self, operation: Any, place: _Place) -> Movement:
+    def _movement_of_shardy(self, operation: ir.Operation, place: _Place) -> Movement:
         name = operation.name
         sharding = operation.attributes["out_sharding"]
         value = self._value(operation.results[0].type, sharding)
@@ -287,13 +287,15 @@ class _Reader:
         line = _frame_needing(operation, kind) or place.caller
         return Movement(kind, axes, None, (value,), *place[:3], line)
 
-    def _movement_of_user(self, operation: Any, place: _Place) -> Movement:
+    def _movement_of_user(self, operation: ir.Operation, place: _Place) -> Movement:
         values = tuple(self._value(result.type, None) for result in operation.results)
         kind = operation.name.removeprefix("stablehlo.")
         line = _frame(operation.location) or place.caller
         return Movement(kind, None, _groups(operation.attributes), values, *place[:3], line)
 
-    def _permuted_axes(self, operand: Any, value: Value, sizes: dict[str, int]) -> tuple[Axis, ...]:
+    def _permuted_axes(
+        self, operand: ir.Value, value: Value, sizes: dict[str, int]
+    ) -> tuple[Axis, ...]:
         """The axes of the dimensions that are split otherwise before than after."""
         before = self._value(operand.type, self._sharding_of(operand))
         pairs = list(zip(before.dims, value.dims, strict=True))
@@ -302,7 +304,7 @@ class _Reader:
         names = {axis.partition(":(")[0] for axis, _ in moved}
         return tuple((name, size) for name, size in sizes.items() if name in names)
 
-    def _sharding_of(self, value: Any) -> Any:
+    def _sharding_of(self, value: ir.Value) -> Any:
         """The sharding that a value was given, by its operation or as an argument."""
         if isinstance(value, ir.BlockArgument):
             argument = ir.BlockArgument(value)
@@ -357,14 +359,14 @@ def _dtype(text: str) -> tuple[str, int]:
     return ("bool", 8) if text == "i1" else (text.lower().replace("ui", "u"), bits)
 
 
-def _groups(attributes: Any) -> np.ndarray[Any, Any] | None:
+def _groups(attributes: ir.Attribute) -> np.ndarray[Any, Any] | None:
     for key in ("replica_groups", "source_target_pairs"):
         if key in attributes:
             return np.array(ir.DenseIntElementsAttr(attributes[key]))
     return None
 
 
-def _frame_needing(operation: Any, kind: str) -> Frame | None:
+def _frame_needing(operation: ir.Operation, kind: str) -> Frame | None:
     """The user's line that needs an operation.
 
     A reduction belongs to the operation that it completes and has its location.  Other movements
@@ -385,7 +387,7 @@ def _frame_needing(operation: Any, kind: str) -> Frame | None:
     return needing or own
 
 
-def _frame(location: Any) -> Frame | None:
+def _frame(location: ir.Location) -> Frame | None:
     found = _FRAME.search(str(location))
     if found is None:
         return None
@@ -393,7 +395,7 @@ def _frame(location: Any) -> Frame | None:
     return Frame(file, int(found.group(3)), function)
 
 
-def _name_of(location: Any) -> str:
+def _name_of(location: ir.Location) -> str:
     found = _AXIS.search(str(location))
     return _unescaped(found.group(1)) if found else ""
 
@@ -423,16 +425,16 @@ def trip_count(loop: Any) -> int | None:
     return len(range(*numbers))  # type: ignore[arg-type]
 
 
-def _last(block: Any) -> Any:
+def _last(block: ir.Block) -> Any:
     return list(block.operations)[-1].operation
 
 
-def _operation_of(value: Any) -> Any:
+def _operation_of(value: ir.Value) -> Any:
     """The operation that gives a value; None for arguments of blocks."""
     return None if isinstance(value, ir.BlockArgument) else ir.OpResult(value).owner.operation
 
 
-def _constant(value: Any) -> int | None:
+def _constant(value: ir.Value) -> int | None:
     operation = _operation_of(value)
     if operation is None or operation.name not in ("stablehlo.constant", "sdy.constant"):
         return None

@@ -23,6 +23,7 @@ from minijax.core import config, effects, history, meshes, monitoring
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from minijax.core.native import Device
 from minijax.interpreters import diagnosis, discharge, key_reuse, passes
 from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
 from minijax.lowering.assignment import Assignment, Layout
@@ -73,7 +74,7 @@ class Options(NamedTuple):
 
 
 def executable_for(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Device | None = None
 ) -> Executable:
     """The executable for a call with `args`; compiled on the first such call.
 
@@ -125,7 +126,7 @@ def _on_mesh(
 
 
 def _executable(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, where: Any, committed: bool
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, where: object, committed: bool
 ) -> Executable:
     key = options, where, committed, config.use_shardy_partitioner.value
     found = monitoring.compilation.find(closed, key)
@@ -181,7 +182,7 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
 
 
 def place(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any = None
+    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Device | None = None
 ) -> Assignment:
     """Where a program runs for `args`: arrays, host values or `Placeholder`s."""
     kept = kept_arguments(closed, options)
@@ -420,7 +421,7 @@ def _compiled(
     return loaded
 
 
-def _diagnosis(name: str, origin: Any) -> Callable[..., None]:
+def _diagnosis(name: str, origin: object) -> Callable[..., None]:
     return functools.partial(diagnosis.explain_bad_result, name, origin)
 
 

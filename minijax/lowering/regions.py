@@ -23,6 +23,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib.mlir import ir
 
+from minijax.core.aval import ManualAxisType
+from minijax.core.dtypes import DType
 from minijax.core.errors import InternalError, error
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.lowering import stablehlo
@@ -105,7 +107,7 @@ class DeviceAxes:
         """Further ones, of reductions and gathers."""
         return {}
 
-    def index(self, ctx: LoweringContext, name: Any) -> Any:
+    def index(self, ctx: LoweringContext, name: str) -> Any:
         """The coordinate of the device along one axis, as an i32 scalar."""
         return self._coordinate(ctx, name)
 
@@ -144,7 +146,7 @@ class ReplicaAxes(DeviceAxes):
         self.sizes = (*sizes, rest)
         self.replicas = replicas
 
-    def extended(self, name: Any, size: int) -> ReplicaAxes:
+    def extended(self, name: str, size: int) -> ReplicaAxes:
         """These axes and one more inside them, which hides one of the same name."""
         names = [_HIDDEN if bound == name else bound for bound in self.names[:-1]]
         return ReplicaAxes((*names, name), (*self.sizes[:-1], size), self.replicas)
@@ -185,7 +187,7 @@ class PartitionAxes(DeviceAxes):
     def global_ids(self) -> dict[str, Any]:
         return {"use_global_device_ids": stablehlo.attribute("unit")}
 
-    def index(self, ctx: LoweringContext, name: Any) -> Any:
+    def index(self, ctx: LoweringContext, name: str) -> Any:
         if self.sizes[self.names.index(name)] == 1:
             return ctx.constant(np.int32(0))
         automatic = [n for n in self.automatic if self.mesh.axis_size(n) > 1]
@@ -283,7 +285,7 @@ def on_each_device(
     return region(ctx, mesh, free, operands, ins, list(map(_whole, types)), body)
 
 
-def _whole(kind: Any) -> Border:
+def _whole(kind: ManualAxisType) -> Border:
     return Border(PartitionSpec(), ir.RankedTensorType(kind).rank, kind, kind)
 
 
@@ -291,7 +293,7 @@ def scalar(
     ctx: LoweringContext,
     mesh: MeshAxes,
     manual: Sequence[Any],
-    dtype: Any,
+    dtype: DType,
     body: Callable[[LoweringContext], Any],
 ) -> Any:
     """A scalar that a region without operands computes, the same on all devices of its axes."""
@@ -340,7 +342,9 @@ def _with_shardy(
     return list(operation.results)
 
 
-def _summed(ctx: LoweringContext, value: Any, symbol: str, border: Border, is_open: bool) -> Any:
+def _summed(
+    ctx: LoweringContext, value: ir.Value, symbol: str, border: Border, is_open: bool
+) -> Any:
     """An operand of which devices hold summands, held to it.
 
     Since jaxlib 0.11 Shardy lets nothing add them up but a few operations, and a region is none of
@@ -390,14 +394,18 @@ def _with_gspmd(
     ]
 
 
-def full_to_shard(ctx: LoweringContext, inner: PartitionAxes, value: Any, border: Border) -> Any:
+def full_to_shard(
+    ctx: LoweringContext, inner: PartitionAxes, value: ir.Value, border: Border
+) -> Any:
     """A device's block of a whole value, in GSPMD's words."""
     whole, manual = _words(inner, border)
     marked = _custom_call(ctx, "Sharding", value, whole, border.whole, inner, border)
     return _custom_call(ctx, "SPMDFullToShardShape", marked, manual, border.block, inner, border)
 
 
-def shard_to_full(ctx: LoweringContext, inner: PartitionAxes, value: Any, border: Border) -> Any:
+def shard_to_full(
+    ctx: LoweringContext, inner: PartitionAxes, value: ir.Value, border: Border
+) -> Any:
     """The whole value whose blocks devices hold, in GSPMD's words."""
     whole, manual = _words(inner, border)
     marked = _custom_call(ctx, "Sharding", value, manual, border.block, inner, border)
@@ -415,9 +423,9 @@ def _words(inner: PartitionAxes, border: Border) -> tuple[str, str]:
 def _custom_call(
     ctx: LoweringContext,
     target: str,
-    value: Any,
+    value: ir.Value,
     sharding: str,
-    type_: Any,
+    type_: ir.Type,
     inner: PartitionAxes,
     border: Border,
 ) -> Any:

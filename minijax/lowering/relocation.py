@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core import monitoring
+from minijax.core.aval import ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
@@ -121,7 +122,7 @@ _identities = Cache(
 
 
 @_identities.function
-def _identity(aval: Any, wanted: Any = None) -> ClosedJaxpr:
+def _identity(aval: ShapedArray, wanted: Any = None) -> ClosedJaxpr:
     """The program that returns its argument, resharded to `wanted` if that is given."""
     var = out = Var(aval)
     eqns = []
@@ -131,7 +132,7 @@ def _identity(aval: Any, wanted: Any = None) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr([], [var], [out], eqns), [])
 
 
-def _by_program(x: Array, sharding: Sharding, target: Any) -> Any:
+def _by_program(x: Array, sharding: Sharding, target: str) -> Any:
     monitoring.transfers["by a program"] += 1
     # A sum that is still to be done is done by an operation, not by returning it.
     wanted = None

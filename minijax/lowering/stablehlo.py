@@ -17,9 +17,10 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
 
-from minijax.core import dtypes
+from minijax.core import dtypes, operators
 from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.cache import Cache
+from minijax.core.dtypes import DType
 from minijax.core.errors import error
 
 Value: TypeAlias = ir.Value
@@ -114,7 +115,7 @@ def type_of(aval: Any) -> Any:
     return found
 
 
-def _make_type(aval: Any) -> Any:
+def _make_type(aval: ShapedArray) -> Any:
     with context(), ir.Location.unknown():
         if isinstance(aval, AbstractToken):
             return ir.Type.parse("!stablehlo.token")
@@ -247,7 +248,7 @@ class LoweringContext:
         "tokens",
     )
 
-    def __init__(self, module: Any, platform: str, point: Any, location: Any) -> None:
+    def __init__(self, module: ir.Module, platform: str, point: Any, location: ir.Location) -> None:
         self.module = module
         self.platform = platform
         self.point = point
@@ -341,7 +342,7 @@ class LoweringContext:
         ctx.avals_in, ctx.avals_out = self.avals_in, self.avals_out
         return ctx
 
-    def constant(self, value: Any, dtype: Any = None) -> Any:
+    def constant(self, value: operators.Value, dtype: Any = None) -> Any:
         """A constant of the elements of `value`; scalars are made once per block."""
         array = np.asarray(value, dtype)
         if array.dtype == dtypes.float0:
@@ -361,12 +362,12 @@ class LoweringContext:
             )
         return found
 
-    def full(self, shape: Sequence[int], value: Any, dtype: Any) -> Any:
+    def full(self, shape: Sequence[int], value: operators.Value, dtype: Any) -> Any:
         """A tensor of one repeated number."""
         return self.broadcast(self.constant(value, dtype), shape, dtype)
 
     def broadcast(
-        self, x: Any, shape: Sequence[int], dtype: Any, dimensions: Sequence[int] = ()
+        self, x: ir.Value, shape: Sequence[int], dtype: DType, dimensions: Sequence[int] = ()
     ) -> Any:
         """`x` repeated to `shape`; unchanged where it is a scalar and stays one."""
         if not shape:
@@ -386,7 +387,7 @@ class LoweringContext:
         return self.op("stablehlo.compare", [x, y], attributes, tensor_type(aval.shape, np.bool_))
 
     @staticmethod
-    def comparison(direction: str, dtype: Any, *, total_order: bool = False) -> dict[str, Any]:
+    def comparison(direction: str, dtype: DType, *, total_order: bool = False) -> dict[str, Any]:
         """The attributes of `stablehlo.compare` for operands of a dtype."""
         kind = _comparison(dtype, total_order)
         return {
@@ -394,22 +395,22 @@ class LoweringContext:
             "compare_type": attribute(f"#stablehlo<comparison_type {kind}>"),
         }
 
-    def convert(self, x: Any, shape: Sequence[int], dtype: Any) -> Any:
+    def convert(self, x: Value, shape: Sequence[int], dtype: Any) -> Any:
         """`x`, of the given shape, converted to another dtype by StableHLO's own rules."""
         return self.op("stablehlo.convert", [x], None, tensor_type(shape, dtype))
 
-    def reshape(self, x: Any, shape: Sequence[int], dtype: Any) -> Any:
+    def reshape(self, x: ir.Value, shape: Sequence[int], dtype: DType) -> Any:
         """`x` in another shape of as many elements."""
         return self.op("stablehlo.reshape", [x], None, tensor_type(shape, dtype))
 
     def reduce(
         self,
         combiner: str,
-        x: Any,
+        x: ir.Value,
         axes: Sequence[int],
         init: Any,
         types: Sequence[Any] | None = None,
-        dtype: Any = None,
+        dtype: DType | None = None,
     ) -> Any:
         """Reduces `x` over `axes` by the binary operation called `combiner`, from `init`.
 
@@ -437,7 +438,7 @@ _reductions = Cache(
 
 @_reductions.function
 def _reduction(
-    combiner: str, operand: Any, scalar: Any, result: Any, axes: tuple[int, ...]
+    combiner: str, operand: ir.Value, scalar: Any, result: ir.Value, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:
     """A reduction to copy, and the module it stands in.
 
@@ -459,7 +460,7 @@ def _reduction(
     return operation, module
 
 
-def _comparison(dtype: Any, total_order: bool) -> str:
+def _comparison(dtype: DType, total_order: bool) -> str:
     if dtypes.issubdtype(dtype, np.inexact):
         return "TOTALORDER" if total_order else "FLOAT"
     unsigned = dtype == np.bool_ or dtypes.issubdtype(dtype, np.unsignedinteger)

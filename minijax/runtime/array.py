@@ -22,8 +22,10 @@ from jaxlib import _jax
 
 from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
+from minijax.core.dtypes import DType
 from minijax.core.errors import error, message
 from minijax.core.native import Device
+from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.runtime import client, in_flight, placement
@@ -31,19 +33,19 @@ from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
 
 
-def join(buffer: Any, pieces: Sequence[Any]) -> None:
+def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
     """Notes that an array over several devices consists of pieces that others may have too."""
     for piece in pieces:
         _holders(piece)[id(buffer)] = buffer
     buffer.parts = pieces
 
 
-def join_fate(buffer: Any, other: Any) -> None:
+def join_fate(buffer: _jax.Array, other: object) -> None:
     """Notes that two buffers on one device are of the same memory."""
     buffer.holders = _holders(other)
 
 
-def _holders(piece: Any) -> Any:
+def _holders(piece: _jax.Array) -> Any:
     """The arrays over several devices that a buffer on one device is part of."""
     if not hasattr(piece, "holders"):
         # By number, as C++ arrays have no hash.
@@ -51,7 +53,7 @@ def _holders(piece: Any) -> Any:
     return piece.holders
 
 
-def is_shared(buffer: Any) -> bool:
+def is_shared(buffer: _jax.Array) -> bool:
     """Whether an array over several devices would miss the memory of a buffer."""
     placement = buffer._sharding
     if placement.device is not None:
@@ -59,12 +61,12 @@ def is_shared(buffer: Any) -> bool:
     return any(len(piece.holders) > 1 for piece in getattr(buffer, "parts", ()))
 
 
-def note_whole(piece: Any, whole: Any) -> None:
+def note_whole(piece: _jax.Array, whole: Any) -> None:
     """Notes the array that a piece is part of."""
     piece.whole = weakref.ref(whole)
 
 
-def whole_of(buffer: Any) -> Any:
+def whole_of(buffer: _jax.Array) -> Any:
     """The array that a buffer is part of, where it is a piece and the array still there."""
     found = getattr(buffer, "whole", None)
     return None if found is None else found()
@@ -86,7 +88,7 @@ class DeletedBuffer:
 
     __slots__ = ("_committed", "_sharding", "aval")
 
-    def __init__(self, buffer: Any) -> None:
+    def __init__(self, buffer: _jax.Array) -> None:
         self.aval = buffer.aval
         self._committed = buffer._committed
         self._sharding = _FormerPlacement(buffer._sharding)
@@ -190,7 +192,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     buffer: Any
 
-    def __init__(self, buffer: Any) -> None:
+    def __init__(self, buffer: _jax.Array) -> None:
         self.buffer = buffer
 
     @property
@@ -442,9 +444,9 @@ class Array(_Convertible, metaclass=_ArrayType):
     def __dlpack__(
         self,
         *,
-        stream: Any = None,
+        stream: object = None,
         max_version: Any = None,
-        dl_device: Any = None,
+        dl_device: object = None,
         copy: Any = None,
     ) -> Any:
         return to_dlpack(self, stream, dl_device, copy)
@@ -467,7 +469,7 @@ class ExtendedArray(Array):
 
     __slots__ = ("extended_dtype",)
 
-    def __init__(self, buffer: Any, extended_dtype: Any) -> None:
+    def __init__(self, buffer: _jax.Array, extended_dtype: Any) -> None:
         self.buffer = buffer
         self.extended_dtype = extended_dtype
 
@@ -507,7 +509,9 @@ class ExtendedArray(Array):
             fix="minijax.random.key_data(key) gives the underlying integers",
         )
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(
+        self, dtype: DType | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
         return cast("np.ndarray[Any, Any]", self._value)
 
     def __bool__(self) -> bool:
@@ -569,7 +573,7 @@ class Token:
     __slots__ = ("__weakref__", "buffer")
     aval = abstract_token
 
-    def __init__(self, buffer: Any) -> None:
+    def __init__(self, buffer: _jax.Array) -> None:
         self.buffer = buffer
 
     def block_until_ready(self) -> Token:
@@ -607,7 +611,7 @@ def physical_aval(aval: Any) -> Any:
     return aval
 
 
-def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
+def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     """The elements on the host, as a read-only NumPy array; waits for them.
 
     Args:
@@ -645,7 +649,7 @@ def to_numpy(buffer: Any, *, keep: bool = True) -> np.ndarray[Any, Any]:
 
 
 def array_from_host(
-    value: Any, aval: Any = None, *, target: Any = None, committed: bool = False
+    value: Value, aval: ShapedArray | None = None, *, target: object = None, committed: bool = False
 ) -> Array:
     """A NumPy array or scalar, or a Python scalar, as an array placed as `target` says.
 
@@ -660,7 +664,7 @@ def array_from_host(
     return Array(placement.put_host_value(host, aval, target, committed=committed))
 
 
-def live_arrays(platform: Any = None) -> list[Array]:
+def live_arrays(platform: str | None = None) -> list[Array]:
     """All arrays that have memory on the devices of a platform; the default one by default.
 
     Source:     mirrors jax.live_arrays (0.10).
@@ -677,7 +681,7 @@ def live_arrays(platform: Any = None) -> list[Array]:
     ]
 
 
-def pieces_of(buffer: Any) -> list[Any]:
+def pieces_of(buffer: _jax.Array) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
     sharding = buffer._sharding
     if sharding.device is not None:
@@ -692,7 +696,7 @@ def pieces_of(buffer: Any) -> list[Any]:
     return pieces
 
 
-def _check_readable(buffer: Any) -> None:
+def _check_readable(buffer: _jax.Array) -> None:
     """Refuses arrays of which this process does not hold all elements.
 
     Raises:
@@ -710,7 +714,7 @@ def _check_readable(buffer: Any) -> None:
         )
 
 
-def _gathered(buffer: Any, keep: bool) -> np.ndarray[Any, Any]:
+def _gathered(buffer: _jax.Array, keep: bool) -> np.ndarray[Any, Any]:
     """The elements of an array that lives on several devices."""
     if buffer._npy_value is not None:
         return buffer._npy_value
@@ -755,7 +759,7 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
     return shards
 
 
-def _without_dims(piece: Any, dims: tuple[int, ...]) -> Any:
+def _without_dims(piece: _jax.Array, dims: tuple[int, ...]) -> Any:
     """A copy of a piece that lacks dimensions which it has in XLA's terms only."""
     host = np.squeeze(to_numpy(piece), dims)
     target = placement.piece_sharding(piece._sharding.device, piece._sharding.memory_kind)
@@ -763,7 +767,7 @@ def _without_dims(piece: Any, dims: tuple[int, ...]) -> Any:
     return placement.put_host_value(host, aval, target, committed=True)
 
 
-def rewrapped(buffer: Any, like: Array) -> Array:
+def rewrapped(buffer: _jax.Array, like: Array) -> Array:
     """A buffer as an array of the class of `like`."""
     if isinstance(like, ExtendedArray):
         return ExtendedArray(buffer, like.extended_dtype)
@@ -774,7 +778,7 @@ def _unpickle(value: np.ndarray[Any, Any], weak_type: bool) -> Array:
     return array_from_host(value, ShapedArray(value.shape, value.dtype, weak_type))
 
 
-def _unpickle_extended(value: np.ndarray[Any, Any], dtype: Any) -> Array:
+def _unpickle_extended(value: np.ndarray[Any, Any], dtype: DType) -> Array:
     return ExtendedArray(array_from_host(value).buffer, dtype)
 
 
@@ -804,7 +808,7 @@ def dlpack_device(x: Array) -> tuple[int, int]:
     return kind, device.local_hardware_id if kind == _DLPACK_CUDA else 0
 
 
-def to_dlpack(x: Array, stream: Any, dl_device: Any, copy: bool | None) -> Any:
+def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> Any:
     """A DLPack capsule of the array's memory, shared unless a copy is asked for.
 
     Raises:

@@ -10,6 +10,7 @@ import functools
 import importlib
 import importlib.util
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -43,7 +44,7 @@ def _open_table_of_host() -> None:
 
 def register(
     name: str,
-    function: Any,
+    function: Callable[..., Any],
     platform: str = "cpu",
     api_version: int = TYPED,
     traits: int = 0,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
+from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.runtime import client, in_flight, placement
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
@@ -109,7 +110,7 @@ class HostCallback:
                 raise first.surface()
 
 
-def _type_of_piece(x: Any, aval: Any) -> Any:
+def _type_of_piece(x: Any, aval: ShapedArray) -> Any:
     """The physical type of an operand, which may be a piece of a value of type `aval`."""
     physical = physical_aval(aval)
     return physical if x.shape == physical.shape else physical.with_shape(x.shape)
@@ -152,7 +153,7 @@ def host_results(
     return hosts
 
 
-def _host_value(x: Any, aval: Any) -> np.ndarray[Any, Any]:
+def _host_value(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     host = to_numpy(x.buffer) if type.__instancecheck__(Array, x) else np.asarray(x, order="C")
     if host.dtype != aval.dtype:
         host = host.astype(dtypes.canonicalize_dtype(host.dtype), copy=False)

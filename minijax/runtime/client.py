@@ -28,6 +28,7 @@ import numpy as np
 from jaxlib import _jax, version, xla_client
 
 from minijax.core import config
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, message
 from minijax.core.native import Device
 from minijax.runtime import in_flight
@@ -49,7 +50,7 @@ UNOPTIMIZED: Mapping[str, Any] = {
 """Options that compile any program in half the time or less, to slower code."""
 
 
-def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
+def result_handler(aval: AbstractValue, sharding: object, committed: bool) -> Any:
     """What makes an array of type `aval` of an executable's result."""
     try:
         return _jax.array_result_handler(aval, sharding, committed, True)
@@ -267,7 +268,7 @@ def cpu_client() -> Any:
     return client
 
 
-def get_backend(platform: Any = None) -> Any:
+def get_backend(platform: str | None = None) -> Any:
     """The client of a platform, or the default one: an accelerator if there is one, else cpu.
 
     Source:     mirrors jax.extend.backend.get_backend (0.10).
@@ -308,7 +309,7 @@ def _default_platform() -> str:
     return chosen.strip() or next(iter(_factories), "cpu")
 
 
-def get_device_backend(device: Any) -> Any:
+def get_device_backend(device: _jax.Device) -> Any:
     """What compiles for a device: its client, or the back end of a plug-in that uses the client."""
     own = device.client
     return next((backend for client, backend in _compiling_for if client is own), own)
@@ -332,7 +333,7 @@ def default_device() -> Any:
     return chosen
 
 
-def devices(backend: Any = None) -> list[Device]:
+def devices(backend: _jax.Client | None = None) -> list[Device]:
     """All devices of a platform (a name or a client), in order.
 
     Source:     mirrors jax.devices (0.10).
@@ -345,7 +346,7 @@ def devices(backend: Any = None) -> list[Device]:
 
 
 def local_devices(
-    process_index: int | None = None, backend: Any = None, host_id: int | None = None
+    process_index: int | None = None, backend: _jax.Client | None = None, host_id: int | None = None
 ) -> list[Device]:
     """The devices of one process; `host_id` is an old name of its number.
 
@@ -362,7 +363,7 @@ def local_devices(
     return [d for d in client.devices() if d.process_index == process_index]
 
 
-def device_count(backend: Any = None) -> int:
+def device_count(backend: _jax.Client | None = None) -> int:
     """How many devices there are.
 
     Source:     mirrors jax.device_count (0.10).
@@ -374,7 +375,7 @@ def device_count(backend: Any = None) -> int:
     return int(get_backend(backend).device_count())
 
 
-def local_device_count(backend: Any = None) -> int:
+def local_device_count(backend: _jax.Client | None = None) -> int:
     """How many devices this process has.
 
     Source:     mirrors jax.local_device_count (0.10).
@@ -386,7 +387,7 @@ def local_device_count(backend: Any = None) -> int:
     return int(get_backend(backend).local_device_count())
 
 
-def process_index(backend: Any = None) -> int:
+def process_index(backend: _jax.Client | None = None) -> int:
     """The number of this process.
 
     Source:     mirrors jax.process_index (0.10).
@@ -398,7 +399,7 @@ def process_index(backend: Any = None) -> int:
     return int(get_backend(backend).process_index())
 
 
-def process_count(backend: Any = None) -> int:
+def process_count(backend: _jax.Client | None = None) -> int:
     """How many processes there are.
 
     Source:     mirrors jax.process_count (0.10).
@@ -410,7 +411,7 @@ def process_count(backend: Any = None) -> int:
     return 1 + max(int(d.process_index) for d in get_backend(backend).devices())
 
 
-def process_indices(backend: Any = None) -> list[int]:
+def process_indices(backend: _jax.Client | None = None) -> list[int]:
     """The numbers of all processes.
 
     Source:     mirrors jax.process_indices (0.10).

@@ -23,6 +23,7 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from minijax.core import config
+from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.runtime import client, placement, program_store
 from minijax.runtime.array import physical_aval
@@ -38,12 +39,12 @@ def computation(module: Any) -> Any:
     return _jax.mlir.mlir_module_to_xla_computation(bytecode)
 
 
-def hlo_text(module: Any) -> str:
+def hlo_text(module: str | bytes) -> str:
     """An MLIR module as HLO text, not optimized."""
     return str(computation(module).as_hlo_text())
 
 
-def module_costs(module: Any, client: Any) -> dict[str, float]:
+def module_costs(module: str | bytes, client: _jax.Client) -> dict[str, float]:
     """XLA's estimate of operations and bytes of a module."""
     hlo = computation(module).get_hlo_module()
     return dict(_jax.hlo_module_cost_analysis(client, hlo))
@@ -87,8 +88,8 @@ def hand_over(
     compiler: Callable[[ForeignProgram], Run],
     executable: Executable,
     name: str,
-    module: Any,
-    options: Any,
+    module: str | bytes,
+    options: _jax.CompileOptions,
     *,
     is_trivial: bool,
 ) -> None:
@@ -117,7 +118,7 @@ def hand_over(
     )
 
 
-def _indices(aval: Any, target: Any) -> tuple[Any, ...]:
+def _indices(aval: ShapedArray, target: _jax.Sharding) -> tuple[Any, ...]:
     shape = physical_aval(aval).shape
     return tuple(place.slices for place in placement.places(target.public, shape))
 
@@ -126,7 +127,7 @@ logger = logging.getLogger("minijax")
 
 
 def compile_module(
-    module: Any,
+    module: str | bytes,
     devices: tuple[Any, ...],
     *,
     options: Mapping[str, Any] | None = None,
@@ -218,12 +219,12 @@ def needs_tuple_arguments(num_args: int, platform: str) -> bool:
     return platform == "tpu" and num_args > _MOST_TPU_ARGUMENTS
 
 
-def parameter_tilings(loaded: Any, count: int) -> list[Any]:
+def parameter_tilings(loaded: _jax.LoadedExecutable, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` parameters."""
     return _tilings(loaded and loaded.get_parameter_shardings(), count)
 
 
-def result_tilings(loaded: Any, count: int) -> list[Any]:
+def result_tilings(loaded: _jax.LoadedExecutable, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` results."""
     return _tilings(loaded and loaded.get_output_shardings(), count)
 

@@ -30,6 +30,7 @@ from jaxlib import _jax, xla_client
 
 from minijax.core import config
 from minijax.core.errors import error, message
+from minijax.core.operators import Value
 from minijax.runtime import client, in_flight, transfer
 
 _INITIALIZE = "distributed.initialize"
@@ -373,7 +374,7 @@ def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int
     return address, processes, process
 
 
-def _number(argument: str, value: Any) -> int:
+def _number(argument: str, value: Value) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
         error(
             TypeError,

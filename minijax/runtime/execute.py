@@ -15,7 +15,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 
 from minijax.core import config, dtypes
 from minijax.core.errors import error, message
@@ -135,7 +135,7 @@ class Executable:
 
     def __init__(
         self,
-        loaded: Any,
+        loaded: _jax.LoadedExecutable,
         devices: tuple[Any, ...],
         in_avals: Sequence[Any],
         out_avals: Sequence[Any],

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
+from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
 from minijax.core.errors import error
@@ -53,7 +54,7 @@ def admit() -> None:
         _running.popleft()
 
 
-def started(token: Any) -> None:
+def started(token: _jax.Array) -> None:
     """Remembers a program that runs, by the token it ends with; called with `lock` held."""
     _running.append(token)
 

@@ -23,6 +23,7 @@ from minijax.core import meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.operators import Value
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding
@@ -96,7 +97,9 @@ _on_mesh = Cache(
 _lock = threading.Lock()
 
 
-def native_sharding(device: Any, memory_kind: str | None = None, *, of_piece: bool = False) -> Any:
+def native_sharding(
+    device: _jax.Device, memory_kind: str | None = None, *, of_piece: bool = False
+) -> Any:
     """The C++ sharding of whole arrays on one device."""
     key = (device, memory_kind, of_piece)
     found = _on_device.get(key)
@@ -113,7 +116,7 @@ def native_sharding(device: Any, memory_kind: str | None = None, *, of_piece: bo
     return found
 
 
-def piece_sharding(device: Any, memory_kind: str | None = None) -> Any:
+def piece_sharding(device: _jax.Device, memory_kind: str | None = None) -> Any:
     """The C++ sharding of pieces of arrays over several devices."""
     if memory_kind == device.default_memory().kind:
         memory_kind = None
@@ -185,7 +188,7 @@ def native_devices(devices: tuple[Any, ...]) -> Any:
     return xla_client.DeviceList(devices)
 
 
-def typed(aval: ShapedArray, target: Any) -> ShapedArray:
+def typed(aval: ShapedArray, target: _jax.Sharding) -> ShapedArray:
     """The type of a value placed so: types show the part of a placement on Explicit axes."""
     public = target.public
     if isinstance(public, NamedSharding) and public.mesh.explicit_axes:
@@ -272,7 +275,9 @@ def local_places(sharding: Sharding, shape: Shape) -> list[Place]:
     return [place for place in places(sharding, shape) if place.is_local]
 
 
-def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool) -> Any:
+def put_host_value(
+    x: Value, aval: ShapedArray, placement: _jax.Sharding, *, committed: bool
+) -> Any:
     """Copies a NumPy array or scalar, already of the dtype of `aval`, to where it shall live."""
     if placement.device is not None:
         return _put(aval, placement, [x], [placement.device], committed)
@@ -281,7 +286,7 @@ def put_host_value(x: Any, aval: ShapedArray, placement: Any, *, committed: bool
     return put_pieces([np.asarray(value[place.slices]) for place in here], aval, placement)
 
 
-def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: Any) -> Any:
+def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: _jax.Sharding) -> Any:
     """An array over several devices of NumPy arrays, one for each device of this process."""
     devices = [place.device for place in local_places(placement.public, aval.shape)]
     if len({piece.ctypes.data for piece in pieces}) == len(pieces):
@@ -299,7 +304,7 @@ def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: Any) -> Any:
 
 
 def _put_in_parallel(
-    aval: ShapedArray, placement: Any, pieces: Sequence[Any], devices: list[Any]
+    aval: ShapedArray, placement: _jax.Sharding, pieces: Sequence[Any], devices: list[Any]
 ) -> Any:
     """The same, of pieces of distinct memory; large ones are copied by several threads at once."""
     if not pieces or pieces[0].nbytes <= _QUICKLY_COPIED:
@@ -310,7 +315,7 @@ def _put_in_parallel(
     return made
 
 
-def put_piece(piece: Any, device: Any, placement: Any) -> Any:
+def put_piece(piece: _jax.Array, device: _jax.Device, placement: _jax.Sharding) -> Any:
     """A NumPy array on one of the devices of a placement, for `assemble`."""
     there = piece_sharding(device, placement.memory_kind)
     return _put(ShapedArray(piece.shape, piece.dtype), there, [piece], [device], True)
@@ -318,7 +323,7 @@ def put_piece(piece: Any, device: Any, placement: Any) -> Any:
 
 def _put(
     aval: ShapedArray,
-    placement: Any,
+    placement: _jax.Sharding,
     pieces: Sequence[Any],
     devices: list[Any],
     committed: bool,
@@ -336,7 +341,7 @@ def _put(
     )
 
 
-def copy_buffer(buffer: Any, placement: Any) -> Any:
+def copy_buffer(buffer: _jax.Array, placement: _jax.Sharding) -> Any:
     """A buffer copied to other devices of the same client, or the same, cut in the same way."""
     return copy_buffers([buffer], [placement])[0]
 
@@ -353,14 +358,14 @@ def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]
 
 
 def assemble(
-    aval: ShapedArray, placement: Any, pieces: Sequence[Any], *, committed: bool = True
+    aval: ShapedArray, placement: _jax.Sharding, pieces: Sequence[Any], *, committed: bool = True
 ) -> Any:
     """One buffer of those of single devices, in order of the devices."""
     aval = typed(aval, placement)
     return _jax.ArrayImpl(aval, placement, list(pieces), committed=committed, _skip_checks=True)
 
 
-def retyped(buffer: Any, target: Any) -> Any:
+def retyped(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     """The same memory, described as `target` says."""
     return buffer._rewrap_with_aval_and_sharding(typed(buffer.aval, target), target)
 

@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from jaxlib import version
+from jaxlib import _jax, version
 
 from minijax.core import config, deferral
 from minijax.core.cache import Cache
@@ -162,10 +162,10 @@ _stored = Cache(
 
 
 def compile_or_get_cached(
-    backend: Any,
-    module: Any,
+    backend: _jax.Client,
+    module: str | bytes,
     devices: tuple[Any, ...],
-    options: Any,
+    options: _jax.CompileOptions,
     host_callbacks: Sequence[Any] = (),
     *,
     may_store: bool = True,
@@ -199,7 +199,9 @@ def compile_or_get_cached(
     return loaded
 
 
-def _load(store: ProgramStore, key: str, backend: Any, there: Any, options: Any) -> Any:
+def _load(
+    store: ProgramStore, key: str, backend: _jax.Client, there: Any, options: _jax.CompileOptions
+) -> Any:
     """The executable under a key, or None: what cannot be read is as good as absent."""
     try:
         value = store.get(key)
@@ -211,7 +213,9 @@ def _load(store: ProgramStore, key: str, backend: Any, there: Any, options: Any)
         return None
 
 
-def _keep(store: ProgramStore, key: str, backend: Any, loaded: Any) -> None:
+def _keep(
+    store: ProgramStore, key: str, backend: _jax.Client, loaded: _jax.LoadedExecutable
+) -> None:
     try:
         value = _sealed(backend.serialize_executable(loaded))
         if len(value) >= config.persistent_cache_min_entry_size_bytes.value:
@@ -248,7 +252,7 @@ def _opened(value: bytes) -> bytes:
     return zlib.decompress(packed)
 
 
-def program_key(module: Any, devices: Sequence[Any], options: Any) -> str:
+def program_key(module: str | bytes, devices: Sequence[Any], options: _jax.CompileOptions) -> str:
     """The key of a program: the module's name, and a digest of all that decides what is compiled.
 
     Args:

@@ -34,7 +34,8 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from minijax.core import dtypes, monitoring
-from minijax.core.aval import Shape, ShapedArray, abstract_token
+from minijax.core.aval import AbstractValue, Shape, ShapedArray, abstract_token
+from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, leaked
 from minijax.runtime import array, client, in_flight, placement, profiling
@@ -68,7 +69,7 @@ _last = _LastTokens()
 _pending: deque[Any] = deque()
 
 
-def take(effect: Any, device: Any) -> Any:
+def take(effect: Any, device: _jax.Device) -> Any:
     """The token that the next program with an ordered effect takes.
 
     Raises:
@@ -90,7 +91,7 @@ def take(effect: Any, device: Any) -> Any:
     return token
 
 
-def leave(effect: Any, device: Any, token: Any) -> None:
+def leave(effect: Any, device: _jax.Device, token: _jax.Array) -> None:
     """Makes `token` the last one of an ordered effect."""
     _last.of[effect, device] = token
 
@@ -102,7 +103,7 @@ def wait_for(effect: Any) -> None:
             in_flight.surfacing(_last.of[own, device].block_until_ready)
 
 
-def add_pending(token: Any) -> None:
+def add_pending(token: _jax.Array) -> None:
     """Remembers the token that says when a program with effects is done."""
     _pending.append(token)
     if len(_pending) > _MOST_PENDING:
@@ -156,7 +157,7 @@ def buffer_on(x: Any, aval: Any, target: Any) -> Any:
     return moved(x.buffer, target)
 
 
-def moved(buffer: Any, target: Any) -> Any:
+def moved(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     """A C++ array placed as `target` says: itself, where it is so already."""
     if buffer.is_deleted():
         to_numpy(buffer)  # raises, and says why
@@ -183,7 +184,7 @@ def moved(buffer: Any, target: Any) -> Any:
     return placement.put_host_value(host, buffer.aval, target, committed=True)
 
 
-def _reassembled(buffer: Any, source: Any, target: Any) -> Any:
+def _reassembled(buffer: _jax.Array, source: Any, target: _jax.Sharding) -> Any:
     """The array of pieces that some device holds already; None if one is held by none."""
     shape = buffer.aval.shape
     held: dict[Any, dict[Any, Any]] = {}
@@ -221,12 +222,12 @@ def _is_held_where_wanted(source: Sharding, target: Sharding, shape: Shape) -> b
     )
 
 
-def aliased(buffer: Any, target: Any) -> Any:
+def aliased(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     """The same memory as another, committed array, in terms of `target`."""
     return _sharing(buffer, target, pieces_of(buffer))
 
 
-def _sharing(buffer: Any, target: Any, pieces: list[Any]) -> Any:
+def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> Any:
     """The array of pieces some of which belong to `buffer`, too."""
     source = buffer._sharding
     from_one = source.device is not None
@@ -242,12 +243,12 @@ def _sharing(buffer: Any, target: Any, pieces: list[Any]) -> Any:
     return made
 
 
-def own_part(buffer: Any) -> Any:
+def own_part(buffer: _jax.Array) -> Any:
     """A result, described as that of this process, in terms that C++ understands, too."""
     return placement.assemble(buffer.aval, buffer._sharding, pieces_of(buffer))
 
 
-def view(buffer: Any) -> Any:
+def view(buffer: _jax.Array) -> Any:
     """A buffer for another array of the same elements, that may be deleted by itself."""
     if buffer._sharding.device is not None:
         return buffer
@@ -266,12 +267,12 @@ def as_piece(x: Array, kind: str | None) -> Any:
     return x.buffer
 
 
-def copied(buffer: Any) -> Any:
+def copied(buffer: _jax.Array) -> Any:
     """The same elements, in memory of their own."""
     return placement.copy_buffer(buffer, buffer._sharding)
 
 
-def is_supported_dtype(dtype: Any) -> bool:
+def is_supported_dtype(dtype: DType) -> bool:
     """Whether arrays of a dtype can be exchanged by DLPack.
 
     Source:     mirrors jax.dlpack.is_supported_dtype (0.10).
@@ -288,7 +289,9 @@ def is_supported_dtype(dtype: Any) -> bool:
     return found in exchanged and dtypes.bit_width(found) >= 8
 
 
-def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
+def from_dlpack(
+    external_array: Any, device: _jax.Device | None = None, copy: bool | None = None
+) -> Array:
     """An array of another library's memory, by DLPack; shares it where it is aligned.
 
     Args:
@@ -448,7 +451,7 @@ def _listed(avals: Sequence[Any], targets: Sequence[Any]) -> str:
     )
 
 
-def _typed_array(aval: Any, target: Any) -> Any:
+def _typed_array(aval: ShapedArray, target: object) -> Any:
     return placement.typed(physical_aval(aval), target)
 
 
@@ -461,7 +464,7 @@ C++ array behind it.  One table serves programs over the whole and over parts of
 an array over several devices is does not depend on who has cut it."""
 
 
-def _buffer_aval(aval: Any, target: Any) -> Any:
+def _buffer_aval(aval: AbstractValue, target: _jax.Sharding) -> Any:
     """The type of the C++ array behind a result.
 
     Raises:

@@ -159,7 +159,7 @@ class Sharding:
         """Which part of the array each device holds, in order of the devices."""
         return list(_indices(self, tuple(global_shape)))
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
         """Whether both place an array of rank `ndim` alike."""
         if self is other:
             return True

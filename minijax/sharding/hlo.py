@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 from urllib import parse
 
 import numpy as np
-from jaxlib import xla_client
+from jaxlib import _jax, xla_client
 
 from minijax.core.cache import Cache
 from minijax.core.meshes import UNCONSTRAINED, MeshAxes, PartitionSpec, names_of
@@ -149,12 +149,12 @@ def of_tiling(tiling: Tiling) -> Any:
     return HloSharding.subgroup_with_device_ordering(order, subgroup_types=[_Kind.REPLICATED])
 
 
-def is_plain(hlo: Any) -> bool:
+def is_plain(hlo: _jax.HloSharding) -> bool:
     """Whether a description says nothing but which tile each device holds."""
     return bool(hlo.is_tiled()) and set(hlo.subgroup_types()) <= {_Kind.REPLICATED}
 
 
-def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
+def tiling_of(hlo: _jax.HloSharding, ndim: int, count: int) -> Tiling:
     """Which tile each of `count` devices holds of an array of rank `ndim`."""
     coordinates = np.zeros((count, ndim), np.int64)
     if hlo.is_replicated() or not hlo.is_tiled():
@@ -166,7 +166,7 @@ def tiling_of(hlo: Any, ndim: int, count: int) -> Tiling:
 
 
 @_translations.function
-def spec_of(hlo: Any, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
+def spec_of(hlo: _jax.HloSharding, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():
         return PartitionSpec()
@@ -227,7 +227,7 @@ def mesh_text(mesh: MeshAxes) -> str:
     return f"#sdy.mesh<[{axes}]>"
 
 
-def axis_text(name: Any) -> str:
+def axis_text(name: str) -> str:
     """The name of an axis as Shardy writes it."""
     return f'"{parse.quote(str(name), safe=_PLAIN)}"'
 
@@ -292,7 +292,7 @@ def _dims_text(spec: PartitionSpec, ndim: int, is_open: bool) -> str:
     return ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
 
 
-def _dim_text(entry: Any, is_open: bool) -> str:
+def _dim_text(entry: object, is_open: bool) -> str:
     axes = list(map(axis_text, names_of(entry)))
     if is_open or entry is UNCONSTRAINED:
         axes.append("?")

@@ -127,7 +127,7 @@ def device_list(devices: tuple[Any, ...]) -> DeviceList:
     return DeviceList(devices)
 
 
-def is_local(device: Any) -> bool:
+def is_local(device: _jax.Device) -> bool:
     """Whether this process can reach a device; mocks count as reachable."""
     client = getattr(device, "client", None)
     return client is None or device.process_index == client.process_index()
@@ -165,7 +165,7 @@ class TensorCoreMesh:
 
     __slots__ = ("axis_names", "devices")
 
-    def __init__(self, devices: Any, axis_names: Sequence[str]) -> None:
+    def __init__(self, devices: Sequence[TensorCore], axis_names: Sequence[str]) -> None:
         # NumPy would take the cores, which are tuples, for rows of numbers.
         cores = np.empty(len(devices), object)
         cores[:] = list(devices)
@@ -280,7 +280,9 @@ class Mesh(MeshAxes):
     device_list: DeviceList
     abstract_mesh: AbstractMesh
 
-    def __new__(cls, devices: Any, axis_names: Any, axis_types: Any = None) -> Mesh:
+    def __new__(
+        cls, devices: np.ndarray[Any, Any], axis_names: Any, axis_types: Any = None
+    ) -> Mesh:
         box = _object_array(devices)
         names = meshes.canonical_names(axis_names, box.ndim, "Mesh")
         types = meshes.canonical_types(axis_types, names, "Mesh")
@@ -403,11 +405,11 @@ class Mesh(MeshAxes):
         return _unpickle, (self.devices, self.axis_names, self.axis_types)
 
 
-def _unpickle(devices: Any, names: Any, types: Any) -> Mesh:
+def _unpickle(devices: np.ndarray[Any, Any], names: Any, types: Any) -> Mesh:
     return Mesh(devices, names, types)
 
 
-def _object_array(devices: Any) -> np.ndarray[Any, Any]:
+def _object_array(devices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     if isinstance(devices, np.ndarray):
         return np.array(devices, dtype=object)
     if not isinstance(devices, (list, tuple)):

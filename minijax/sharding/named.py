@@ -18,6 +18,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
+from jaxlib import _jax
 
 from minijax.core.aval import Shape
 from minijax.core.cache import Cache
@@ -30,6 +31,8 @@ from minijax.core.meshes import (
     PartitionSpec,
     names_text,
 )
+from minijax.core.native import Device
+from minijax.core.operators import Value
 from minijax.sharding import hlo
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.hlo import Tiling
@@ -57,7 +60,7 @@ UNSPECIFIED = UnspecifiedValue()
 """Nothing was said about a placement: that of the argument, or the compiler's choice."""
 
 
-def is_unspecified(x: Any) -> bool:
+def is_unspecified(x: object) -> bool:
     """Whether nothing was said about a placement."""
     return x is UNSPECIFIED
 
@@ -71,7 +74,7 @@ class AUTO:
 
     __slots__ = ("mesh",)
 
-    def __init__(self, mesh: Any) -> None:
+    def __init__(self, mesh: object) -> None:
         self.mesh = mesh
 
     def __eq__(self, other: object) -> bool:
@@ -84,7 +87,7 @@ class AUTO:
         return f"AUTO({self.mesh})"
 
 
-def is_auto(x: Any) -> bool:
+def is_auto(x: Value) -> bool:
     """Whether the compiler shall decide about a placement."""
     return isinstance(x, AUTO)
 
@@ -142,7 +145,7 @@ class NamedSharding(Sharding):
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
-    def with_spec(self, spec: Any) -> NamedSharding:
+    def with_spec(self, spec: PartitionSpec) -> NamedSharding:
         """The same mesh with another spec, or entries of one."""
         if not isinstance(spec, PartitionSpec):
             spec = PartitionSpec(*spec)
@@ -216,7 +219,7 @@ class NamedSharding(Sharding):
                 fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
             )
 
-    def is_equivalent_to(self, other: Any, ndim: int) -> bool:
+    def is_equivalent_to(self, other: object, ndim: int) -> bool:
         if isinstance(other, NamedSharding) and self.mesh is other.mesh:
             return (
                 self.spec.dims(ndim) == other.spec.dims(ndim)
@@ -246,7 +249,7 @@ class NamedSharding(Sharding):
         return _unpickle, (self.mesh, self.spec, self._memory_kind)
 
 
-def _unpickle(mesh: Any, spec: Any, memory_kind: Any) -> NamedSharding:
+def _unpickle(mesh: object, spec: PartitionSpec, memory_kind: Any) -> NamedSharding:
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
@@ -260,13 +263,13 @@ _named = Cache(
 
 
 @_named.function
-def named(mesh: Any, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
+def named(mesh: object, spec: PartitionSpec, memory_kind: str | None = None) -> NamedSharding:
     """The placement of a mesh and a spec; the same object each time."""
     return NamedSharding(mesh, spec, memory_kind=memory_kind)
 
 
 @_named.function
-def _check(mesh: Any, spec: Any) -> None:
+def _check(mesh: object, spec: PartitionSpec) -> None:
     if not isinstance(mesh, MeshAxes):
         error(
             TypeError,
@@ -342,7 +345,7 @@ def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
     return Tiling(tuple(factors), coordinates)
 
 
-def _as_entries(spec: Any) -> str:
+def _as_entries(spec: PartitionSpec) -> str:
     """What a user meant by something else in place of a spec, as arguments of a call."""
     if isinstance(spec, (tuple, list)):
         return f"({', '.join(map(repr, spec))})"
@@ -356,7 +359,7 @@ def _special_memory_kind(mesh: MeshAxes, kind: str) -> str | None:
     return None if kind == MEMORY_KINDS[0] else kind
 
 
-def is_abstract(sharding: Any) -> bool:
+def is_abstract(sharding: object) -> bool:
     """Whether a placement names no devices."""
     return isinstance(sharding, NamedSharding) and isinstance(sharding.mesh, AbstractMesh)
 
@@ -382,7 +385,7 @@ class SingleDeviceSharding(Sharding):
 
     __slots__ = ("_device", "_memory_kind")
 
-    def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
+    def __init__(self, device: _jax.Device, *, memory_kind: str | None = None) -> None:
         self._device = device
         self._memory_kind = device_list((device,)).special_memory_kind(memory_kind)
 
@@ -431,7 +434,7 @@ class SingleDeviceSharding(Sharding):
 
 
 def make_single_device_sharding(
-    device: Any, *, memory_kind: str | None = None
+    device: _jax.Device, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
     """The placement of a whole array on one device.
 
@@ -467,7 +470,11 @@ class GSPMDSharding(Sharding):
     __slots__ = ("_devices", "_hlo_sharding", "_memory_kind")
 
     def __init__(
-        self, devices: Sequence[Any], hlo_sharding: Any, *, memory_kind: str | None = None
+        self,
+        devices: Sequence[Any],
+        hlo_sharding: _jax.HloSharding,
+        *,
+        memory_kind: str | None = None,
     ) -> None:
         self._devices = tuple(devices)
         self._hlo_sharding = hlo_sharding
@@ -523,7 +530,7 @@ class GSPMDSharding(Sharding):
         return f"GSPMDSharding({self._hlo_sharding!r}{kind})"
 
 
-def _unpickle_gspmd(devices: Any, text: str, memory_kind: Any) -> GSPMDSharding:
+def _unpickle_gspmd(devices: Sequence[Device], text: str, memory_kind: Any) -> GSPMDSharding:
     return GSPMDSharding(devices, hlo.HloSharding.from_string(text), memory_kind=memory_kind)
 
 
@@ -537,7 +544,7 @@ _keys = Cache(
 
 
 @_keys.function
-def semantic_key(hlo_sharding: Any, ndim: int) -> Any:
+def semantic_key(hlo_sharding: _jax.HloSharding, ndim: int) -> Any:
     """A value that is equal for tilings that give every device the same tile at this rank.
 
     All replicated forms are equal.  Tilings with manual or unreduced parts, which are more than
@@ -580,7 +587,7 @@ class SemanticallyEqualShardings:
         return hash(self._key)
 
 
-def _part(sharding: Any, ndim: int) -> Any:
+def _part(sharding: object, ndim: int) -> Any:
     if not isinstance(sharding, GSPMDSharding):
         return sharding
     tiling = semantic_key(sharding.hlo_sharding, ndim)

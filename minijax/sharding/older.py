@@ -395,7 +395,7 @@ def _check_divisible(
 
 
 def _create_pmap_sharding_spec(
-    aval: Any, sharded_dim: int | None = 0, sharded_dim_size: int | None = None
+    aval: ShapedArray, sharded_dim: int | None = 0, sharded_dim_size: int | None = None
 ) -> ShardingSpec:
     """The form of `create_pmap_sharding_spec` that takes an aval."""
     return create_pmap_sharding_spec(aval.shape, sharded_dim, sharded_dim_size)

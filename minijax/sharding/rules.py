@@ -12,10 +12,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import hooks, meshes, vma
-from minijax.core.aval import Shape
+from minijax.core.aval import AbstractValue, Shape, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.meshes import AbstractMesh, PartitionSpec, names_of
+from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts
 from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding, named
@@ -36,7 +37,7 @@ RESHARD = "reshard(x, spec) first"
 OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
 
 
-def typed_aval(aval: Any, sharding: NamedSharding) -> Any:
+def typed_aval(aval: ShapedArray, sharding: NamedSharding) -> Any:
     """`aval` with the part of a placement that types show."""
     found = shown(sharding, aval.ndim)
     return aval if found == aval.split else aval.update(sharding=found)
@@ -67,7 +68,7 @@ def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
     return named(mesh, PartitionSpec(*entries, unreduced=unreduced, reduced=reduced))
 
 
-def spec_of(aval: Any) -> PartitionSpec:
+def spec_of(aval: ShapedArray) -> PartitionSpec:
     """The spec of a type, with an entry for each dimension."""
     if aval.split is None:
         return unsharded(aval.ndim)
@@ -99,7 +100,7 @@ def cotangent_spec(spec: PartitionSpec) -> PartitionSpec:
     return PartitionSpec(*spec, unreduced=spec.reduced, reduced=spec.unreduced)
 
 
-def resolve(sharding: Any, name: str, argument: str = "out_sharding") -> NamedSharding | None:
+def resolve(sharding: object, name: str, argument: str = "out_sharding") -> NamedSharding | None:
     """The placement that a user asks for a result, on an abstract mesh; None for None.
 
     Args:
@@ -158,7 +159,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
     return typed if primitive.multiple_results else typed[0]
 
 
-def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMesh | None:
+def _common_mesh(primitive: Primitive, avals: Sequence[Any], given: object) -> AbstractMesh | None:
     mesh = given.mesh.abstract_mesh if isinstance(given, NamedSharding) else None
     for aval in avals:
         if aval.split is None or changes_mesh.of(primitive):
@@ -178,7 +179,11 @@ def _common_mesh(primitive: Any, avals: Sequence[Any], given: Any) -> AbstractMe
 
 
 def _typed_result(
-    primitive: Any, avals: Sequence[Any], aval: Any, mesh: AbstractMesh, spec: PartitionSpec
+    primitive: Primitive,
+    avals: Sequence[Any],
+    aval: ShapedArray,
+    mesh: AbstractMesh,
+    spec: PartitionSpec,
 ) -> Any:
     seen: set[Any] = set()
     for names in spec.dims(0):
@@ -207,7 +212,7 @@ def _typed_result(
     return typed_aval(aval, named(mesh, spec))
 
 
-def _sums(primitive: Any, avals: Sequence[Any]) -> PartitionSpec | None:
+def _sums(primitive: Primitive, avals: Sequence[Any]) -> PartitionSpec | None:
     """The axes over which results are unreduced or reduced; None where there are none."""
     specs = [spec_of(a) for a in avals if hasattr(a, "ndim")]
     first = next((s for s in specs if s.unreduced or s.reduced), None)
@@ -251,7 +256,9 @@ def _names(names: Iterable[Any]) -> str:
     return meshes.names_text(sorted(names, key=str))
 
 
-def join_entries(primitive: Any, avals: Sequence[Any], dim: int, entries: Sequence[Any]) -> Any:
+def join_entries(
+    primitive: Primitive, avals: Sequence[Any], dim: int, entries: Sequence[Any]
+) -> Any:
     """The entry of a dimension in which operands meet: equal, or None where they are unsharded."""
     found = None
     for entry in entries:
@@ -268,13 +275,13 @@ def join_entries(primitive: Any, avals: Sequence[Any], dim: int, entries: Sequen
     return found
 
 
-def join_leading(primitive: Any, avals: Sequence[Any], count: int) -> list[Any]:
+def join_leading(primitive: Primitive, avals: Sequence[Any], count: int) -> list[Any]:
     """The entries of the leading dimensions that operands share, such as those of a batch."""
     columns = zip(*(tuple(spec_of(aval))[:count] for aval in avals), strict=True)
     return [join_entries(primitive, avals, dim, column) for dim, column in enumerate(columns)]
 
 
-def join(primitive: Any, avals: Sequence[Any], ndim: int) -> PartitionSpec:
+def join(primitive: Primitive, avals: Sequence[Any], ndim: int) -> PartitionSpec:
     """The spec of elementwise results; scalars, and dimensions of size 1, have no part in it."""
     full = [a for a in avals if a.ndim == ndim]
     if len(full) == 1:
@@ -289,7 +296,7 @@ def join(primitive: Any, avals: Sequence[Any], ndim: int) -> PartitionSpec:
 
 
 def elementwise(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> PartitionSpec | list[PartitionSpec]:
     """Rule: each result has the dimensions of the operands."""
     spec = join(primitive, avals, outs[0].ndim)
@@ -297,14 +304,14 @@ def elementwise(
 
 
 def each_for_itself(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> list[PartitionSpec]:
     """Rule: result i has the dimensions of operand i."""
     return [spec_of(aval) for aval in avals]
 
 
 def from_types(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> list[PartitionSpec] | PartitionSpec:
     """Rule: the types that `abstract_eval` gives tell, such as those of a jaxpr's results."""
     specs = [spec_of(aval) if hasattr(aval, "ndim") else PartitionSpec() for aval in outs]
@@ -312,7 +319,7 @@ def from_types(
 
 
 def nothing_sharded(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> list[PartitionSpec] | PartitionSpec:
     """Rule: the operation takes no sharded operands, and its results are split as asked for."""
     check_unsharded(primitive, avals)
@@ -325,7 +332,7 @@ def nothing_sharded(
 
 
 def check_unsharded(
-    primitive: Any, avals: Sequence[Any], dims: Sequence[int] | None = None, instead: str = ""
+    primitive: Primitive, avals: Sequence[Any], dims: Sequence[int] | None = None, instead: str = ""
 ) -> None:
     """Refuses operands that are split in one of `dims`; in any dimension where that is None.
 
@@ -350,7 +357,7 @@ def whole_along(*names: str) -> Callable[..., Any]:
     """Rule: elementwise, and whole on every device along the dimensions that parameters name."""
 
     def shard(
-        primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+        primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **params: Any
     ) -> PartitionSpec | list[PartitionSpec]:
         for name in names:
             dims = params[name]
@@ -361,7 +368,7 @@ def whole_along(*names: str) -> Callable[..., Any]:
 
 
 def resized(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **params: Any
 ) -> PartitionSpec | list[PartitionSpec]:
     """Rule: the dimensions of the first operand, in other sizes; other operands are unsharded."""
     check_unsharded(primitive, avals[1:])
@@ -370,7 +377,7 @@ def resized(
 
 
 def reduction(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape, **params: Any
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape, **params: Any
 ) -> PartitionSpec | list[PartitionSpec]:
     """Rule: the dimensions `axes` disappear."""
     return dropped(spec_of(avals[0]), axes)
@@ -386,7 +393,7 @@ def permuted(spec: PartitionSpec, permutation: Sequence[int]) -> PartitionSpec:
     return spec.with_entries(spec[d] for d in permutation)
 
 
-def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionSpec:
+def given_spec(primitive: Primitive, aval: ShapedArray, sharding: NamedSharding) -> PartitionSpec:
     """The spec that a user asks for a result.
 
     Raises:
@@ -412,7 +419,7 @@ def given_spec(primitive: Any, aval: Any, sharding: NamedSharding) -> PartitionS
     return unsharded(aval.ndim) if found is None else found.spec
 
 
-def free_entry(sharding: NamedSharding | None, aval: Any, dim: int) -> Any:
+def free_entry(sharding: NamedSharding | None, aval: AbstractValue, dim: int) -> Any:
     """How `aval` is split in a batch dimension, without the axes that `sharding` uses itself."""
     if sharding is None or aval.split is None:
         return None
@@ -439,13 +446,13 @@ class DimPlacement(NamedTuple):
     names: tuple[Any, ...]
 
 
-def placement_of_dim(aval: Any, dim: int) -> DimPlacement | None:
+def placement_of_dim(aval: AbstractValue, dim: int) -> DimPlacement | None:
     """What splits one dimension of a value whose type shows a sharding."""
     names = names_of(aval.split.spec[dim])
     return DimPlacement(aval.split.mesh, names) if names else None
 
 
-def with_batch_dim(aval: Any, dim: int, size: int, placement: DimPlacement | None) -> Any:
+def with_batch_dim(aval: ShapedArray, dim: int, size: int, placement: DimPlacement | None) -> Any:
     """The type of a batch of values, split as other batches are."""
     if placement is None or placement.mesh is None or not hasattr(aval, "ndim"):
         return aval.with_dim(dim, size)
@@ -474,12 +481,12 @@ def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:
     return next(iter(found), meshes.EMPTY)
 
 
-def batched(sharding: NamedSharding | None, dim: int, entry: Any = None) -> NamedSharding | None:
+def batched(sharding: NamedSharding | None, dim: int, entry: object = None) -> NamedSharding | None:
     """The placement for a batch whose dimension is inserted at `dim`."""
     return None if sharding is None else sharding.with_spec(sharding.spec.inserted(dim, entry))
 
 
-def reshaped(primitive: Any, aval: Any, sizes: Shape) -> PartitionSpec:
+def reshaped(primitive: Primitive, aval: ShapedArray, sizes: Shape) -> PartitionSpec:
     """The spec of `aval` in another shape: within each group of dimensions that become each other
     the axes move to the leading ones.
 

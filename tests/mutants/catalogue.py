@@ -227,9 +227,7 @@ CASTS: dict[str, Changes] = {
 }
 
 PERMUTATIONS: dict[str, Changes] = {
-    f"{_ARGUMENTS}:_vary_of_collective": (
-        ("return variance.of(avals[0])", "return variance.NOT_MANUAL"),
-    ),
+    f"{_ARGUMENTS}:_vary_of_collective": (("return vma.of(avals[0])", "return vma.NOT_MANUAL"),),
     f"{_ARGUMENTS}:pairs_of_devices": (
         ("(group[s], group[d])", "(group[d], group[s])"),
         ("(group[s], group[d])", "(s, d)"),

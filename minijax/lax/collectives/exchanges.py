@@ -17,7 +17,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import current
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import LinearInput, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
@@ -107,7 +107,7 @@ class AllToAll(Collective):
         return ctx.ops("stablehlo.all_to_all", [x], attributes)[0]
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, split_axis: int, concat_axis: int, **params: Any
+        self, ct: Array, x: UndefinedPrimal, *, split_axis: int, concat_axis: int, **params: Any
     ) -> tuple[Any]:
         return (self.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params),)
 

@@ -17,7 +17,7 @@ from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import LinearInput, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
@@ -196,7 +196,7 @@ class AllGather(Gather):
     name = "all_gather"
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, all_gather_dimension: int, **params: Any
+        self, ct: Array, x: UndefinedPrimal, *, all_gather_dimension: int, **params: Any
     ) -> tuple[Any]:
         return (reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),)
 
@@ -243,7 +243,7 @@ class AllGatherReduced(Gather):
     name = "all_gather_reduced"
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, all_gather_dimension: int, **params: Any
+        self, ct: Array, x: UndefinedPrimal, *, all_gather_dimension: int, **params: Any
     ) -> tuple[Any]:
         return (
             unreduced_reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),
@@ -392,7 +392,7 @@ class ReduceScatter(Scatter):
     name = "reduce_scatter"
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, scatter_dimension: int, **params: Any
+        self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
     ) -> tuple[Any]:
         return (all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
 
@@ -403,7 +403,7 @@ class UnreducedReduceScatter(Scatter):
     name = "unreduced_reduce_scatter"
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, scatter_dimension: int, **params: Any
+        self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
     ) -> tuple[Any]:
         return (all_gather_reduced_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
 
@@ -550,7 +550,7 @@ def all_gather_reduced(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bo
     Source: mirrors all_gather_reduced of JAX (0.10), where it is not public.
 
     Raises:
-        ValueError: the operand does not vary over the axes, or variance is not checked.
+        ValueError: the operand does not vary over the axes, or vma is not checked.
 
     Example:
         >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P

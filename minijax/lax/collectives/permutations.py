@@ -25,7 +25,7 @@ from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import LinearInput, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.lax import unary
 from minijax.lax.binary import ge, select
@@ -83,7 +83,9 @@ class PPermute(Collective):
     def impl(self, x: Array, **params: Any) -> Any:
         raise NotImplementedError(arguments.outside_text("lax.ppermute"))
 
-    def transpose(self, ct: Array, x: LinearInput, *, axis_name: Axes, perm: Pairs) -> tuple[Any]:
+    def transpose(
+        self, ct: Array, x: UndefinedPrimal, *, axis_name: Axes, perm: Pairs
+    ) -> tuple[Any]:
         back = tuple((d, s) for s, d in perm)
         return (self.bind(ct, axis_name=axis_name, perm=back),)
 
@@ -233,7 +235,7 @@ class PBroadcast(Collective):
         raise NotImplementedError(arguments.outside_text("lax.pbroadcast"))
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, axis_name: AxisName, source: int
+        self, ct: Array, x: UndefinedPrimal, *, axis_name: AxisName, source: int
     ) -> tuple[Any]:
         axes = arguments.canonical_axes(self.name, axis_name)
         return (_only_at(_psum_varying(ct, axes), axes, source),)

@@ -14,7 +14,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import LinearInput, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.lax.binary import eq, select
 from minijax.lax.collectives import arguments
@@ -186,7 +186,7 @@ def _dims(axes: Axes) -> Shape:
 
 
 class PSum(AllReduce):
-    """The sum; where variance is checked, `psum_invariant` stands in its place.
+    """The sum; where vma is checked, `psum_invariant` stands in its place.
 
     Its transpose is itself, because it is read as a sum of which every device then holds a copy of
     its own.
@@ -206,7 +206,7 @@ class PSum(AllReduce):
         return 0
 
     def transpose(
-        self, ct: Array, x: LinearInput, *, axes: Axes, axis_index_groups: Groups
+        self, ct: Array, x: UndefinedPrimal, *, axes: Axes, axis_index_groups: Groups
     ) -> tuple[Any]:
         dims = _dims(axes)
         if dims:
@@ -272,7 +272,7 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
     Raises:
         NameError: a name is not in scope.
         ValueError: groups that do not hold each position once, or a reduced operand.
-        NotImplementedError: groups where variance is checked, or along an axis of vmap.
+        NotImplementedError: groups where vma is checked, or along an axis of vmap.
 
     Example:
         >>> jax.vmap(lambda x: x / lax.psum(x, "i"), axis_name="i")(jnp.array([1.0, 3.0]))

@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.primitive import Primitive
-from minijax.core.trace import current
+from minijax.core.trace import Params, current
 from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
@@ -136,7 +136,7 @@ def _stage_of_function_call(
     primitive: FunctionCall,
     trace: staging.StagingTrace,
     args: Sequence[Any],
-    params: dict[str, Any],
+    params: Params,
 ) -> Sequence[Any] | None:
     call: Call = params["call_jaxpr"]
     consts: list[Any] = []
@@ -254,7 +254,7 @@ def batch_with(
     trace: BatchTrace,
     args: Sequence[Any],
     dims: Sequence[int | None],
-    params: dict[str, Any],
+    params: Params,
     rule: str,
     batched_rule: Callable[..., Any],
 ) -> tuple[list[Any], Sequence[Any]]:

@@ -22,7 +22,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
-from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import casts, confinement, passes, staging
 from minijax.interpreters.named_batching import SpmdBatchTrace
 from minijax.interpreters.staging import eval_closed_jaxpr
@@ -141,7 +141,7 @@ class StepTrace(Trace):
         tracer.value = value
         return tracer
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         if confinement.stage_functions.of(primitive) is not None:
             return self._call(primitive, args, params)
         discharge = refs.discharge.of(primitive)
@@ -156,7 +156,7 @@ class StepTrace(Trace):
             return [self.tracer(started, aval) for aval in step.out_avals]
         return self._run(step, args)
 
-    def _finish(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def _finish(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         """Starts and finishes an operation in one program: what has only started stays in one."""
         started = [x.value if self.owns(x) else None for x in args]
         groups = [
@@ -178,7 +178,7 @@ class StepTrace(Trace):
         operands = list(map(self._operand, given))
         return self._run(_program(self.region, function, operands, primitive.name), given)
 
-    def _call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def _call(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         """Calls a function that has a rule of the user's, which traces around may ask for."""
         around: Trace = self
         while isinstance(around, StepTrace):
@@ -309,7 +309,7 @@ class Started(NamedTuple):
 
     primitive: Any
     args: Sequence[Any]
-    params: dict[str, Any]
+    params: Params
 
 
 class Same:

@@ -16,7 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.lowering import eager, relocation
@@ -81,7 +81,7 @@ class MapTrace(Trace):
         """The tracer of a value; the value itself where no axis runs along it."""
         return MapTracer(self, value, dims) if dims else value
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         if confinement.stage_functions.of(primitive) is not None and not isinstance(
             params["call_jaxpr"], ClosedJaxpr
         ):
@@ -99,7 +99,7 @@ class MapTrace(Trace):
             current.set_local(self)
         return [self.tracer(x, {axis.name: i for i, axis in enumerate(used)}) for x in outs]
 
-    def _call(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def _call(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         """Calls a function that has a rule of the user's, which traces around may ask for."""
         if self.parent is eager.EAGER:
             return primitive.impl(*args, **params)
