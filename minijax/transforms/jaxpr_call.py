@@ -32,8 +32,8 @@ from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
 from minijax.sharding import rules
 from minijax.transforms.autodiff import calls
 
-Places = Sequence[int | None]
-"""Positions of operands or results; None is one that a transformation adds."""
+Places = Sequence[Any]
+"""Positions of operands or results; what a transformation adds is None, or an entry of its own."""
 
 
 class JaxprCall(Primitive):
@@ -86,6 +86,13 @@ class JaxprCall(Primitive):
             for name, new in entries.items():
                 changed[name] = _entries(params[name], places, new)
         return changed
+
+    def split(
+        self, params: Mapping[str, Any], unknown: Sequence[bool]
+    ) -> tuple[partial_eval.PartialJaxpr, Sequence[Any]]:
+        """The jaxpr in two, and entries for what the first computes for the second, or None."""
+        split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
+        return split, [None for i in split.sources if i is None]
 
     def transposed(
         self,
@@ -144,19 +151,20 @@ class JaxprCall(Primitive):
     def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         flags = [trace.is_unknown(x) for x in args]
         with self.inside(params):
-            split = partial_eval.partial_eval_jaxpr(params["jaxpr"], flags)
+            split, passed = self.split(params, flags)
         known, unknown = _places(flags, False), _places(flags, True)
         out_known = _places(split.out_unknown, False)
         known_args = [args[i] for i in known]
         known_outs: Sequence[Any] = ()
         if split.known.jaxpr.outvars or split.known.effects:
-            results = [*out_known, *(None for i in split.sources if i is None)]
+            results = [*out_known, *passed]
             own = self.arranged(params, split.known, known, results)
             known_outs = trace.process_known(self, known_args, own)
         residuals = split.residuals(known_args, known_outs[len(out_known) :])
         staged_outs: Sequence[Any] = ()
         if any(split.out_unknown) or split.staged.effects:
-            sources = [None if i is None else known[i] for i in split.sources]
+            new = iter(passed)
+            sources = [next(new) if i is None else known[i] for i in split.sources]
             results = [*_places(split.out_unknown, True)]
             own = self.arranged(params, split.staged, [*sources, *unknown], results)
             operands = [*residuals, *(args[i] for i in unknown)]
@@ -234,7 +242,7 @@ def first_fault(checker: Checker, inner: Checked, outs: Sequence[Any], size: int
 def _entries(entries: object, places: Places, new: object) -> Any:
     if not isinstance(entries, tuple):
         return entries
-    return tuple(new if i is None else entries[i] for i in places)
+    return tuple(new if i is None else entries[i] if type(i) is int else i for i in places)
 
 
 def _places(flags: Sequence[bool], wanted: bool) -> list[int]:

@@ -25,6 +25,7 @@ from minijax.interpreters import (
     diagnosis,
     discharge,
     named_batching,
+    partial_eval,
     remat,
     staging,
 )
@@ -44,8 +45,8 @@ from minijax.transforms.per_device.region import (
     agree_rule,
     divide_rule,
     match,
-    partial_eval_rule,
     region_of,
+    split_rule,
 )
 
 if TYPE_CHECKING:
@@ -133,7 +134,10 @@ class ShardMap(JaxprCall):
     def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
         return _effects_outside(found, params)
 
-    partial_eval = partial_eval_rule
+    def split(
+        self, params: Mapping[str, Any], unknown: Sequence[bool]
+    ) -> tuple[partial_eval.PartialJaxpr, Sequence[PartitionSpec]]:
+        return split_rule(params, unknown)
 
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         eager.check_no_tracers(args)

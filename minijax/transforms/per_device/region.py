@@ -22,7 +22,6 @@ from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.core.sequences import merge_lists, partition_list
 from minijax.core.trace import current
 from minijax.interpreters import casts, partial_eval, remat, staging
 from minijax.interpreters.structural import new_axis
@@ -165,51 +164,18 @@ def agree_rule(
     return args, {**params, "jaxpr": fitting}
 
 
-def partial_eval_rule(
-    primitive: object, trace: Any, args: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
-    """The rule `partial_eval`: one `shard_map` of what is known, and one of the rest."""
-    unknown = [trace.is_unknown(x) for x in args]
-    in_specs: Specs = params["in_specs"]
+def split_rule(
+    params: Mapping[str, Any], unknown: Sequence[bool]
+) -> tuple[partial_eval.PartialJaxpr, Sequence[PartitionSpec]]:
+    """The jaxpr in two: of what is known, and of the rest; and specs for what passes between."""
     region = region_of(params)
-    with region.entered():
-        split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
-        num_known = split.out_unknown.count(False)
-        count = itertools.count()
-        numbers = [next(count) if i is None else None for i in split.sources]
-        numbers += [None] * (len(split.staged.in_avals) - len(numbers))
-        passed = passing(region, split.known, num_known, split.staged, numbers)
-    known_specs, unknown_specs = partition_list(unknown, in_specs)
-    known_out_specs, unknown_out_specs = partition_list(split.out_unknown, params["out_specs"])
-    known_args, unknown_args = partition_list(unknown, args)
-    known_outs: Sequence[Any] = ()
-    if passed.first.jaxpr.outvars or passed.first.effects:
-        known_outs = trace.process_known(
-            primitive,
-            known_args,
-            {
-                **params,
-                "jaxpr": passed.first,
-                "in_specs": tuple(known_specs),
-                "out_specs": (*known_out_specs, *passed.specs),
-            },
-        )
-    residuals = split.residuals(known_args, known_outs[num_known:])
-    computed = iter(passed.specs)
-    residual_specs = [next(computed) if i is None else known_specs[i] for i in split.sources]
-    staged_outs: Sequence[Any] = ()
-    if any(split.out_unknown) or split.staged.effects:
-        staged_outs = trace.unknown.process(
-            primitive,
-            [*residuals, *unknown_args],
-            {
-                **params,
-                "jaxpr": passed.second,
-                "in_specs": (*residual_specs, *unknown_specs),
-                "out_specs": tuple(unknown_out_specs),
-            },
-        )
-    return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
+    split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
+    count = itertools.count()
+    numbers = [next(count) if i is None else None for i in split.sources]
+    numbers += [None] * (len(split.staged.in_avals) - len(numbers))
+    num_known = split.out_unknown.count(False)
+    passed = passing(region, split.known, num_known, split.staged, numbers)
+    return split._replace(known=passed.first, staged=passed.second), passed.specs
 
 
 def divide_rule(
