@@ -112,11 +112,7 @@ class BatchTrace(NestedTrace):
         return (self.tracer(outs, out_dims),)
 
     def apply(
-        self,
-        primitive: Primitive,
-        values: Sequence[Any],
-        dims: Sequence[Any],
-        params: Params,
+        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[Any], params: Params
     ) -> tuple[Any, Any]:
         """The results of an operation on whole batches, and their batch dimensions."""
         found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)

@@ -101,6 +101,7 @@ class Cast(Primitive):
 
 dtypes.knows_extended.set(True, Cast)
 vma.keeps_unreduced.set(True, Cast)
+core_axes.axis_params.set(("axes",), Cast)
 
 
 @vma.vary.rule(Cast)
@@ -155,9 +156,6 @@ class PVary(Cast):
         return psum_invariant_p
 
 
-core_axes.axis_params.set(("axes",), PVary)
-
-
 class PReduced(Cast):
     """I to R: cotangents will be summands.  Its transpose is their sum."""
 
@@ -179,9 +177,6 @@ class PReduced(Cast):
         return unreduced_psum_p
 
 
-core_axes.axis_params.set(("axes",), PReduced)
-
-
 class ReducedVaryCast(Cast):
     """R to V: the value is used per device.  Its transpose takes what varies as summands."""
 
@@ -201,9 +196,6 @@ class ReducedVaryCast(Cast):
         return vary_unreduced_cast_p
 
 
-core_axes.axis_params.set(("axes",), ReducedVaryCast)
-
-
 class VaryUnreducedCast(Cast):
     """V to U: what differs are summands of one value, to be added later; transposed, R to V."""
 
@@ -221,9 +213,6 @@ class VaryUnreducedCast(Cast):
     @property
     def dual(self) -> Primitive:
         return reduced_vary_cast_p
-
-
-core_axes.axis_params.set(("axes",), VaryUnreducedCast)
 
 
 class TypedSum(Primitive):

@@ -110,11 +110,7 @@ class NamedBatchTrace(BatchTrace):
         return any(name in axes.used_by(jaxpr) for jaxpr in jaxprs_in_params(params))
 
     def apply(
-        self,
-        primitive: Primitive,
-        values: Sequence[Any],
-        dims: Sequence[Any],
-        params: Params,
+        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[Any], params: Params
     ) -> tuple[Any, Any]:
         rule = axes.batch_axis.of(primitive)
         if rule is None or not self._is_named(primitive, params):
@@ -140,11 +136,7 @@ class SpmdBatchTrace(NamedBatchTrace):
         return bool(self.kind.spmd_axes)
 
     def apply(
-        self,
-        primitive: Primitive,
-        values: Sequence[Any],
-        dims: Sequence[Any],
-        params: Params,
+        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[Any], params: Params
     ) -> tuple[Any, Any]:
         found = self.kind.spmd_axes
         rule = axes.batch_spmd.of(primitive)

@@ -32,7 +32,6 @@ from minijax.core.meshes import (
     names_text,
 )
 from minijax.core.native import Device
-from minijax.core.operators import Value
 from minijax.sharding import hlo
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.hlo import Tiling
@@ -87,7 +86,7 @@ class AUTO:
         return f"AUTO({self.mesh})"
 
 
-def is_auto(x: Value) -> bool:
+def is_auto(x: object) -> bool:
     """Whether the compiler shall decide about a placement."""
     return isinstance(x, AUTO)
 
