@@ -440,13 +440,10 @@ def assert_collectives(
     """
     strange = [kind for kind in counts if kind not in KINDS]
     if strange:
-        error(
-            TypeError,
-            "testing.assert_collectives",
-            f"there are no collectives of kind {strange[0]!r}.",
-            got=", ".join(strange),
-            expected="kinds among " + ", ".join(KINDS),
-        )
+        problem = f"there are no collectives of kind {strange[0]!r}."
+        got = ", ".join(strange)
+        expected = "kinds among " + ", ".join(KINDS)
+        error(TypeError, "testing.assert_collectives", problem, got=got, expected=expected)
     find = collectives(function)
 
     def check(*args: Any, **kwargs: Any) -> Collectives:
@@ -457,13 +454,9 @@ def assert_collectives(
         if wrong:
             have = ", ".join(f"{found.counts.get(kind, 0)} {kind}" for kind in wrong)
             want = ", ".join(f"{counts.get(kind, 0)} {kind}" for kind in wrong)
-            error(
-                AssertionError,
-                "testing.assert_collectives",
-                f"{found.name} contains {have}.",
-                got=repr(found),
-                expected=want,
-            )
+            problem = f"{found.name} contains {have}."
+            got = repr(found)
+            error(AssertionError, "testing.assert_collectives", problem, got=got, expected=want)
         return found
 
     return check

@@ -75,13 +75,10 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
         └────────────────────┴────────────────────┘
     """
     if not type.__instancecheck__(Array, arr):
-        error(
-            TypeError,
-            "debug.visualize_array_sharding",
-            "needs a concrete array.",
-            got=f"{type(arr).__name__}: {arr!r}",
-            fix="debug.inspect_array_sharding(x, callback=print) inside jit",
-        )
+        problem = "needs a concrete array."
+        got = f"{type(arr).__name__}: {arr!r}"
+        fix = "debug.inspect_array_sharding(x, callback=print) inside jit"
+        error(TypeError, "debug.visualize_array_sharding", problem, got=got, fix=fix)
     return visualize_sharding(arr.shape, arr.sharding, **kwargs)
 
 
@@ -136,21 +133,13 @@ def visualize_sharding(
 
 def _tiles(shape: tuple[int, ...], sharding: Sharding) -> list[_Tile]:
     if len(shape) not in (1, 2):
-        error(
-            ValueError,
-            "debug.visualize_sharding",
-            "draws arrays of rank 1 and 2 only.",
-            got=f"shape {shape}",
-            fix="reshape the array, or print its sharding",
-        )
+        problem = "draws arrays of rank 1 and 2 only."
+        fix = "reshape the array, or print its sharding"
+        error(ValueError, "debug.visualize_sharding", problem, got=f"shape {shape}", fix=fix)
     if is_abstract(sharding):
-        error(
-            ValueError,
-            "debug.visualize_sharding",
-            "needs devices, and the mesh is abstract.",
-            got=str(sharding),
-            fix="a NamedSharding on a Mesh with devices",
-        )
+        problem = "needs devices, and the mesh is abstract."
+        fix = "a NamedSharding on a Mesh with devices"
+        error(ValueError, "debug.visualize_sharding", problem, got=str(sharding), fix=fix)
     sharding.shard_shape(shape)  # refuses uneven parts
     holders: dict[tuple[tuple[float, float], ...], list[Any]] = {}
     for device, index in sharding.devices_indices_map(shape).items():

@@ -257,13 +257,9 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
     """
     given = jitted("explain.plan", function)
     if not isinstance(mesh, (Mesh, AbstractMesh)):
-        error(
-            TypeError,
-            "explain.plan",
-            "expected a mesh.",
-            got=f"{type(mesh).__name__}: {mesh!r}",
-            fix="sharding.AbstractMesh((256, 256), ('x', 'y'))",
-        )
+        problem = "expected a mesh."
+        fix = "sharding.AbstractMesh((256, 256), ('x', 'y'))"
+        error(TypeError, "explain.plan", problem, got=f"{type(mesh).__name__}: {mesh!r}", fix=fix)
     abstract = mesh.abstract_mesh
 
     def of(*args: Any, **kwargs: Any) -> Plan:
@@ -286,13 +282,9 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
         entries = [PartitionSpec.UNCONSTRAINED] * len(x.shape)
         sharding = NamedSharding(mesh, PartitionSpec(*entries))
     if sharding.abstract.mesh is not mesh:
-        error(
-            ValueError,
-            "explain.plan",
-            "an argument is placed on another mesh than the one to plan for.",
-            got=f"{x.dtype.name}{list(x.shape)} with {sharding}",
-            expected=f"a sharding on {mesh}",
-        )
+        problem = "an argument is placed on another mesh than the one to plan for."
+        got = f"{x.dtype.name}{list(x.shape)} with {sharding}"
+        error(ValueError, "explain.plan", problem, got=got, expected=f"a sharding on {mesh}")
     weak = getattr(x, "weak_type", False)
     return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)
 

@@ -178,13 +178,9 @@ def retraces(function: Callable[..., Any] | None = None) -> Report:
 def _identity(function: Any, user: str) -> history.FunctionRecord:
     """The record of a function, of a jitted one or of what was given to `jit`."""
     if not callable(function):
-        error(
-            TypeError,
-            f"explain.{user}",
-            "expected a jitted function.",
-            got=f"{type(function).__name__}: {function!r}",
-            fix=f"{user}(f), where f = jit(function)",
-        )
+        got = f"{type(function).__name__}: {function!r}"
+        fix = f"{user}(f), where f = jit(function)"
+        error(TypeError, f"explain.{user}", "expected a jitted function.", got=got, fix=fix)
     half = getattr(function, "jit_function", None)
     if half is not None and half.record is not None:
         record: history.FunctionRecord = half.record
@@ -286,12 +282,10 @@ class no_retrace(contextlib.ContextDecorator, history.Guard):  # noqa: N801  rea
 
 def _refuse(retrace: Retrace) -> None:
     verb = retrace.step
+    problem = f"would be {verb} again inside no_retrace."
+    got = "\n".join(_change_lines(retrace.changes))
+    expected = f"a call that the program {verb} at {retrace.earlier} serves"
+    fix = "\n".join(_remedies(retrace.changes))
     error(
-        RetraceError,
-        retrace.function,
-        f"would be {verb} again inside no_retrace.",
-        got="\n".join(_change_lines(retrace.changes)),
-        expected=f"a call that the program {verb} at {retrace.earlier} serves",
-        fix="\n".join(_remedies(retrace.changes)),
-        at=retrace.at,
+        RetraceError, retrace.function, problem, got=got, expected=expected, fix=fix, at=retrace.at
     )

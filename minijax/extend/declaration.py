@@ -139,12 +139,8 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
         return aval
     axis = range(aval.ndim)[axis]
     if aval.shape[axis] != size:
-        error(
-            ValueError,
-            "extend.core.mapped_aval",
-            "the dimension is of another size.",
-            got={"aval": aval, "axis": axis, "size": size},
-        )
+        got = {"aval": aval, "axis": axis, "size": size}
+        error(ValueError, "extend.core.mapped_aval", "the dimension is of another size.", got=got)
     return aval.without_dim(axis)
 
 

@@ -60,31 +60,18 @@ def minor_to_major(
     given = layout
     if hasattr(layout, "major_to_minor"):
         if getattr(layout, "tiling", None) is not None:
-            error(
-                ValueError,
-                name,
-                f"{argument} is tiled, and foreign functions get arrays in strides.",
-                got=str(given),
-                expected="a layout without tiling",
-            )
+            problem = f"{argument} is tiled, and foreign functions get arrays in strides."
+            error(ValueError, name, problem, got=str(given), expected="a layout without tiling")
         layout, reverse = layout.major_to_minor, True
     if not isinstance(layout, Iterable) or isinstance(layout, str | bytes):
-        error(
-            TypeError,
-            name,
-            f"{argument} is no layout.",
-            got=f"{given!r} of type {type(given).__name__}",
-            expected="dimensions from major to minor, such as (0, 1), or None for C's order",
-        )
+        got = f"{given!r} of type {type(given).__name__}"
+        expected = "dimensions from major to minor, such as (0, 1), or None for C's order"
+        error(TypeError, name, f"{argument} is no layout.", got=got, expected=expected)
     dims = tuple(map(operator.index, layout))
     if sorted(dims) != list(range(ndim)):
-        error(
-            ValueError,
-            name,
-            f"{argument} is no order of the dimensions of its array.",
-            got=f"{given!r} for rank {ndim}",
-            expected=f"the numbers from 0 to {ndim - 1}, each once" if ndim else "() for a scalar",
-        )
+        problem = f"{argument} is no order of the dimensions of its array."
+        expected = f"the numbers from 0 to {ndim - 1}, each once" if ndim else "() for a scalar"
+        error(ValueError, name, problem, got=f"{given!r} for rank {ndim}", expected=expected)
     return dims[::-1] if reverse else dims
 
 
@@ -112,13 +99,9 @@ def all_minor_to_major(
         return [None] * len(ranks)
     given = list(layouts)
     if len(given) != len(ranks):
-        error(
-            ValueError,
-            name,
-            f"{argument} must have a layout for each of the {of_what}.",
-            got=f"{len(given)} layouts for {len(ranks)} {of_what}",
-            fix="None stands for C's order",
-        )
+        problem = f"{argument} must have a layout for each of the {of_what}."
+        got = f"{len(given)} layouts for {len(ranks)} {of_what}"
+        error(ValueError, name, problem, got=got, fix="None stands for C's order")
     return [
         minor_to_major(name, f"{argument}[{i}]", layout, ndim)
         for i, (layout, ndim) in enumerate(zip(given, ranks, strict=True))
@@ -269,13 +252,10 @@ def _check_target(name: str, version: int, config: str | None) -> None:
         facts = f"{name!r} of type {type(name).__name__}"
         error(TypeError, _NAME, "target_name must be a str.", got=facts)
     if version not in range(1, custom_calls.TYPED + 1):
-        error(
-            ValueError,
-            _NAME,
-            "there is no such version of the interface.",
-            got=f"custom_call_api_version={version!r}",
-            expected=f"{custom_calls.TYPED} for functions by xla/ffi/api/ffi.h, or 1 to 3",
-        )
+        problem = "there is no such version of the interface."
+        got = f"custom_call_api_version={version!r}"
+        expected = f"{custom_calls.TYPED} for functions by xla/ffi/api/ffi.h, or 1 to 3"
+        error(ValueError, _NAME, problem, got=got, expected=expected)
     if version >= custom_calls.TYPED and config is not None:
         error(
             ValueError,
@@ -293,13 +273,9 @@ def _check_attributes(attributes: Mapping[str, Any], version: int) -> None:
         ValueError: there are some.
     """
     if attributes and version < custom_calls.TYPED:
-        error(
-            ValueError,
-            _NAME,
-            f"attributes need version {custom_calls.TYPED} of the interface.",
-            got=f"custom_call_api_version={version}, attributes {', '.join(attributes)}",
-            fix="legacy_backend_config passes a text",
-        )
+        problem = f"attributes need version {custom_calls.TYPED} of the interface."
+        got = f"custom_call_api_version={version}, attributes {', '.join(attributes)}"
+        error(ValueError, _NAME, problem, got=got, fix="legacy_backend_config passes a text")
 
 
 def _check_aliases(
@@ -319,13 +295,9 @@ def _check_aliases(
     for i, o in aliases.items():
         for what, index, count in (("operand", i, len(avals)), ("result", o, len(result_avals))):
             if not 0 <= index < count:
-                error(
-                    ValueError,
-                    _NAME,
-                    f"input_output_aliases names the {what} {index}, which is not there.",
-                    got=f"{{{i}: {o}}}",
-                    expected=f"{what}s from 0 to {count - 1}",
-                )
+                problem = f"input_output_aliases names the {what} {index}, which is not there."
+                expected = f"{what}s from 0 to {count - 1}"
+                error(ValueError, _NAME, problem, got=f"{{{i}: {o}}}", expected=expected)
         given, promised = avals[i], result_avals[o]
         facts = {f"operand {i}": given, f"result {o}": promised}
         if (given.shape, given.dtype) != (promised.shape, promised.dtype):
@@ -410,14 +382,11 @@ def build_ffi_lowering_function(
     version = given.pop("api_version", custom_calls.TYPED)
     aliases = given.pop("operand_output_aliases", None)
     if version >= custom_calls.TYPED and isinstance(backend_config, str):
-        error(
-            ValueError,
-            _LOWERING_NAME,
-            "backend_config must be a dict where the interface has attributes.",
-            got=f"{backend_config!r} with api_version={version}",
-            expected="MLIR attributes by name, or None",
-            fix="api_version=3 or lower takes a text",
-        )
+        problem = "backend_config must be a dict where the interface has attributes."
+        got = f"{backend_config!r} with api_version={version}"
+        expected = "MLIR attributes by name, or None"
+        fix = "api_version=3 or lower takes a text"
+        error(ValueError, _LOWERING_NAME, problem, got=got, expected=expected, fix=fix)
 
     def lower(ctx: LoweringContext, *operands: Any, **params: Any) -> Any:
         config = _config(backend_config, params, version)
@@ -518,12 +487,8 @@ def _check_known(lowering_args: Mapping[str, Any]) -> None:
     """
     unknown = sorted(set(lowering_args) - set(_KNOWN))
     if unknown:
-        error(
-            TypeError,
-            _LOWERING_NAME,
-            f"unexpected arguments: {', '.join(unknown)}.",
-            expected=f"among {', '.join(_KNOWN)}",
-        )
+        problem = f"unexpected arguments: {', '.join(unknown)}."
+        error(TypeError, _LOWERING_NAME, problem, expected=f"among {', '.join(_KNOWN)}")
 
 
 def _config(
@@ -536,12 +501,9 @@ def _config(
     """
     if version < custom_calls.TYPED:
         if params:
-            error(
-                ValueError,
-                _LOWERING_NAME,
-                f"attributes need version {custom_calls.TYPED} of the interface.",
-                got=f"api_version={version}, parameters {', '.join(params)}",
-            )
+            problem = f"attributes need version {custom_calls.TYPED} of the interface."
+            got = f"api_version={version}, parameters {', '.join(params)}"
+            error(ValueError, _LOWERING_NAME, problem, got=got)
         return given
     assert not isinstance(given, str)
     attributes = {name: to_mlir(value) for name, value in attributes_of(_LOWERING_NAME, params)}

@@ -28,13 +28,9 @@ def include_dir() -> str:
     """
     found = call_targets.include_folder()
     if found is None:
-        error(
-            RuntimeError,
-            "ffi.include_dir",
-            "this jaxlib brings no C++ headers.",
-            expected="a folder jaxlib/include",
-            fix="install a release of jaxlib",
-        )
+        problem = "this jaxlib brings no C++ headers."
+        fix = "install a release of jaxlib"
+        error(RuntimeError, "ffi.include_dir", problem, expected="a folder jaxlib/include", fix=fix)
     return found
 
 
@@ -56,13 +52,9 @@ def pycapsule(funcptr: Any) -> Any:
     """
     address = funcptr if isinstance(funcptr, int) else ctypes.cast(funcptr, ctypes.c_void_p).value
     if not address:
-        error(
-            ValueError,
-            "ffi.pycapsule",
-            "there is no function at address 0.",
-            got=repr(funcptr),
-            expected="a function of a library that ctypes has loaded, or its address",
-        )
+        problem = "there is no function at address 0."
+        expected = "a function of a library that ctypes has loaded, or its address"
+        error(ValueError, "ffi.pycapsule", problem, got=repr(funcptr), expected=expected)
     make = ctypes.pythonapi.PyCapsule_New
     make.restype = ctypes.py_object
     make.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
@@ -100,12 +92,8 @@ def register_ffi_target(
     """
     unknown = sorted(set(kwargs) - {"traits"})
     if unknown:
-        error(
-            TypeError,
-            "ffi.register_ffi_target",
-            f"unexpected arguments: {', '.join(unknown)}.",
-            expected="traits, or none",
-        )
+        problem = f"unexpected arguments: {', '.join(unknown)}."
+        error(TypeError, "ffi.register_ffi_target", problem, expected="traits, or none")
     call_targets.register(name, fn, platform, api_version, **kwargs)
 
 
@@ -175,10 +163,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
         >>> minijax.ffi.register_ffi_target_as_batch_partitionable("a_kernel_for_batches")
     """
     if not isinstance(name, str):
-        error(
-            TypeError,
-            "ffi.register_ffi_target_as_batch_partitionable",
-            "name must be a str.",
-            got=f"{name!r} of type {type(name).__name__}",
-        )
+        problem = "name must be a str."
+        got = f"{name!r} of type {type(name).__name__}"
+        error(TypeError, "ffi.register_ffi_target_as_batch_partitionable", problem, got=got)
     call_targets.register_as_batch_partitionable(name)

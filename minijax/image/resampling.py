@@ -65,13 +65,9 @@ class ResizeMethod(enum.Enum):
             ValueError: the name is not known.
         """
         if s not in _NAMES:
-            error(
-                ValueError,
-                "image.resize",
-                "unknown method.",
-                got=f"method: {s!r}",
-                expected=", ".join(_NAMES),
-            )
+            problem = "unknown method."
+            expected = ", ".join(_NAMES)
+            error(ValueError, "image.resize", problem, got=f"method: {s!r}", expected=expected)
         return _NAMES[s]
 
 
@@ -145,26 +141,18 @@ def _method(name: str, method: str | ResizeMethod) -> ResizeMethod:
     if isinstance(method, str):
         return ResizeMethod.from_string(method)
     if not isinstance(method, ResizeMethod):
-        error(
-            TypeError,
-            f"image.{name}",
-            "the method is a name or a ResizeMethod.",
-            got=f"method: {method!r}",
-            fix='"linear", or image.ResizeMethod.LINEAR',
-        )
+        problem = "the method is a name or a ResizeMethod."
+        fix = '"linear", or image.ResizeMethod.LINEAR'
+        error(TypeError, f"image.{name}", problem, got=f"method: {method!r}", fix=fix)
     return method
 
 
 def _new_shape(name: str, image: Array, shape: Shape) -> Shape:
     sizes = canonicalize_shape(shape, f"image.{name}")
     if len(sizes) != image.ndim:
-        error(
-            ValueError,
-            f"image.{name}",
-            "the shape needs a size for each dimension.",
-            got={"image": image.aval, "shape": sizes},
-            expected=f"{image.ndim} sizes",
-        )
+        problem = "the shape needs a size for each dimension."
+        got = {"image": image.aval, "shape": sizes}
+        error(ValueError, f"image.{name}", problem, got=got, expected=f"{image.ndim} sizes")
     return sizes
 
 
@@ -307,12 +295,8 @@ def resize(
     image = array_argument("image.resize", image)
     sizes = _new_shape("resize", image, shape)
     if any(n == 0 < size for n, size in zip(image.shape, sizes, strict=True)):
-        error(
-            ValueError,
-            "image.resize",
-            "a dimension without samples cannot grow.",
-            got={"image": image.aval, "shape": sizes},
-        )
+        problem = "a dimension without samples cannot grow."
+        error(ValueError, "image.resize", problem, got={"image": image.aval, "shape": sizes})
     return _resized(image, sizes, _method("resize", method), bool(antialias), precision)
 
 
@@ -383,19 +367,12 @@ def scale_and_translate(
     )
     kind = _method(name, method)
     if kind == ResizeMethod.NEAREST:
-        error(
-            ValueError,
-            f"image.{name}",
-            "the nearest sample is not taken here.",
-            got=f"method: {method!r}",
-            fix='image.resize(image, shape, "nearest")',
-        )
+        problem = "the nearest sample is not taken here."
+        fix = 'image.resize(image, shape, "nearest")'
+        error(ValueError, f"image.{name}", problem, got=f"method: {method!r}", fix=fix)
     scale, translation = (array_argument(f"image.{name}", x) for x in (scale, translation))
     if not scale.shape == translation.shape == (len(dims),) or len(set(dims)) != len(dims):
-        error(
-            ValueError,
-            f"image.{name}",
-            "there must be one factor and one distance for each of several dimensions.",
-            got={"spatial_dims": dims, "scale": scale.aval, "translation": translation.aval},
-        )
+        problem = "there must be one factor and one distance for each of several dimensions."
+        got = {"spatial_dims": dims, "scale": scale.aval, "translation": translation.aval}
+        error(ValueError, f"image.{name}", problem, got=got)
     return _moved(image, scale, translation, sizes, dims, kind, bool(antialias), precision)

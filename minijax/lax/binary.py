@@ -677,22 +677,15 @@ class SelectN(Primitive):
             error(TypeError, "lax.select", "the cases have different shapes.", got=_named(cases))
         check_dtype("select", "which", which, BITS)
         if which.dtype == dtypes.bool_ and len(cases) > 2:
-            error(
-                TypeError,
-                "lax.select_n",
-                f"a boolean cannot choose among {len(cases)} cases.",
-                got={"which": which},
-                expected="an integer `which`",
-            )
+            problem = f"a boolean cannot choose among {len(cases)} cases."
+            expected = "an integer `which`"
+            error(TypeError, "lax.select_n", problem, got={"which": which}, expected=expected)
         if which.shape and which.shape != first.shape:
-            error(
-                TypeError,
-                "lax.select",
-                "the predicate does not fit the cases.",
-                got={"which": which, "cases": first},
-                expected="a scalar, or the shape of the cases",
-                fix="minijax.numpy.where, which broadcasts",
-            )
+            problem = "the predicate does not fit the cases."
+            got = {"which": which, "cases": first}
+            expected = "a scalar, or the shape of the cases"
+            fix = "minijax.numpy.where, which broadcasts"
+            error(TypeError, "lax.select", problem, got=got, expected=expected, fix=fix)
         return shaped_array(first.shape, first.dtype, all(case.weak_type for case in cases))
 
     def lower(self, ctx: LoweringContext, which: Value, *cases: Value) -> Any:
@@ -818,13 +811,9 @@ class Clamp(Primitive):
         check_same_dtype("clamp", **bounds)
         check_dtype("clamp", "x", x, ANY)
         if any(bound.shape not in ((), x.shape) for bound in (minimum, maximum)):
-            error(
-                TypeError,
-                "lax.clamp",
-                "the bounds do not fit the operand.",
-                got=bounds,
-                expected="scalars, or bounds of the operand's shape",
-            )
+            problem = "the bounds do not fit the operand."
+            expected = "scalars, or bounds of the operand's shape"
+            error(TypeError, "lax.clamp", problem, got=bounds, expected=expected)
         weak = minimum.weak_type and x.weak_type and maximum.weak_type
         return shaped_array(x.shape, x.dtype, weak)
 

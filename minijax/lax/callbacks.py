@@ -48,12 +48,8 @@ def check(name: str, method: Any) -> None:
         ValueError: there is no such method.
     """
     if method is not None and method not in NAMES:
-        error(
-            ValueError,
-            name,
-            f"unknown vmap_method {method!r}.",
-            expected=f"None or one of {', '.join(map(repr, NAMES))}",
-        )
+        problem = f"unknown vmap_method {method!r}."
+        error(ValueError, name, problem, expected=f"None or one of {', '.join(map(repr, NAMES))}")
 
 
 def check_chosen(name: str, what: str, method: str | None) -> None:
@@ -352,13 +348,9 @@ class IOCallback(Primitive):
         self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int]]:
         if params["ordered"]:
-            error(
-                ValueError,
-                "io_callback",
-                f"vmap cannot order the calls of {params['callback']!r} for a batch.",
-                got="ordered=True",
-                fix="ordered=False, or a loop (lax.scan, lax.map) in place of vmap",
-            )
+            problem = f"vmap cannot order the calls of {params['callback']!r} for a batch."
+            fix = "ordered=False, or a loop (lax.scan, lax.map) in place of vmap"
+            error(ValueError, "io_callback", problem, got="ordered=True", fix=fix)
         return call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
 
 
@@ -379,23 +371,16 @@ def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray
     avals = []
     for promise in promises:
         if not (hasattr(promise, "shape") and hasattr(promise, "dtype")):
-            error(
-                AttributeError,
-                name,
-                "result_shape_dtypes promises something without shape and dtype.",
-                got=f"{promise!r} of type {type(promise).__name__}",
-                expected="a tree of minijax.ShapeDtypeStruct(shape, dtype), or of arrays",
-            )
+            problem = "result_shape_dtypes promises something without shape and dtype."
+            got = f"{promise!r} of type {type(promise).__name__}"
+            expected = "a tree of minijax.ShapeDtypeStruct(shape, dtype), or of arrays"
+            error(AttributeError, name, problem, got=got, expected=expected)
         dtype = promise.dtype
         if dtypes.canonicalize_dtype(dtype) != dtype:
-            error(
-                ValueError,
-                name,
-                "result_shape_dtypes promises a 64-bit result, which is disabled.",
-                got=f"dtype {dtype}",
-                expected=str(dtypes.canonicalize_dtype(dtype)),
-                fix="minijax.config.update('enable_x64', True), or promise 32 bits",
-            )
+            problem = "result_shape_dtypes promises a 64-bit result, which is disabled."
+            expected = str(dtypes.canonicalize_dtype(dtype))
+            fix = "minijax.config.update('enable_x64', True), or promise 32 bits"
+            error(ValueError, name, problem, got=f"dtype {dtype}", expected=expected, fix=fix)
         avals.append(ShapedArray(promise.shape, dtype))
     return avals, out_tree
 
@@ -413,12 +398,8 @@ def _call(
     name = primitive.name
     eager.check_callable(name, callback)
     if sharding is not None and not isinstance(sharding, SingleDeviceSharding):
-        error(
-            NotImplementedError,
-            name,
-            "sharding must be a single device's, or None.",
-            got=f"{sharding!r} of type {type(sharding).__name__}",
-        )
+        got = f"{sharding!r} of type {type(sharding).__name__}"
+        error(NotImplementedError, name, "sharding must be a single device's, or None.", got=got)
     leaves, in_tree = tree.flatten((args, kwargs))
     flattening.avals_of(leaves, lambda: tree.argument_paths(in_tree, None), name)
     avals, out_tree = _result_avals(name, result_shape_dtypes)

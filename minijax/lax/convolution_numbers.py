@@ -124,25 +124,16 @@ def window_of(
     reach = ones if kernel_dilation is None else tuple(kernel_dilation)
     facts = {"window_strides": steps, "lhs_dilation": spread, "rhs_dilation": reach}
     if any(len(values) != len(image) for values in facts.values()):
-        error(
-            ValueError,
-            name,
-            "strides and dilations need one entry for each spatial dimension.",
-            got=facts,
-            expected=f"{len(image)} of each",
-        )
+        problem = "strides and dilations need one entry for each spatial dimension."
+        error(ValueError, name, problem, got=facts, expected=f"{len(image)} of each")
     if any(s < 1 for s in steps):
         error(ValueError, name, "strides must be positive.", got=facts)
     if any(d < 1 for d in (*spread, *reach)):
         error(TypeError, name, "dilations must be positive.", got=facts)
     if isinstance(padding, str) and set(spread) > {1}:
-        error(
-            ValueError,
-            name,
-            "named padding does not say how an image with lhs_dilation is padded.",
-            got={"padding": padding, **facts},
-            fix="give numbers, or use lax.conv_transpose",
-        )
+        problem = "named padding does not say how an image with lhs_dilation is padded."
+        fix = "give numbers, or use lax.conv_transpose"
+        error(ValueError, name, problem, got={"padding": padding, **facts}, fix=fix)
     return Window(steps, _padding(padding, image, kernel, steps, reach), spread, reach)
 
 
@@ -160,22 +151,16 @@ def _padding(
     try:
         pads = tuple((int(a), int(b)) for a, b in padding)
     except (TypeError, ValueError):
+        problem = "padding must be a name or a pair for each spatial dimension."
+        got = repr(padding)
+        expected = "'SAME', 'SAME_LOWER', 'VALID', or [(before, after), …]"
         error(
-            ValueError,
-            "lax.conv_general_dilated",
-            "padding must be a name or a pair for each spatial dimension.",
-            got=repr(padding),
-            expected="'SAME', 'SAME_LOWER', 'VALID', or [(before, after), …]",
-            cause=None,
+            ValueError, "lax.conv_general_dilated", problem, got=got, expected=expected, cause=None
         )
     if len(pads) != len(image):
-        error(
-            TypeError,
-            "lax.conv_general_dilated",
-            "padding needs a pair for each spatial dimension.",
-            got=repr(padding),
-            expected=f"{len(image)} pairs",
-        )
+        problem = "padding needs a pair for each spatial dimension."
+        expected = f"{len(image)} pairs"
+        error(TypeError, "lax.conv_general_dilated", problem, got=repr(padding), expected=expected)
     return pads
 
 
@@ -192,13 +177,9 @@ def transposed_padding(kernel: int, stride: int, padding: str) -> tuple[int, int
         total = kernel + stride - 2 + max(kernel - stride, 0)
         before = kernel - 1
     else:
-        error(
-            ValueError,
-            "lax.conv_transpose",
-            "unknown kind of padding.",
-            got=repr(padding),
-            expected="'SAME', 'VALID', or [(before, after), …]",
-        )
+        problem = "unknown kind of padding."
+        expected = "'SAME', 'VALID', or [(before, after), …]"
+        error(ValueError, "lax.conv_transpose", problem, got=repr(padding), expected=expected)
     return before, total - before
 
 
@@ -245,13 +226,10 @@ def _check_preferred_type(dtype: np.dtype[Any], preferred: Any) -> None:
     accepted = (np.integer, np.floating) if kind == 0 else (kinds[kind],)
     is_narrower = dtypes.bit_width(preferred) < dtypes.bit_width(dtype)
     if is_narrower or not any(dtypes.issubdtype(preferred, k) for k in accepted):
-        error(
-            TypeError,
-            "lax.conv_general_dilated",
-            "preferred_element_type does not hold the results.",
-            got=f"preferred_element_type {preferred} for operands of dtype {dtype}",
-            expected="a dtype of the same kind, or a float for integers; and not narrower",
-        )
+        problem = "preferred_element_type does not hold the results."
+        got = f"preferred_element_type {preferred} for operands of dtype {dtype}"
+        expected = "a dtype of the same kind, or a float for integers; and not narrower"
+        error(TypeError, "lax.conv_general_dilated", problem, got=got, expected=expected)
 
 
 def conv_dimension_numbers(
@@ -273,12 +251,9 @@ def conv_dimension_numbers(
         return dimension_numbers
     rank = len(lhs_shape)
     if len(rhs_shape) != rank or rank < 2:
-        error(
-            TypeError,
-            "lax.conv_dimension_numbers",
-            "image and kernel must have the same rank, of at least 2.",
-            got={"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)},
-        )
+        problem = "image and kernel must have the same rank, of at least 2."
+        got = {"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)}
+        error(TypeError, "lax.conv_dimension_numbers", problem, got=got)
     if dimension_numbers is None:
         spec: Shape = tuple(range(rank))
         return ConvDimensionNumbers(spec, spec, spec)
@@ -318,13 +293,10 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, 
     for text, corners in ((lhs, "NC"), (rhs, "OI"), (out, "NC")):
         wanted = corners + space
         if sorted(text) != sorted(wanted) or len(set(text)) != len(text):
-            error(
-                TypeError,
-                "lax.conv_dimension_numbers",
-                f"the letters {text!r} do not fit.",
-                got=repr(tuple(dimension_numbers)),
-                expected=f"each of {', '.join(wanted)} once",
-            )
+            problem = f"the letters {text!r} do not fit."
+            got = repr(tuple(dimension_numbers))
+            expected = f"each of {', '.join(wanted)} once"
+            error(TypeError, "lax.conv_dimension_numbers", problem, got=got, expected=expected)
         specs.append(tuple(text.index(letter) for letter in wanted))
     return tuple(specs)
 

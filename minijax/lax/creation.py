@@ -53,12 +53,9 @@ class ConvertElementType(Primitive):
         self, x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: Any
     ) -> ShapedArray:
         if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
-            error(
-                ValueError,
-                "lax.convert_element_type",
-                "random keys convert to and from nothing.",
-                got={"operand": x, "new_dtype": new_dtype},
-            )
+            problem = "random keys convert to and from nothing."
+            got = {"operand": x, "new_dtype": new_dtype}
+            error(ValueError, "lax.convert_element_type", problem, got=got)
         return shaped_array(x.shape, new_dtype, weak_type)
 
     def lower(self, ctx: LoweringContext, x: Value, *, new_dtype: np.dtype[Any], **_: Any) -> Any:
@@ -160,13 +157,10 @@ class BitcastConvertType(Primitive):
         kinds = (np.bool_, np.complexfloating)
         special = any(dtypes.issubdtype(d, k) for d in (x.dtype, new_dtype) for k in kinds)
         if special and x.dtype != new_dtype:
-            error(
-                TypeError,
-                "lax.bitcast_convert_type",
-                "booleans and complex numbers have no bits to read.",
-                got={"operand": x, "new_dtype": new_dtype},
-                fix="convert_element_type for booleans; real and imag for complex numbers",
-            )
+            problem = "booleans and complex numbers have no bits to read."
+            got = {"operand": x, "new_dtype": new_dtype}
+            fix = "convert_element_type for booleans; real and imag for complex numbers"
+            error(TypeError, "lax.bitcast_convert_type", problem, got=got, fix=fix)
         return shaped_array(shape, new_dtype)
 
     def shard(self, avals: Avals, outs: Avals, *, new_dtype: np.dtype[Any]) -> PartitionSpec:
@@ -196,13 +190,10 @@ def _bitcast_shape(x: ShapedArray, new_dtype: np.dtype[Any]) -> tuple[int, ...]:
     if old > new:
         return (*x.shape, old // new)
     if not x.shape or x.shape[-1] * old != new:
-        error(
-            TypeError,
-            "lax.bitcast_convert_type",
-            "the last dimension does not hold the bits of one element.",
-            got={"operand": x, "new_dtype": new_dtype},
-            expected=f"a last dimension of size {new // old}",
-        )
+        problem = "the last dimension does not hold the bits of one element."
+        got = {"operand": x, "new_dtype": new_dtype}
+        expected = f"a last dimension of size {new // old}"
+        error(TypeError, "lax.bitcast_convert_type", problem, got=got, expected=expected)
     return x.shape[:-1]
 
 
@@ -289,12 +280,9 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     """
     exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
     if exponent_bits < 1 or mantissa_bits < 0:
-        error(
-            ValueError,
-            "lax.reduce_precision",
-            "exponent_bits must be positive and mantissa_bits not negative.",
-            got={"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
-        )
+        problem = "exponent_bits must be positive and mantissa_bits not negative."
+        got = {"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits}
+        error(ValueError, "lax.reduce_precision", problem, got=got)
     return reduce_precision_p.bind(
         families.operand(operand), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
     )
@@ -315,12 +303,8 @@ class Iota(Primitive):
         aval = shaped_array(shape, dtype)
         check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
         if not 0 <= dimension < len(shape):
-            error(
-                ValueError,
-                "lax.iota",
-                f"dimension {dimension} is out of range.",
-                got={"shape": shape, "dimension": dimension},
-            )
+            problem = f"dimension {dimension} is out of range."
+            error(ValueError, "lax.iota", problem, got={"shape": shape, "dimension": dimension})
         return aval
 
     def lower(self, ctx: LoweringContext, *, dimension: int, **_: Any) -> Any:

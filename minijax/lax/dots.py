@@ -242,20 +242,13 @@ def plan_dot(
     if isinstance(algorithm, DotAlgorithm):
         return _plan_explicit(ctx, algorithm)
     if ctx.platform == "cpu" and algorithm.name not in _ON_CPU:
-        error(
-            ValueError,
-            "lax.dot_general",
-            f"the algorithm {algorithm.name} does not run on CPUs.",
-            expected="one of " + ", ".join(sorted(_ON_CPU)),
-        )
+        problem = f"the algorithm {algorithm.name} does not run on CPUs."
+        expected = "one of " + ", ".join(sorted(_ON_CPU))
+        error(ValueError, "lax.dot_general", problem, expected=expected)
     form = _FORMATS[algorithm.name]
     if form.operand is None and not (_is_float8(lhs) and _is_float8(rhs)):
-        error(
-            ValueError,
-            "lax.dot_general",
-            f"the algorithm {algorithm.name} multiplies 8-bit floats only.",
-            got=f"operands of dtypes {lhs} and {rhs}",
-        )
+        problem = f"the algorithm {algorithm.name} multiplies 8-bit floats only."
+        error(ValueError, "lax.dot_general", problem, got=f"operands of dtypes {lhs} and {rhs}")
     if form.storage:
         lhs = lhs if lhs in form.storage else form.storage[0]
         rhs = rhs if rhs in form.storage else form.storage[0]
@@ -508,24 +501,16 @@ def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> Non
     for aval, side in ((lhs, 0), (rhs, 1)):
         named = (*numbers[0][side], *numbers[1][side])
         if len(set(named)) != len(named) or not all(0 <= d < aval.ndim for d in named):
-            error(
-                TypeError,
-                "lax.dot_general",
-                f"the dimension numbers do not fit {('lhs', 'rhs')[side]}.",
-                got=facts,
-                expected=f"distinct dimensions, each from 0 to {aval.ndim - 1}",
-            )
+            problem = f"the dimension numbers do not fit {('lhs', 'rhs')[side]}."
+            expected = f"distinct dimensions, each from 0 to {aval.ndim - 1}"
+            error(TypeError, "lax.dot_general", problem, got=facts, expected=expected)
     for (lhs_dims, rhs_dims), kind in zip(numbers, ("contracting", "batch"), strict=True):
         lhs_sizes = [lhs.shape[d] for d in lhs_dims]
         rhs_sizes = [rhs.shape[d] for d in rhs_dims]
         if lhs_sizes != rhs_sizes:
-            error(
-                TypeError,
-                "lax.dot_general",
-                f"the {kind} dimensions of lhs and rhs differ.",
-                got=facts,
-                expected="equal sizes, pair by pair",
-            )
+            problem = f"the {kind} dimensions of lhs and rhs differ."
+            expected = "equal sizes, pair by pair"
+            error(TypeError, "lax.dot_general", problem, got=facts, expected=expected)
 
 
 _wider = Cache("wider dtypes", "dtypes of products", key="two dtypes")
@@ -558,13 +543,9 @@ def check_preferred_type(name: str, dtype: np.dtype[Any], preferred: Any) -> Non
     if dtypes.issubdtype(dtype, np.floating):
         return
     if _real_bits(preferred) < _real_bits(dtype):
-        error(
-            TypeError,
-            name,
-            "preferred_element_type is narrower than the type of the result.",
-            got=f"preferred_element_type {preferred} for a result of dtype {dtype}",
-            expected=f"at least {_real_bits(dtype)} bits",
-        )
+        problem = "preferred_element_type is narrower than the type of the result."
+        got = f"preferred_element_type {preferred} for a result of dtype {dtype}"
+        error(TypeError, name, problem, got=got, expected=f"at least {_real_bits(dtype)} bits")
 
 
 def _real_bits(dtype: np.dtype[Any]) -> int:
@@ -663,14 +644,11 @@ def dot(
     if dimension_numbers is None:
         x, y = aval_of(lhs), aval_of(rhs)
         if x.ndim not in (1, 2) or y.ndim not in (1, 2) or x.shape[-1] != y.shape[0]:
-            error(
-                ValueError,
-                "lax.dot",
-                "the operands are no vectors or matrices that fit together.",
-                got={"lhs": x, "rhs": y},
-                expected="1 or 2 dimensions each, the last of lhs equal to the first of rhs",
-                fix="name the dimensions with dimension_numbers",
-            )
+            problem = "the operands are no vectors or matrices that fit together."
+            got = {"lhs": x, "rhs": y}
+            expected = "1 or 2 dimensions each, the last of lhs equal to the first of rhs"
+            fix = "name the dimensions with dimension_numbers"
+            error(ValueError, "lax.dot", problem, got=got, expected=expected, fix=fix)
         dimension_numbers = ((x.ndim - 1,), (0,)), ((), ())
     return dot_general(
         lhs,
@@ -699,12 +677,8 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
     """
     x, y = aval_of(lhs), aval_of(rhs)
     if x.ndim != y.ndim or x.ndim < 2:
-        error(
-            ValueError,
-            "lax.batch_matmul",
-            "the operands must have equal ranks of at least 2.",
-            got={"lhs": x, "rhs": y},
-        )
+        problem = "the operands must have equal ranks of at least 2."
+        error(ValueError, "lax.batch_matmul", problem, got={"lhs": x, "rhs": y})
     batch = tuple(range(x.ndim - 2))
     numbers = ((x.ndim - 1,), (x.ndim - 2,)), (batch, batch)
     return dot_general(lhs, rhs, numbers, precision)

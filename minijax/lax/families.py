@@ -58,13 +58,10 @@ def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
     """
     index = an_integer(axis, name, "the axis")
     if not -ndim <= index < ndim:
-        error(
-            np.exceptions.AxisError,
-            name,
-            f"axis {index} is out of range.",
-            got=f"an array with {ndim} dimension{'' if ndim == 1 else 's'}",
-            expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all",
-        )
+        problem = f"axis {index} is out of range."
+        got = f"an array with {ndim} dimension{'' if ndim == 1 else 's'}"
+        expected = f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all"
+        error(np.exceptions.AxisError, name, problem, got=got, expected=expected)
     return index + ndim if index < 0 else index
 
 
@@ -85,13 +82,8 @@ def an_integer(x: Any, name: str, argument: str) -> int:
     except TypeError as caught:
         if type(caught) is not TypeError or is_array(x):
             raise
-        error(
-            TypeError,
-            name,
-            f"{argument} must be an integer.",
-            got=f"{x!r} of type {type(x).__name__}",
-            cause=None,
-        )
+        problem = f"{argument} must be an integer."
+        error(TypeError, name, problem, got=f"{x!r} of type {type(x).__name__}", cause=None)
 
 
 def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
@@ -117,13 +109,8 @@ def int_tuple(values: Values, name: str, argument: str) -> tuple[int, ...]:
     except TypeError as caught:
         if type(caught) is not TypeError:
             raise
-        error(
-            TypeError,
-            name,
-            f"{argument} must be a sequence of concrete integers.",
-            got=f"{argument}: {values!r}",
-            cause=None,
-        )
+        problem = f"{argument} must be a sequence of concrete integers."
+        error(TypeError, name, problem, got=f"{argument}: {values!r}", cause=None)
 
 
 def padtype_to_pads(
@@ -150,13 +137,9 @@ def padtype_to_pads(
     if kind == "VALID":
         return [(0, 0)] * len(in_shape)
     if kind not in ("SAME", "SAME_LOWER"):
-        error(
-            RuntimeError,
-            "lax.padtype_to_pads",
-            "unknown kind of padding.",
-            got=repr(padding),
-            expected="'VALID', 'SAME' or 'SAME_LOWER'",
-        )
+        problem = "unknown kind of padding."
+        expected = "'VALID', 'SAME' or 'SAME_LOWER'"
+        error(RuntimeError, "lax.padtype_to_pads", problem, got=repr(padding), expected=expected)
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
         windows = -(-size // stride)
@@ -214,12 +197,9 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         if min(self.atol, self.rtol, self.ulps) < 0 or not (self.atol or self.rtol or self.ulps):
-            error(
-                ValueError,
-                "lax.Tolerance",
-                "tolerances must be non-negative, and one of them positive.",
-                got={"atol": self.atol, "rtol": self.rtol, "ulps": self.ulps},
-            )
+            problem = "tolerances must be non-negative, and one of them positive."
+            got = {"atol": self.atol, "rtol": self.rtol, "ulps": self.ulps}
+            error(ValueError, "lax.Tolerance", problem, got=got)
 
     def attribute_text(self) -> str:
         """The accuracy in MLIR's syntax."""
@@ -264,14 +244,10 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
         TypeError: the dtype is none of `accepts`.
     """
     if not any(dtypes.issubdtype(aval.dtype, kind) for kind in accepts):
-        error(
-            TypeError,
-            f"lax.{name}",
-            f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}.",
-            got={argument: aval},
-            expected="a dtype of kind " + " or ".join(k.__name__ for k in accepts),
-            fix="convert with lax.convert_element_type(x, dtype)",
-        )
+        problem = f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}."
+        expected = "a dtype of kind " + " or ".join(k.__name__ for k in accepts)
+        fix = "convert with lax.convert_element_type(x, dtype)"
+        error(TypeError, f"lax.{name}", problem, got={argument: aval}, expected=expected, fix=fix)
 
 
 def jvp_of_first(
@@ -516,14 +492,10 @@ def check_same_dtype(name: str, **operands: ShapedArray) -> None:
         TypeError: the dtypes differ.
     """
     if len({aval.dtype for aval in operands.values()}) > 1:
-        error(
-            TypeError,
-            f"lax.{name}",
-            "operands have different dtypes.",
-            got=operands,
-            expected="one dtype; lax converts nothing but Python scalars",
-            fix="lax.convert_element_type, or minijax.numpy, which promotes",
-        )
+        problem = "operands have different dtypes."
+        expected = "one dtype; lax converts nothing but Python scalars"
+        fix = "lax.convert_element_type, or minijax.numpy, which promotes"
+        error(TypeError, f"lax.{name}", problem, got=operands, expected=expected, fix=fix)
 
 
 def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
@@ -548,13 +520,9 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     for sizes in zip(*shapes, strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            error(
-                IncompatibleShapesError,
-                f"lax.{name}",
-                "operand shapes do not fit together.",
-                got=operands,
-                expected="equal dimensions, or dimensions of size 1",
-            )
+            problem = "operand shapes do not fit together."
+            expected = "equal dimensions, or dimensions of size 1"
+            error(IncompatibleShapesError, f"lax.{name}", problem, got=operands, expected=expected)
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)
 

@@ -126,12 +126,8 @@ class FfiCall(Primitive):
         return call(ctx, *values)
 
     def jvp(self, *args: Any, target_name: str, **params: Any) -> NoReturn:
-        error(
-            ValueError,
-            "ffi.ffi_call",
-            f"nothing is known of the derivative of the foreign function {target_name!r}.",
-            fix=callbacks.NO_DERIVATIVE,
-        )
+        problem = f"nothing is known of the derivative of the foreign function {target_name!r}."
+        error(ValueError, "ffi.ffi_call", problem, fix=callbacks.NO_DERIVATIVE)
 
     transpose = jvp
 
@@ -409,13 +405,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
     """
     eager.check_callable("lax.composite", decomposition)
     if not _NAMESPACED.fullmatch(str(name)):
-        error(
-            ValueError,
-            "lax.composite",
-            "the name of an operation begins with that of its library.",
-            got={"name": repr(name)},
-            expected="letters, digits, underscores, and a dot between: 'my_library.my_op'",
-        )
+        problem = "the name of an operation begins with that of its library."
+        expected = "letters, digits, underscores, and a dot between: 'my_library.my_op'"
+        error(ValueError, "lax.composite", problem, got={"name": repr(name)}, expected=expected)
 
     def call(*args: Any, **attributes: Any) -> Any:
         leaves, in_tree = tree.flatten(args)

@@ -176,14 +176,9 @@ def _kind(given: FftType | str) -> FftType:
             exception: type[Exception] = ValueError
     else:
         exception = TypeError
-    error(
-        exception,
-        "lax.fft",
-        "unknown kind of transform.",
-        got=f"fft_type: {given!r}",
-        expected="FFT, IFFT, RFFT or IRFFT, by name or as a lax.FftType",
-        cause=None,
-    )
+    problem = "unknown kind of transform."
+    expected = "FFT, IFFT, RFFT or IRFFT, by name or as a lax.FftType"
+    error(exception, "lax.fft", problem, got=f"fft_type: {given!r}", expected=expected, cause=None)
 
 
 def _of_dtype(x: Array, kind: FftType) -> Array:
@@ -192,28 +187,21 @@ def _of_dtype(x: Array, kind: FftType) -> Array:
         return convert_element_type(x, dtypes.to_complex_dtype(aval.dtype))
     dtype = dtypes.to_inexact_dtype(aval.dtype)
     if dtype not in _RFFT_DTYPES:
-        error(
-            ValueError,
-            "lax.fft",
-            f"RFFT does not take {dtype}.",
-            got={"x": aval},
-            expected="float32 or float64 values",
-            fix="FFT for complex values; x.astype(float32) for short floats",
-        )
+        problem = f"RFFT does not take {dtype}."
+        expected = "float32 or float64 values"
+        fix = "FFT for complex values; x.astype(float32) for short floats"
+        error(ValueError, "lax.fft", problem, got={"x": aval}, expected=expected, fix=fix)
     return convert_element_type(x, dtype)
 
 
 def _check_lengths(aval: ShapedArray, kind: FftType, lengths: tuple[int, ...]) -> None:
     count = len(lengths)
     if count > _MAX_RANK or count > aval.ndim:
-        error(
-            ValueError,
-            "lax.fft",
-            "too many dimensions are to be transformed.",
-            got={"x": aval, "fft_lengths": lengths},
-            expected=f"at most {min(_MAX_RANK, aval.ndim)} lengths",
-            fix="numpy.fft.fftn for more than three" if count > _MAX_RANK else None,
-        )
+        problem = "too many dimensions are to be transformed."
+        got = {"x": aval, "fft_lengths": lengths}
+        expected = f"at most {min(_MAX_RANK, aval.ndim)} lengths"
+        fix = "numpy.fft.fftn for more than three" if count > _MAX_RANK else None
+        error(ValueError, "lax.fft", problem, got=got, expected=expected, fix=fix)
     needed = lengths
     if kind == FftType.IRFFT:
         needed = (*lengths[:-1], lengths[-1] // 2 + 1)

@@ -127,12 +127,8 @@ class GatherScatterMode(enum.Enum):
         if isinstance(mode, GatherScatterMode):
             return mode
         if mode not in _MODES:
-            error(
-                ValueError,
-                "lax.GatherScatterMode",
-                f"unknown mode {mode!r}.",
-                expected="'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'",
-            )
+            expected = "'clip', 'fill', 'drop', 'promise_in_bounds' or 'one_hot'"
+            error(ValueError, "lax.GatherScatterMode", f"unknown mode {mode!r}.", expected=expected)
         return _MODES[mode]
 
 

@@ -386,12 +386,9 @@ def _tangent_of_product(
         total = scatter_mul_p.bind(x_dot, indices, updates, **params)
     if type(updates_dot) is not Zero:
         if not params["unique_indices"]:
-            error(
-                NotImplementedError,
-                "lax.scatter_mul",
-                "the derivative with respect to the updates needs unique indices.",
-                fix="unique_indices=True, if no element is written twice",
-            )
+            problem = "the derivative with respect to the updates needs unique indices."
+            fix = "unique_indices=True, if no element is written twice"
+            error(NotImplementedError, "lax.scatter_mul", problem, fix=fix)
         spread = scatter_add_p.apply(zeros(aval_of(x)), indices, updates_dot, params)
         total = add_tangents(total, binary.mul(x, spread))
     return total
@@ -403,12 +400,8 @@ def _tangent_of_overwriting(
     """The derivative of overwriting: that of the update that was written last."""
     x, indices, updates = primals
     if params["update_jaxpr"] is not None:
-        error(
-            NotImplementedError,
-            "lax.scatter_apply",
-            "there is no derivative.",
-            fix="gather the elements, compute, and scatter the results",
-        )
+        fix = "gather the elements, compute, and scatter the results"
+        error(NotImplementedError, "lax.scatter_apply", "there is no derivative.", fix=fix)
     x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
     if params["unique_indices"]:
         return scatter_p.bind(x_dot, indices, updates_dot, **params)
@@ -611,12 +604,8 @@ def scatter_apply(
     sizes = families.int_tuple(update_shape, name, "update_shape")
     jaxpr = stage_reducer(name, lambda old, _: func(old), [operand], _LEAF)
     if jaxpr.out_avals[0].dtype != aval.dtype:
-        error(
-            TypeError,
-            name,
-            "the function changes the dtype.",
-            got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}",
-        )
+        problem = "the function changes the dtype."
+        error(TypeError, name, problem, got=f"{jaxpr.out_avals[0]} for {jaxpr.in_avals[0]}")
     return scatter_p.bind(
         operand,
         scatter_indices,

@@ -293,12 +293,8 @@ def ragged_dot_general(
         Array([1., 4.], dtype=float32)
     """
     if group_offset is not None:
-        error(
-            NotImplementedError,
-            _RAGGED_DOT,
-            "group_offset is not built.",
-            got={"group_offset": repr(group_offset)},
-        )
+        problem = "group_offset is not built."
+        error(NotImplementedError, _RAGGED_DOT, problem, got={"group_offset": repr(group_offset)})
     lhs, rhs, sizes = (operand(x) for x in (lhs, rhs, group_sizes))
     return ragged_dot_general_p.bind(
         lhs,
@@ -460,12 +456,8 @@ def _numbers(rank: int) -> DotDimensionNumbers:
         TypeError: the operands are neither.
     """
     if rank not in (2, 3):
-        error(
-            TypeError,
-            _SCALED_DOT,
-            "operands of this rank need dimension_numbers.",
-            got={"rank": rank},
-        )
+        problem = "operands of this rank need dimension_numbers."
+        error(TypeError, _SCALED_DOT, problem, got={"rank": rank})
     batch = (0,) * (rank - 2)
     return ((rank - 1,), (rank - 2,)), (batch, batch)
 

@@ -52,31 +52,19 @@ class Pad(Primitive):
             check_same_dtype("pad", operand=x, padding_value=value)
         facts = {"operand": x, "padding_config": padding_config}
         if value.shape:
-            error(
-                ValueError,
-                "lax.pad",
-                "padding_value must be a scalar.",
-                got={"padding_value": value},
-            )
+            problem = "padding_value must be a scalar."
+            error(ValueError, "lax.pad", problem, got={"padding_value": value})
         if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
-            error(
-                ValueError,
-                "lax.pad",
-                "padding_config does not fit the operand.",
-                got=facts,
-                expected="(low, high, interior) for each dimension, with interior >= 0",
-            )
+            problem = "padding_config does not fit the operand."
+            expected = "(low, high, interior) for each dimension, with interior >= 0"
+            error(ValueError, "lax.pad", problem, got=facts, expected=expected)
         shape = tuple(
             low + n + max(n - 1, 0) * interior + high
             for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
         )
         if any(n < 0 for n in shape):
-            error(
-                ValueError,
-                "lax.pad",
-                f"too much is cut off: shape {shape} would be left.",
-                got=facts,
-            )
+            problem = f"too much is cut off: shape {shape} would be left."
+            error(ValueError, "lax.pad", problem, got=facts)
         weak = x.weak_type and value.weak_type
         return (x if weak else x.strip_weak_type()).with_shape(shape)
 
@@ -182,12 +170,8 @@ def pad(
     """
     config = tuple(int_tuple(row, "lax.pad", "padding_config") for row in padding_config)
     if any(len(row) != 3 for row in config):
-        error(
-            ValueError,
-            "lax.pad",
-            "each row of padding_config must be (low, high, interior).",
-            got=f"padding_config: {config}",
-        )
+        problem = "each row of padding_config must be (low, high, interior)."
+        error(ValueError, "lax.pad", problem, got=f"padding_config: {config}")
     x, value = operands(operand, padding_value)
     return pad_p.bind(x, value, padding_config=config)
 
@@ -203,13 +187,10 @@ class Tile(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
         if len(reps) != x.ndim or any(r < 0 for r in reps):
-            error(
-                TypeError,
-                "lax.tile",
-                "reps does not fit the operand.",
-                got={"operand": x, "reps": reps},
-                expected="one number of at least 0 for each dimension",
-            )
+            problem = "reps does not fit the operand."
+            got = {"operand": x, "reps": reps}
+            expected = "one number of at least 0 for each dimension"
+            error(TypeError, "lax.tile", problem, got=got, expected=expected)
         return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
 
     def shard(self, avals: Avals, outs: Avals, *, reps: Shape) -> PartitionSpec:

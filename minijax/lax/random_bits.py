@@ -58,12 +58,8 @@ class Threefry2x32(Primitive):
 
     def abstract_eval(self, *operands: ShapedArray) -> list[ShapedArray]:
         if len(operands) != 4 or any(x.dtype != _UINT32 for x in operands):
-            error(
-                TypeError,
-                "threefry2x32",
-                "needs four operands of dtype uint32.",
-                got=", ".join(map(str, operands)),
-            )
+            problem = "needs four operands of dtype uint32."
+            error(TypeError, "threefry2x32", problem, got=", ".join(map(str, operands)))
         named = {f"operand {i}": x for i, x in enumerate(operands)}
         return [ShapedArray(broadcast_shape("threefry2x32", **named), _UINT32)] * 2
 
@@ -135,20 +131,13 @@ class RngBitGenerator(Primitive):
         self, key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], **_: Any
     ) -> list[ShapedArray]:
         if (key.shape, key.dtype) not in (((4,), _UINT32), ((2,), _UINT64)):
-            error(
-                TypeError,
-                "lax.rng_bit_generator",
-                "not a state.",
-                got={"key": key},
-                expected="u32[4] or u64[2]",
-            )
+            problem = "not a state."
+            expected = "u32[4] or u64[2]"
+            error(TypeError, "lax.rng_bit_generator", problem, got={"key": key}, expected=expected)
         if not dtypes.issubdtype(dtype, np.unsignedinteger) or dtype.itemsize not in (1, 2, 4, 8):
-            error(
-                TypeError,
-                "lax.rng_bit_generator",
-                f"does not make bits of dtype {dtype}.",
-                expected="uint8, uint16, uint32 or uint64",
-            )
+            problem = f"does not make bits of dtype {dtype}."
+            expected = "uint8, uint16, uint32 or uint64"
+            error(TypeError, "lax.rng_bit_generator", problem, expected=expected)
         return [key, shaped_array(shape, dtype)]
 
     def shard(
@@ -235,12 +224,8 @@ def rng_bit_generator(
     """
     name = "lax.rng_bit_generator"
     if algorithm not in set(RandomAlgorithm):
-        error(
-            ValueError,
-            name,
-            f"there is no algorithm {algorithm!r}.",
-            expected=", ".join(RandomAlgorithm.__members__),
-        )
+        problem = f"there is no algorithm {algorithm!r}."
+        error(ValueError, name, problem, expected=", ".join(RandomAlgorithm.__members__))
     state, bits = rng_bit_generator_p.bind(
         key,
         shape=canonicalize_shape(shape, name),
@@ -267,12 +252,8 @@ class RngUniform(Primitive):
             dtypes.issubdtype(a.dtype, np.integer) and a.dtype.itemsize >= 4
         )
         if a.shape or b.shape or not is_number:
-            error(
-                TypeError,
-                "lax.rng_uniform",
-                "the bounds must be scalars, floats or integers of at least 32 bits.",
-                got={"a": a, "b": b},
-            )
+            problem = "the bounds must be scalars, floats or integers of at least 32 bits."
+            error(TypeError, "lax.rng_uniform", problem, got={"a": a, "b": b})
         return shaped_array(shape, a.dtype, a.weak_type and b.weak_type)
 
     def lower(self, ctx: LoweringContext, a: Value, b: Value, *, shape: Shape) -> Any:

@@ -497,22 +497,14 @@ class ArgReduction(Primitive):
     ) -> ShapedArray:
         name = f"lax.{self.name}"
         if len(axes) != 1 or not 0 <= axes[0] < x.ndim:
-            error(
-                ValueError,
-                name,
-                "the axis is out of range.",
-                got={"operand": x, "axis": axes[0] if len(axes) == 1 else axes},
-                expected=f"one axis from 0 to {x.ndim - 1}",
-            )
+            problem = "the axis is out of range."
+            got = {"operand": x, "axis": axes[0] if len(axes) == 1 else axes}
+            error(ValueError, name, problem, got=got, expected=f"one axis from 0 to {x.ndim - 1}")
         if not dtypes.issubdtype(index_dtype, np.integer):
             error(TypeError, name, "index_dtype must be an integer dtype.", got=str(index_dtype))
         if x.shape[axes[0]] == 0:
-            error(
-                ValueError,
-                name,
-                "there is nothing to choose from.",
-                got={"operand": x, "axis": axes[0]},
-            )
+            problem = "there is nothing to choose from."
+            error(ValueError, name, problem, got={"operand": x, "axis": axes[0]})
         check_dtype(self.name, "operand", x, (np.floating, np.integer, np.bool_))
         shape = x.shape[: axes[0]] + x.shape[axes[0] + 1 :]
         return x.update(shape=shape, dtype=np.dtype(index_dtype), weak_type=False)
@@ -785,13 +777,8 @@ def check_same_structure(name: str, argument: str, found: Any, expected: Any) ->
         ValueError: the structures differ.
     """
     if found != expected:
-        error(
-            ValueError,
-            name,
-            f"{argument} must have the tree structure of the operands.",
-            got=str(found),
-            expected=str(expected),
-        )
+        problem = f"{argument} must have the tree structure of the operands."
+        error(ValueError, name, problem, got=str(found), expected=str(expected))
 
 
 def as_initial_value(x: Array, like: Any) -> Any:
@@ -821,12 +808,8 @@ def stage_reducer(
 
     jaxpr, consts = staging.stage(function, scalars * 2)
     if any(isinstance(c, Tracer) for c in consts):
-        error(
-            NotImplementedError,
-            name,
-            "the computation uses values of a surrounding transformed function.",
-            fix="pass them as operands",
-        )
+        problem = "the computation uses values of a surrounding transformed function."
+        error(NotImplementedError, name, problem, fix="pass them as operands")
     return ClosedJaxpr(jaxpr, consts)
 
 

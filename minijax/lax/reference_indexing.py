@@ -174,13 +174,8 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
     try:
         found.shape  # noqa: B018  the arrays must broadcast together
     except ValueError:
-        error(
-            ValueError,
-            name,
-            "the arrays of the index do not fit together.",
-            got=_text(items),
-            cause=None,
-        )
+        got = _text(items)
+        error(ValueError, name, "the arrays of the index do not fit together.", got=got, cause=None)
     return found, operands
 
 
@@ -199,20 +194,12 @@ def _entry(item: Any, n: int, name: str) -> tuple[Span | Point, list[Any]]:
         return Point(()), [int(item)]
     aval = aval_of(item) if hasattr(item, "dtype") else None
     if aval is not None and dtypes.issubdtype(aval.dtype, np.bool_):
-        error(
-            NonConcreteBooleanIndexError,
-            name,
-            "references cannot be indexed by masks.",
-            got=str(aval),
-            fix="ref[...] = where(mask, new, ref[...])",
-        )
+        problem = "references cannot be indexed by masks."
+        fix = "ref[...] = where(mask, new, ref[...])"
+        error(NonConcreteBooleanIndexError, name, problem, got=str(aval), fix=fix)
     if aval is None or not dtypes.issubdtype(aval.dtype, np.integer):
-        error(
-            TypeError,
-            name,
-            "an index is no integer, slice or array of integers.",
-            got=f"{item!r} of type {type(item).__name__}" if aval is None else str(aval),
-        )
+        got = f"{item!r} of type {type(item).__name__}" if aval is None else str(aval)
+        error(TypeError, name, "an index is no integer, slice or array of integers.", got=got)
     return Point(aval.shape), [item]
 
 
@@ -220,14 +207,9 @@ def _span(item: slice, n: int, name: str) -> Span:
     try:
         start, stop, step = item.indices(n)
     except TypeError:
-        error(
-            TypeError,
-            name,
-            "the bounds of a slice must be known integers.",
-            got=str(item),
-            fix="ds(start, size) is a slice of known size from a traced start",
-            cause=None,
-        )
+        problem = "the bounds of a slice must be known integers."
+        fix = "ds(start, size) is a slice of known size from a traced start"
+        error(TypeError, name, problem, got=str(item), fix=fix, cause=None)
     if step < 1:
         error(ValueError, name, "slices must have a positive step.", got=str(item))
     return Span(start, len(range(start, stop, step)), step)
@@ -483,13 +465,10 @@ def _composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Lo
     if inner.is_whole(outer.where.shape):
         return outer
     if outer.where.has_arrays or (inner.has_arrays and outer.where.points):
-        error(
-            NotImplementedError,
-            "ref.at",
-            "arrays of positions select from whole references only, once.",
-            got={"shape of the part": outer.where.shape, "of what is taken": inner.shape},
-            fix="index the reference once, with all indices",
-        )
+        problem = "arrays of positions select from whole references only, once."
+        got = {"shape of the part": outer.where.shape, "of what is taken": inner.shape}
+        fix = "index the reference once, with all indices"
+        error(NotImplementedError, "ref.at", problem, got=got, fix=fix)
     given, within = iter(outer.operands), iter(inner_operands)
     chosen = iter(inner.entries)
     entries: list[Span | Point] = []

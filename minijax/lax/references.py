@@ -36,13 +36,8 @@ from minijax.sharding import rules
 
 
 def _refuse_foreign(ref: Any, verb: str, kind: str, fix: str) -> NoReturn:
-    error(
-        ValueError,
-        "ref",
-        f"a {kind} value cannot be {verb} a reference from outside.",
-        got=str(aval_of(ref)),
-        fix=fix,
-    )
+    problem = f"a {kind} value cannot be {verb} a reference from outside."
+    error(ValueError, "ref", problem, got=str(aval_of(ref)), fix=fix)
 
 
 def refuse_batched(ref: Any, verb: str) -> NoReturn:
@@ -91,14 +86,11 @@ def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) 
         aval = aval_of(x)
         more = vma.of(aval).varying - held
         if more:
-            error(
-                ValueError,
-                name,
-                f"the {what} varies over {casts.axes_text(more)}, and the reference does not.",
-                got=f"{what}: {aval}   ref: {aval_of(ref).str_short()}",
-                expected="a reference whose value may differ between the same devices",
-                fix=f"new_ref({vma.difference(aval_of(ref), aval)}) where it is made",
-            )
+            problem = f"the {what} varies over {casts.axes_text(more)}, and the reference does not."
+            got = f"{what}: {aval}   ref: {aval_of(ref).str_short()}"
+            expected = "a reference whose value may differ between the same devices"
+            fix = f"new_ref({vma.difference(aval_of(ref), aval)}) where it is made"
+            error(ValueError, name, problem, got=got, expected=expected, fix=fix)
 
 
 def check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
@@ -109,22 +101,14 @@ def check_value(name: str, ref: AbstractRef, value: Any, index: Index) -> None:
     """
     facts = {"value": value, "ref": ref}
     if value.shape != index.shape:
-        error(
-            ValueError,
-            name,
-            "the value has another shape than what it is written to.",
-            got=facts,
-            expected=f"a value of shape {index.shape}; writing does not broadcast",
-        )
+        problem = "the value has another shape than what it is written to."
+        expected = f"a value of shape {index.shape}; writing does not broadcast"
+        error(ValueError, name, problem, got=facts, expected=expected)
     if value.dtype != ref.dtype:
-        error(
-            ValueError,
-            name,
-            "the value has another dtype than the reference.",
-            got=facts,
-            expected=f"{ref.dtype}; writing does not convert",
-            fix=f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})",
-        )
+        problem = "the value has another dtype than the reference."
+        expected = f"{ref.dtype}; writing does not convert"
+        fix = f"value.astype({getattr(ref.dtype, 'name', ref.dtype)!r})"
+        error(ValueError, name, problem, got=facts, expected=expected, fix=fix)
 
 
 def check_reference(name: str, ref: Any) -> AbstractRef:
@@ -134,22 +118,12 @@ def check_reference(name: str, ref: Any) -> AbstractRef:
         ValueError: `ref` is something else.
     """
     if not refs.is_reference(ref):
-        error(
-            ValueError,
-            name,
-            "expected a reference.",
-            got=f"{type(ref).__name__}: {ref!r}",
-            fix="make one with new_ref(x)",
-        )
+        got = f"{type(ref).__name__}: {ref!r}"
+        error(ValueError, name, "expected a reference.", got=got, fix="make one with new_ref(x)")
     aval: AbstractRef = ref.aval
     if aval.kind is not None:
-        error(
-            ValueError,
-            name,
-            "a semaphore is no array.",
-            got=str(aval),
-            fix="semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()",
-        )
+        fix = "semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()"
+        error(ValueError, name, "a semaphore is no array.", got=str(aval), fix=fix)
     return aval
 
 
@@ -240,13 +214,8 @@ class Ref(Cell, metaclass=_RefType):
         )
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
-        error(
-            TypeError,
-            "numpy.asarray",
-            "a reference is no array.",
-            got=str(self.aval),
-            fix="read its value: ref[...]",
-        )
+        fix = "read its value: ref[...]"
+        error(TypeError, "numpy.asarray", "a reference is no array.", got=str(self.aval), fix=fix)
 
     def __repr__(self) -> str:
         if self.is_frozen:
@@ -280,13 +249,10 @@ def _stored_kind(primitive: Primitive, avals: Avals, outs: Avals, **params: Any)
     """
     ref, value = (vma.of(aval) for aval in avals[:2])
     if ref[1:] != value[1:]:
-        error(
-            ShardingTypeError,
-            f"ref.{primitive.name}",
-            "value and reference are not unreduced, or reduced, over the same axes.",
-            got={"value": avals[1], "reference": avals[0].str_short()},
-            fix="lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference",
-        )
+        problem = "value and reference are not unreduced, or reduced, over the same axes."
+        got = {"value": avals[1], "reference": avals[0].str_short()}
+        fix = "lax.pcast(value, axis, to=...), or lax.psum, to the kind of the reference"
+        error(ShardingTypeError, f"ref.{primitive.name}", problem, got=got, fix=fix)
     return ref
 
 
@@ -646,20 +612,12 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         Array(2, dtype=int32, weak_type=True)
     """
     if memory_space is not None or kind is not None:
-        error(
-            NotImplementedError,
-            "new_ref",
-            "memory spaces and kinds of references are not supported.",
-        )
+        problem = "memory spaces and kinds of references are not supported."
+        error(NotImplementedError, "new_ref", problem)
     aval = aval_of(init_val)
     if type(aval) is AbstractRef:
-        error(
-            TypeError,
-            "new_ref",
-            "a reference cannot hold a reference.",
-            got=str(aval),
-            fix="new_ref(ref[...]) copies the value",
-        )
+        fix = "new_ref(ref[...]) copies the value"
+        error(TypeError, "new_ref", "a reference cannot hold a reference.", got=str(aval), fix=fix)
     return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=None)
 
 

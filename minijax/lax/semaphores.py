@@ -136,13 +136,9 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
         )
     place = place_of(sem)
     if place.where.shape:
-        error(
-            ValueError,
-            name,
-            "sem is an array of semaphores.",
-            got=f"{aval} of shape {place.where.shape}",
-            fix="choose one: sem.at[i]",
-        )
+        problem = "sem is an array of semaphores."
+        fix = "choose one: sem.at[i]"
+        error(ValueError, name, problem, got=f"{aval} of shape {place.where.shape}", fix=fix)
     return place
 
 
@@ -185,12 +181,9 @@ def never(name: str, aval: Any, count: int, amount: int, fix: str, at: str = "")
 
 
 def _refuse_batch(primitive: Primitive, *_: Any, **params: Any) -> NoReturn:
-    error(
-        NotImplementedError,
-        primitive.name,
-        "there is no count for each example of a batch.",
-        fix="vmap the program around core_map, or loop over the examples",
-    )
+    problem = "there is no count for each example of a batch."
+    fix = "vmap the program around core_map, or loop over the examples"
+    error(NotImplementedError, primitive.name, problem, fix=fix)
 
 
 class _Counting(Primitive):
@@ -276,13 +269,10 @@ def semaphore_signal(
     del device_id_type
     if device_id is not None or core_index is not None:
         which = "device_id" if device_id is not None else "core_index"
-        error(
-            NotImplementedError,
-            "semaphore_signal",
-            f"{which} must be None: semaphores of others cannot be reached.",
-            got=str(device_id if device_id is not None else core_index),
-            fix="make the semaphore outside of core_map: all cores see it",
-        )
+        problem = f"{which} must be None: semaphores of others cannot be reached."
+        got = str(device_id if device_id is not None else core_index)
+        fix = "make the semaphore outside of core_map: all cores see it"
+        error(NotImplementedError, "semaphore_signal", problem, got=got, fix=fix)
     place = semaphore_place("semaphore_signal", sem_or_view, _COUNTERS)
     amount = _amount("semaphore_signal", "inc", inc)
     semaphore_signal_p.bind(amount, *place.flat, index=place.where)
@@ -606,24 +596,16 @@ def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDesc
     dtypes = {"src_ref": src.ref.aval.dtype, "dst_ref": dst.ref.aval.dtype}
     for what, facts in (("shape", shapes), ("dtype", dtypes)):
         if facts["src_ref"] != facts["dst_ref"]:
-            error(
-                ValueError,
-                name,
-                f"a copy does not change the {what}, but those of its ends differ.",
-                got=facts,
-                fix="a part of the larger one: ref.at[idx]" if what == "shape" else None,
-            )
+            problem = f"a copy does not change the {what}, but those of its ends differ."
+            fix = "a part of the larger one: ref.at[idx]" if what == "shape" else None
+            error(ValueError, name, problem, got=facts, fix=fix)
     return AsyncCopyDescriptor(src, dst, semaphore_place(name, sem, (SemaphoreType.DMA,)))
 
 
 def _array_place(name: str, argument: str, ref: Any) -> Place:
     whole = ref.ref if isinstance(ref, View) else ref
     if not refs.is_reference(whole) or aval_of(whole).kind is not None:
-        error(
-            ValueError,
-            name,
-            f"{argument} must be a reference to an array.",
-            got=str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__,
-            fix="new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch",
-        )
+        got = str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__
+        fix = "new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch"
+        error(ValueError, name, f"{argument} must be a reference to an array.", got=got, fix=fix)
     return place_of(ref)

@@ -124,12 +124,9 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """
     source, target = aval_of(arr).shape, aval_of(like_arr).shape
     if broadcast_shapes(source, target) != target:
-        error(
-            ValueError,
-            "lax.broadcast_like",
-            "arr would not fit into the shape of like_arr.",
-            got={"arr": aval_of(arr), "like_arr": aval_of(like_arr)},
-        )
+        problem = "arr would not fit into the shape of like_arr."
+        got = {"arr": aval_of(arr), "like_arr": aval_of(like_arr)}
+        error(ValueError, "lax.broadcast_like", problem, got=got)
     return broadcast_in_dim(arr, target, range(len(target) - len(source), len(target)))
 
 
@@ -151,13 +148,10 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     for sizes in zip(*[(1,) * (rank - len(s)) + s for s in found], strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            error(
-                ValueError,
-                "lax.broadcast_shapes",
-                "the shapes do not fit together.",
-                got=" ".join(map(str, found)),
-                expected="dimensions, aligned at the end, that are equal or 1",
-            )
+            problem = "the shapes do not fit together."
+            got = " ".join(map(str, found))
+            expected = "dimensions, aligned at the end, that are equal or 1"
+            error(ValueError, "lax.broadcast_shapes", problem, got=got, expected=expected)
         result.append(distinct.pop() if distinct else 1)
     return tuple(result)
 
@@ -234,20 +228,13 @@ class Reshape(Primitive):
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
-            error(
-                IncompatibleShapesError,
-                "lax.reshape",
-                "the number of elements must stay the same.",
-                got={"operand": x, "new_sizes": new_sizes},
-                expected=f"sizes whose product is {x.size}",
-            )
+            problem = "the number of elements must stay the same."
+            got = {"operand": x, "new_sizes": new_sizes}
+            expected = f"sizes whose product is {x.size}"
+            error(IncompatibleShapesError, "lax.reshape", problem, got=got, expected=expected)
         if dimensions is not None and sorted(dimensions) != list(range(x.ndim)):
-            error(
-                TypeError,
-                "lax.reshape",
-                "dimensions must be a permutation of the operand's dimensions.",
-                got={"operand": x, "dimensions": dimensions},
-            )
+            problem = "dimensions must be a permutation of the operand's dimensions."
+            error(TypeError, "lax.reshape", problem, got={"operand": x, "dimensions": dimensions})
         return x.with_shape(new_sizes)
 
     def shard(
@@ -363,12 +350,8 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     shape = aval_of(operand).shape
     start, stop, _ = slice(start_dimension, stop_dimension).indices(len(shape))
     if stop < start:
-        error(
-            ValueError,
-            "lax.collapse",
-            "the range of dimensions ends before it starts.",
-            got={"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"},
-        )
+        got = {"operand": aval_of(operand), "range": f"{start_dimension}:{stop_dimension}"}
+        error(ValueError, "lax.collapse", "the range of dimensions ends before it starts.", got=got)
     return reshape(operand, (*shape[:start], math.prod(shape[start:stop]), *shape[stop:]))
 
 
@@ -383,12 +366,8 @@ class Squeeze(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         if any(x.shape[d] != 1 for d in dimensions):
-            error(
-                ValueError,
-                "lax.squeeze",
-                "only dimensions of size 1 can be dropped.",
-                got={"array": x, "dimensions": dimensions},
-            )
+            problem = "only dimensions of size 1 can be dropped."
+            error(ValueError, "lax.squeeze", problem, got={"array": x, "dimensions": dimensions})
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dimensions))
 
     def shard(self, avals: Avals, outs: Avals, *, dimensions: Shape) -> PartitionSpec:
@@ -449,21 +428,13 @@ class Concatenate(Primitive):
         if len({x.dtype for x in operands}) > 1:
             check_same_dtype("concatenate", **_numbered(operands))
         if not 0 <= dimension < first.ndim:
-            error(
-                TypeError,
-                "lax.concatenate",
-                f"dimension {dimension} is out of range.",
-                got=_numbered(operands),
-            )
+            problem = f"dimension {dimension} is out of range."
+            error(TypeError, "lax.concatenate", problem, got=_numbered(operands))
         rests = {(*x.shape[:dimension], *x.shape[dimension + 1 :]) for x in operands}
         if len(rests) > 1:
-            error(
-                TypeError,
-                "lax.concatenate",
-                f"the operands differ elsewhere than in dimension {dimension}.",
-                got=_numbered(operands),
-                expected="equal ranks, and equal sizes of all other dimensions",
-            )
+            problem = f"the operands differ elsewhere than in dimension {dimension}."
+            expected = "equal ranks, and equal sizes of all other dimensions"
+            error(TypeError, "lax.concatenate", problem, got=_numbered(operands), expected=expected)
         shape = list(first.shape)
         shape[dimension] = sum(x.shape[dimension] for x in operands)
         weak = all(x.weak_type for x in operands)
@@ -558,13 +529,10 @@ class Split(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
         if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis]:
-            error(
-                ValueError,
-                "lax.split",
-                "the sizes do not add up to the operand's dimension.",
-                got={"operand": x, "sizes": sizes, "axis": axis},
-                expected=f"sizes of at least 0 with the sum {x.shape[axis]}",
-            )
+            problem = "the sizes do not add up to the operand's dimension."
+            got = {"operand": x, "sizes": sizes, "axis": axis}
+            expected = f"sizes of at least 0 with the sum {x.shape[axis]}"
+            error(ValueError, "lax.split", problem, got=got, expected=expected)
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 
     def shard(self, avals: Avals, outs: Avals, *, sizes: Shape, axis: int) -> list[PartitionSpec]:
@@ -631,13 +599,10 @@ class Rev(Primitive):
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         fits = all(0 <= d < x.ndim for d in dimensions)
         if not fits or len(set(dimensions)) != len(dimensions):
-            error(
-                TypeError,
-                "lax.rev",
-                "the dimensions do not fit the operand.",
-                got={"operand": x, "dimensions": dimensions},
-                expected=f"distinct dimensions from 0 to {x.ndim - 1}",
-            )
+            problem = "the dimensions do not fit the operand."
+            got = {"operand": x, "dimensions": dimensions}
+            expected = f"distinct dimensions from 0 to {x.ndim - 1}"
+            error(TypeError, "lax.rev", problem, got=got, expected=expected)
         return x
 
     def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:

@@ -273,14 +273,11 @@ def _with_devices_of(x: Array, sharding: Any) -> Sharding:
     if context is not None and not x.committed:
         return NamedSharding(context, sharding.spec, memory_kind=sharding.memory_kind)
     if not isinstance(own, NamedSharding):
-        error(
-            TypeError,
-            "with_sharding_constraint",
-            "an abstract mesh takes its devices from the array, which has no mesh.",
-            got=f"{x.aval} with {own}",
-            expected="an array with a NamedSharding",
-            fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
-        )
+        problem = "an abstract mesh takes its devices from the array, which has no mesh."
+        got = f"{x.aval} with {own}"
+        expected = "an array with a NamedSharding"
+        fix = "place it first: minijax.device_put(x, NamedSharding(mesh, spec))"
+        error(TypeError, "with_sharding_constraint", problem, got=got, expected=expected, fix=fix)
     if own.mesh.shape_tuple != sharding.mesh.shape_tuple:
         error(
             ValueError,
@@ -380,13 +377,9 @@ def _constrain(x: Array, target: Any, what: Callable[[], str]) -> Any:
         resolve = contexts.resolve if eager else contexts.resolve_for_tracing
         target = resolve(target, "with_sharding_constraint")
     elif not isinstance(target, Sharding):
-        error(
-            TypeError,
-            "with_sharding_constraint",
-            "not a placement.",
-            got=f"{target!r} of type {type(target).__name__}",
-            expected="a NamedSharding, or a PartitionSpec under a mesh",
-        )
+        got = f"{target!r} of type {type(target).__name__}"
+        expected = "a NamedSharding, or a PartitionSpec under a mesh"
+        error(TypeError, "with_sharding_constraint", "not a placement.", got=got, expected=expected)
     if isinstance(target, NamedSharding):
         _check_not_manual(target)
     target.check_fits(aval.shape, what)

@@ -86,22 +86,14 @@ def _sliced_type(
     facts = {"operand": x, "start": starts, "limit": limits, "strides": strides}
     steps = strides or (1,) * x.ndim
     if not len(starts) == len(limits) == len(steps) == x.ndim:
-        error(
-            TypeError,
-            "lax.slice",
-            "needs a start, a limit and a stride for each dimension.",
-            got=facts,
-        )
+        problem = "needs a start, a limit and a stride for each dimension."
+        error(TypeError, "lax.slice", problem, got=facts)
     sizes = []
     for n, a, b, step in zip(x.shape, starts, limits, steps, strict=True):
         if not (0 <= a <= b <= n and step > 0):
-            error(
-                TypeError,
-                "lax.slice",
-                "the bounds do not lie inside the operand.",
-                got=facts,
-                expected="0 <= start <= limit <= size, and strides of at least 1",
-            )
+            problem = "the bounds do not lie inside the operand."
+            expected = "0 <= start <= limit <= size, and strides of at least 1"
+            error(TypeError, "lax.slice", problem, got=facts, expected=expected)
         sizes.append((b - a + step - 1) // step)
     return x.with_shape(tuple(sizes))
 
@@ -230,37 +222,26 @@ def _starts_outside(x: Array, starts: Sequence[Any], sizes: Shape) -> list[Fault
 
 def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray]) -> None:
     if len(starts) != x.ndim:
-        error(
-            TypeError,
-            name,
-            "needs one start for each dimension.",
-            got=f"{len(starts)} starts for {x}",
-        )
+        problem = "needs one start for each dimension."
+        error(TypeError, name, problem, got=f"{len(starts)} starts for {x}")
     kinds = {start.dtype for start in starts}
     if (
         any(start.shape for start in starts)
         or len(kinds) > 1
         or not all(dtypes.issubdtype(kind, np.integer) for kind in kinds)
     ):
-        error(
-            TypeError,
-            name,
-            "starts must be integer scalars of one dtype.",
-            got=", ".join(map(str, starts)),
-        )
+        problem = "starts must be integer scalars of one dtype."
+        error(TypeError, name, problem, got=", ".join(map(str, starts)))
 
 
 def _check_slice_sizes(x: ShapedArray, slice_sizes: Shape) -> None:
     if len(slice_sizes) != x.ndim or any(
         not 0 <= m <= n for m, n in zip(slice_sizes, x.shape, strict=True)
     ):
-        error(
-            TypeError,
-            "lax.dynamic_slice",
-            "the slice does not fit into the operand.",
-            got={"operand": x, "slice_sizes": slice_sizes},
-            expected="a size for each dimension, at most the operand's",
-        )
+        problem = "the slice does not fit into the operand."
+        got = {"operand": x, "slice_sizes": slice_sizes}
+        expected = "a size for each dimension, at most the operand's"
+        error(TypeError, "lax.dynamic_slice", problem, got=got, expected=expected)
 
 
 def _stacked_starts(starts: Sequence[Any], dims: Sequence[Any], size: int) -> Any:
@@ -387,12 +368,8 @@ def _starts(
     count = len(dims)
     is_vector = hasattr(start_indices, "ndim")
     if (start_indices.shape if is_vector else (len(start_indices),)) != (count,):
-        error(
-            ValueError,
-            name,
-            "needs one start for each dimension.",
-            got={"operand": aval_of(x), "start_indices": start_indices},
-        )
+        got = {"operand": aval_of(x), "start_indices": start_indices}
+        error(ValueError, name, "needs one start for each dimension.", got=got)
     if is_vector and not isinstance(start_indices, np.ndarray):
         start_indices = [index_in_dim(start_indices, i, keepdims=False) for i in range(count)]
     largest = max(dims, default=0)
@@ -428,12 +405,8 @@ def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dty
     """A start that counts from the front."""
     if isinstance(start, (int, np.integer)) and not isinstance(start, bool):
         if start < 0 and not allow_negative:
-            error(
-                ValueError,
-                name,
-                f"the start {start} is negative.",
-                expected="starts from 0 on, where allow_negative_indices is False",
-            )
+            expected = "starts from 0 on, where allow_negative_indices is False"
+            error(ValueError, name, f"the start {start} is negative.", expected=expected)
         number = int(start) + (size if start < 0 else 0)
         return (dtype if isinstance(start, int) else aval_of(start).dtype).type(number)
     aval = aval_of(start)

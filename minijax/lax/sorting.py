@@ -76,12 +76,8 @@ class Sort(Primitive):
         for i, x in enumerate(avals[:num_keys]):
             check_dtype("sort", f"operand[{i}]", x, ANY)
         if any(x.shape != avals[0].shape for x in avals):
-            error(
-                TypeError,
-                "lax.sort",
-                "all operands must have one shape.",
-                got={f"operand[{i}]": x for i, x in enumerate(avals)},
-            )
+            got = {f"operand[{i}]": x for i, x in enumerate(avals)}
+            error(TypeError, "lax.sort", "all operands must have one shape.", got=got)
         return list(avals)
 
     def lower(
@@ -266,12 +262,8 @@ def sort(
     if not arrays:
         error(TypeError, "lax.sort", "there is nothing to sort.", got="no operands")
     if not 1 <= num_keys <= len(arrays):
-        error(
-            ValueError,
-            "lax.sort",
-            "num_keys is out of range.",
-            got={"num_keys": num_keys, "operands": len(arrays)},
-        )
+        problem = "num_keys is out of range."
+        error(ValueError, "lax.sort", problem, got={"num_keys": num_keys, "operands": len(arrays)})
     outs = sort_p.bind(
         *arrays,
         dimension=canonicalize_axis(dimension, aval_of(arrays[0]).ndim, "lax.sort"),
@@ -319,13 +311,9 @@ class TopK(Primitive):
             error(ValueError, "lax.top_k", "complex numbers have no largest.", got={"operand": x})
         check_dtype("top_k", "operand", x, ORDERED)
         if not 0 <= k <= x.shape[axis]:
-            error(
-                ValueError,
-                "lax.top_k",
-                f"k is out of range: {k}.",
-                got={"operand": x, "axis": axis},
-                expected=f"0 … {x.shape[axis]}",
-            )
+            problem = f"k is out of range: {k}."
+            got = {"operand": x, "axis": axis}
+            error(ValueError, "lax.top_k", problem, got=got, expected=f"0 … {x.shape[axis]}")
         out = x.with_shape((*x.shape[:axis], k, *x.shape[axis + 1 :]))
         return [out, out.update(dtype=np.int32, weak_type=False)]
 
@@ -420,13 +408,10 @@ class ApproxTopK(Primitive):
         if not any(dtypes.issubdtype(x.dtype, kind) for kind in FLOAT):
             error(ValueError, name, "the operand must be of a floating dtype.", got={"operand": x})
         if not 0 < k <= count or not 0 < recall_target <= 1:
-            error(
-                ValueError,
-                name,
-                "k or recall_target is out of range.",
-                got={"operand": x, "k": k, "recall_target": recall_target},
-                expected=f"k from 1 to {count}, recall_target from 0 to 1",
-            )
+            problem = "k or recall_target is out of range."
+            got = {"operand": x, "k": k, "recall_target": recall_target}
+            expected = f"k from 1 to {count}, recall_target from 0 to 1"
+            error(ValueError, name, problem, got=got, expected=expected)
         if not aggregate_to_topk:
             size = count if reduction_input_size_override < 0 else reduction_input_size_override
             k = _number_of_candidates(count, x.ndim, k, recall_target, size)

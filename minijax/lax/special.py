@@ -281,12 +281,9 @@ def digamma(x: ArrayLike) -> Array:
 
 
 def _no_derivative(name: str, arguments: str) -> NoReturn:
-    error(
-        ValueError,
-        f"lax.{name}",
-        f"the derivative with respect to {arguments} is not known.",
-        fix="hold it constant with lax.stop_gradient, or use custom_jvp",
-    )
+    problem = f"the derivative with respect to {arguments} is not known."
+    fix = "hold it constant with lax.stop_gradient, or use custom_jvp"
+    error(ValueError, f"lax.{name}", problem, fix=fix)
 
 
 polygamma_p = Binary(

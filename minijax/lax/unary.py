@@ -61,13 +61,10 @@ def apply_accurately(primitive: Unary, x: ArrayLike, accuracy: Accuracy) -> Any:
     if accuracy is None:
         return primitive.bind(operand(x))
     if not isinstance(accuracy, Accuracy):
-        error(
-            NotImplementedError,
-            f"lax.{primitive.name}",
-            "not an accuracy.",
-            got=repr(accuracy),
-            expected="lax.AccuracyMode or lax.Tolerance",
-        )
+        problem = "not an accuracy."
+        got = repr(accuracy)
+        expected = "lax.AccuracyMode or lax.Tolerance"
+        error(NotImplementedError, f"lax.{primitive.name}", problem, got=got, expected=expected)
     return primitive.bind(operand(x), accuracy=accuracy)
 
 
@@ -737,13 +734,9 @@ class IntegerPow(Primitive):
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
         check_dtype("integer_pow", "x", x, NUMERIC)
         if y < 0 and dtypes.issubdtype(x.dtype, np.integer):
-            error(
-                TypeError,
-                "lax.integer_pow",
-                "integers cannot be raised to negative powers.",
-                got={"x": x, "y": y},
-                fix="convert x to a floating dtype",
-            )
+            problem = "integers cannot be raised to negative powers."
+            fix = "convert x to a floating dtype"
+            error(TypeError, "lax.integer_pow", problem, got={"x": x, "y": y}, fix=fix)
         return x
 
     def lower(self, ctx: LoweringContext, x: Value, *, y: int) -> Any:
@@ -830,13 +823,9 @@ class Pow(Primitive):
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         check_dtype("pow", "x", x, INEXACT)
         if x.dtype != y.dtype and not dtypes.issubdtype(y.dtype, np.integer):
-            error(
-                TypeError,
-                "lax.pow",
-                "the exponent's dtype does not fit.",
-                got={"x": x, "y": y},
-                expected="the dtype of x, or integers",
-            )
+            problem = "the exponent's dtype does not fit."
+            expected = "the dtype of x, or integers"
+            error(TypeError, "lax.pow", problem, got={"x": x, "y": y}, expected=expected)
         shape = broadcast_shape("pow", x=x, y=y)
         return shaped_array(shape, x.dtype, x.weak_type and y.weak_type)
 

@@ -342,13 +342,9 @@ class Cumulative(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)
         if not 0 <= axis < x.ndim:
-            error(
-                ValueError,
-                f"lax.{self.name}",
-                f"axis {axis} is out of range.",
-                got={"operand": x},
-                expected=f"an axis from 0 to {x.ndim - 1}",
-            )
+            problem = f"axis {axis} is out of range."
+            expected = f"an axis from 0 to {x.ndim - 1}"
+            error(ValueError, f"lax.{self.name}", problem, got={"operand": x}, expected=expected)
         return x
 
     def shard(self, avals: Avals, outs: Avals, *, axis: int, reverse: bool) -> PartitionSpec:

@@ -238,13 +238,8 @@ def _identity_of(select_prim: Primitive, dtype: np.dtype[Any]) -> Any:
 
 def _check_shape(name: str, argument: str, found: ShapedArray, expected: Shape) -> None:
     if found.shape != expected:
-        error(
-            TypeError,
-            name,
-            f"{argument} does not fit the operand and its windows.",
-            got={argument: found},
-            expected=f"shape {expected}",
-        )
+        problem = f"{argument} does not fit the operand and its windows."
+        error(TypeError, name, problem, got={argument: found}, expected=f"shape {expected}")
 
 
 class SelectAndGatherAdd(Primitive):
@@ -470,11 +465,8 @@ class SelectAndScatter(Primitive):
             for arg, d in zip(args[:2], dims[:2], strict=True)
         )
         if dims[2] is not None:
-            error(
-                NotImplementedError,
-                self.name,
-                "each example would have an initial value of its own.",
-            )
+            problem = "each example would have an initial value of its own."
+            error(NotImplementedError, self.name, problem)
         names = ("window_dimensions", "window_strides", "padding")
         window = Window.of(**{name: params.pop(name) for name in names}).with_batch(0)
         return self.bind(x, source, args[2], **params, **_undilated(window)), 0

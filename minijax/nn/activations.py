@@ -439,12 +439,9 @@ def one_hot(
     (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
     if isinstance(axis, str):
         if axis_size(axis) != size:
-            error(
-                ValueError,
-                "nn.one_hot",
-                "there must be as many classes as the mapped axis is long.",
-                got={"num_classes": size, f"axis {axis!r}": axis_size(axis)},
-            )
+            problem = "there must be as many classes as the mapped axis is long."
+            got = {"num_classes": size, f"axis {axis!r}": axis_size(axis)}
+            error(ValueError, "nn.one_hot", problem, got=got)
         return creation.convert_element_type(x == axis_index(axis), wanted)
     rank = aval_of(x).ndim + 1
     axis = families.canonicalize_axis(axis, rank, "nn.one_hot")
@@ -509,12 +506,8 @@ def standardize(
                [-1.22,  0.  ,  1.22]], dtype=float32)
     """
     if algorithm not in ("fast", "stable"):
-        error(
-            ValueError,
-            "nn.standardize",
-            f"unknown algorithm {algorithm!r}.",
-            expected="'fast' or 'stable'",
-        )
+        problem = f"unknown algorithm {algorithm!r}."
+        error(ValueError, "nn.standardize", problem, expected="'fast' or 'stable'")
     x = strong(inexact("standardize", x))
     if mean is None:
         mean = reductions.mean(x, axis, keepdims=True, where=where)

@@ -144,12 +144,8 @@ def _check(
     if implementation == "cudnn":
         error(NotImplementedError, name, "cuDNN's attention is not built.")
     if implementation not in (None, "xla"):
-        error(
-            ValueError,
-            name,
-            f"unknown implementation {implementation!r}.",
-            expected="None or 'xla'",
-        )
+        expected = "None or 'xla'"
+        error(ValueError, name, f"unknown implementation {implementation!r}.", expected=expected)
     avals = {"query": aval_of(query), "key": aval_of(key), "value": aval_of(value)}
     q, k, v = avals.values()
     if mask is not None and aval_of(mask).dtype != np.bool_:
@@ -204,13 +200,10 @@ def _check_lengths(query: Array, lengths: list[Array | None]) -> None:
             continue
         aval = aval_of(length)
         if aval.shape != count or not dtypes.issubdtype(aval.dtype, np.integer):
-            error(
-                ValueError,
-                "nn.dot_product_attention",
-                f"{name} must be one integer for each batch.",
-                got={name: aval, "query": aval_of(query)},
-                expected=f"i32[{count[0]}]",
-            )
+            problem = f"{name} must be one integer for each batch."
+            got = {name: aval, "query": aval_of(query)}
+            expected = f"i32[{count[0]}]"
+            error(ValueError, "nn.dot_product_attention", problem, got=got, expected=expected)
 
 
 def _logits(query: Array, key: Array, scale: float | None) -> Array:
@@ -245,13 +238,10 @@ def _weighted(weights: Array, value: Array) -> Array:
 def _of_rank_4(name: str, x: Array) -> Array:
     missing = 4 - aval_of(x).ndim
     if missing < 0:
-        error(
-            ValueError,
-            "nn.dot_product_attention",
-            f"{name} must have the dimensions of the logits.",
-            got={name: aval_of(x)},
-            expected="[b, n, t, s], where the first may be absent and any may be 1",
-        )
+        problem = f"{name} must have the dimensions of the logits."
+        got = {name: aval_of(x)}
+        expected = "[b, n, t, s], where the first may be absent and any may be 1"
+        error(ValueError, "nn.dot_product_attention", problem, got=got, expected=expected)
     return shaping.expand_dims(x, tuple(range(missing)))
 
 

@@ -274,13 +274,10 @@ def _as_axes(axis: Axes) -> tuple[int, ...]:
 def _fan(mode: str, shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axes) -> float:
     """How many inputs or outputs each unit has."""
     if len(shape) <= 1:
-        error(
-            ValueError,
-            "nn.initializers.variance_scaling",
-            "needs shapes with at least two dimensions.",
-            got=str(shape),
-            expected="a dimension of inputs and one of outputs",
-        )
+        problem = "needs shapes with at least two dimensions."
+        got = str(shape)
+        expected = "a dimension of inputs and one of outputs"
+        error(ValueError, "nn.initializers.variance_scaling", problem, got=got, expected=expected)
 
     def size(axes: Axes) -> int:
         return math.prod(shape[a] for a in _as_axes(axes))
@@ -294,12 +291,9 @@ def _fan(mode: str, shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axe
         "fan_geo_avg": math.sqrt(fan_in * fan_out),
     }
     if mode not in fans:
-        error(
-            ValueError,
-            "nn.initializers.variance_scaling",
-            f"unknown mode {mode!r}.",
-            expected="one of " + ", ".join(fans),
-        )
+        problem = f"unknown mode {mode!r}."
+        expected = "one of " + ", ".join(fans)
+        error(ValueError, "nn.initializers.variance_scaling", problem, expected=expected)
     return fans[mode]
 
 
@@ -358,12 +352,9 @@ def variance_scaling(
         if distribution == "truncated_normal":
             stddev = np.sqrt(variance) / np.asarray(_TRUNCATED_STDDEV, wanted)
             return _scaled_samples("truncated_normal", key, stddev, dims, wanted, -2, 2)
-        error(
-            ValueError,
-            "nn.initializers.variance_scaling",
-            f"unknown distribution {distribution!r}.",
-            expected="'truncated_normal', 'normal' or 'uniform'",
-        )
+        problem = f"unknown distribution {distribution!r}."
+        expected = "'truncated_normal', 'normal' or 'uniform'"
+        error(ValueError, "nn.initializers.variance_scaling", problem, expected=expected)
 
     return _initializer(draw, dtype)
 
@@ -441,12 +432,8 @@ def orthogonal(
         if len(dims) < 2:
             error(ValueError, name, "needs two dimensions at least.", got={"shape": dims})
         if not -len(dims) <= column_axis < len(dims):
-            error(
-                IndexError,
-                name,
-                "there is no such dimension.",
-                got={"shape": dims, "column_axis": column_axis},
-            )
+            problem = "there is no such dimension."
+            error(IndexError, name, problem, got={"shape": dims, "column_axis": column_axis})
         keys, _ = as_keys(name, key)
         return _orthogonal(keys, scale, dims, column_axis % len(dims), wanted)
 
@@ -486,19 +473,10 @@ def delta_orthogonal(
             check_dtype(name, dtype, INEXACT),
         )
         if len(dims) not in (3, 4, 5):
-            error(
-                ValueError,
-                name,
-                "needs a shape of 3, 4 or 5 dimensions.",
-                got={"shape": dims},
-            )
+            error(ValueError, name, "needs a shape of 3, 4 or 5 dimensions.", got={"shape": dims})
         if dims[-1] < dims[-2]:
-            error(
-                ValueError,
-                name,
-                "there must not be more inputs than outputs.",
-                got={"shape": dims},
-            )
+            problem = "there must not be more inputs than outputs."
+            error(ValueError, name, problem, got={"shape": dims})
         keys, _ = as_keys(name, key)
         return _delta_orthogonal(keys, scale, dims, column_axis % 2, wanted)
 

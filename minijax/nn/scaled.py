@@ -80,12 +80,8 @@ def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) 
         types = ml_dtypes.float4_e2m1fn, ml_dtypes.float8_e4m3fn
         given = creation.ones((1,), _FLOAT32) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, *types, global_scale=given, infer_only=False)
-    error(
-        ValueError,
-        "nn.get_scaled_dot_general_config",
-        f"unknown mode {mode!r}.",
-        expected="'mxfp8' or 'nvfp4'",
-    )
+    problem = f"unknown mode {mode!r}."
+    error(ValueError, "nn.get_scaled_dot_general_config", problem, expected="'mxfp8' or 'nvfp4'")
 
 
 def scaled_matmul(
@@ -192,24 +188,16 @@ def scaled_dot_general(
                [32., 32.]], dtype=float32)
     """
     if implementation not in (None, "cudnn"):
-        error(
-            ValueError,
-            _SCALED_DOT,
-            f"unknown implementation {implementation!r}.",
-            expected="None or 'cudnn'",
-        )
+        problem = f"unknown implementation {implementation!r}."
+        error(ValueError, _SCALED_DOT, problem, expected="None or 'cudnn'")
     preferred = np.dtype(preferred_element_type)
     if configs is None and implementation is None:
         return dots.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred)
     chosen = tuple(configs or [get_scaled_dot_general_config("mxfp8")] * 3)
     if len(chosen) != 3:
-        error(
-            ValueError,
-            _SCALED_DOT,
-            "needs three configs.",
-            got={"configs": len(chosen)},
-            expected="one for lhs, one for rhs, one for cotangents",
-        )
+        problem = "needs three configs."
+        expected = "one for lhs, one for rhs, one for cotangents"
+        error(ValueError, _SCALED_DOT, problem, got={"configs": len(chosen)}, expected=expected)
     lhs, rhs = check_array(_SCALED_DOT, lhs), check_array(_SCALED_DOT, rhs)
     (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
     x, kept = _as_matrices(lhs, x_sum, x_batch)
@@ -269,12 +257,8 @@ def _packed(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     """Numbers of few bits, and the scales of their blocks."""
     b, m, k = aval_of(x).shape
     if not k or k % config.block_size:
-        error(
-            ValueError,
-            _SCALED_DOT,
-            "blocks do not divide the size that the product, or that of its derivative, sums.",
-            got={"size": k, "block_size": config.block_size},
-        )
+        problem = "blocks do not divide the size that the product, or that of its derivative, sums."
+        error(ValueError, _SCALED_DOT, problem, got={"size": k, "block_size": config.block_size})
     blocks = (b, m, k // config.block_size, config.block_size)
     x = shape.reshape(x, blocks)
     if config.global_scale is not None:

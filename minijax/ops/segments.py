@@ -34,31 +34,20 @@ def _count(name: str, ids: Array, num_segments: int | None) -> int:
     if num_segments is not None:
         count = operator.index(num_segments)
         if count < 0:
-            error(
-                ValueError,
-                f"ops.{name}",
-                "the number of segments must not be negative.",
-                got=f"num_segments: {count}",
-            )
+            problem = "the number of segments must not be negative."
+            error(ValueError, f"ops.{name}", problem, got=f"num_segments: {count}")
         return count
     known = ids.concrete() if isinstance(ids, Tracer) else ids
     if known is None:
-        error(
-            ConcretizationTypeError,
-            f"ops.{name}",
-            "the number of segments depends on traced ids.",
-            got={"segment_ids": aval_of(ids)},
-            expected="ids that are known, or num_segments",
-            fix="num_segments=n, with all ids below n",
-        )
+        problem = "the number of segments depends on traced ids."
+        got = {"segment_ids": aval_of(ids)}
+        expected = "ids that are known, or num_segments"
+        fix = "num_segments=n, with all ids below n"
+        error(ConcretizationTypeError, f"ops.{name}", problem, got=got, expected=expected, fix=fix)
     if aval_of(ids).size == 0:
-        error(
-            ValueError,
-            f"ops.{name}",
-            "without ids there is no largest one.",
-            got={"segment_ids": aval_of(ids)},
-            fix="num_segments=n",
-        )
+        problem = "without ids there is no largest one."
+        fix = "num_segments=n"
+        error(ValueError, f"ops.{name}", problem, got={"segment_ids": aval_of(ids)}, fix=fix)
     return max(0, int(np.max(np.asarray(known))) + 1)
 
 
@@ -175,12 +164,7 @@ def _reduction(
     ) -> Array:
         rows, ids = (array_argument(f"ops.{name}", x) for x in (data, segment_ids))
         if not dtypes.issubdtype(ids.dtype, np.integer):
-            error(
-                TypeError,
-                f"ops.{name}",
-                "ids must be integers.",
-                got={"segment_ids": ids.aval},
-            )
+            error(TypeError, f"ops.{name}", "ids must be integers.", got={"segment_ids": ids.aval})
         count = _count(name, ids, num_segments)
         size = 0 if bucket_size is None else _bucket_size(name, bucket_size)
         length = ids.shape[0] if ids.ndim else 1
@@ -208,12 +192,8 @@ def _reduction(
 def _bucket_size(name: str, given: int) -> int:
     size = operator.index(given)
     if size < 1:
-        error(
-            ValueError,
-            f"ops.{name}",
-            "buckets hold at least one row.",
-            got=f"bucket_size: {size}",
-        )
+        problem = "buckets hold at least one row."
+        error(ValueError, f"ops.{name}", problem, got=f"bucket_size: {size}")
     return size
 
 

@@ -629,13 +629,10 @@ def _check_vectors(mean: ShapedArray, cov: ShapedArray, shape: ShapeLike | None)
     """The shape of the batch of samples."""
     size = mean.shape[-1:]
     if not size or cov.shape[-2:] != size * 2:
-        error(
-            ValueError,
-            "random.multivariate_normal",
-            "a covariance must be a square of the size of the mean.",
-            got={"mean": mean, "cov": cov},
-            expected="mean: float[..., n], cov: float[..., n, n]",
-        )
+        problem = "a covariance must be a square of the size of the mean."
+        got = {"mean": mean, "cov": cov}
+        expected = "mean: float[..., n], cov: float[..., n, n]"
+        error(ValueError, "random.multivariate_normal", problem, got=got, expected=expected)
     # Arrays that stand for shapes and take no memory.
     batches = (np.broadcast_to(False, s) for s in (mean.shape[:-1], cov.shape[:-2]))
     return check_shape("multivariate_normal", shape, *batches)
@@ -697,12 +694,7 @@ def orthogonal(
     wanted = check_dtype("orthogonal", dtype, INEXACT)
     sizes = (operator.index(n), operator.index(n if m is None else m))
     if min(sizes) < 0:
-        error(
-            ValueError,
-            "random.orthogonal",
-            "sizes must not be negative.",
-            got={"n": n, "m": m},
-        )
+        error(ValueError, "random.orthogonal", "sizes must not be negative.", got={"n": n, "m": m})
     dims = canonicalize_shape(shape, "random.orthogonal shape")
     return orthogonal_samples(key, dims, sizes, wanted)
 

@@ -139,13 +139,10 @@ def poisson(
     """
     generator = aval_of(key).dtype.impl
     if generator != THREEFRY:
-        error(
-            NotImplementedError,
-            "random.poisson",
-            "is there for one generator only.",
-            got=f"a key of {generator.name}",
-            expected=f"a key of {THREEFRY.name}",
-        )
+        problem = "is there for one generator only."
+        got = f"a key of {generator.name}"
+        expected = f"a key of {THREEFRY.name}"
+        error(NotImplementedError, "random.poisson", problem, got=got, expected=expected)
     rates = convert_element_type(_spread(lam, canonicalize_shape(shape)), _FLOAT32)
     few = isnan(rates) | (rates < 10)
     # The key serves both methods, of which each place takes one.
@@ -378,23 +375,16 @@ def multinomial(
     """
     n, p = check_array("multinomial", n), check_array("multinomial", p)
     if not aval_of(p).ndim:
-        error(
-            ValueError,
-            "random.multinomial",
-            "the probabilities need an axis of outcomes.",
-            got={"p": aval_of(p)},
-        )
+        problem = "the probabilities need an axis of outcomes."
+        error(ValueError, "random.multinomial", problem, got={"p": aval_of(p)})
     outcomes = aval_of(p).shape[-1:]
     needed = lax_shape.broadcast_shapes(aval_of(n).shape, aval_of(p).shape[:-1]) + outcomes
     dims = needed if shape is None else canonicalize_shape(shape, "random.multinomial shape")
     if len(dims) < len(needed) or lax_shape.broadcast_shapes(dims, needed) != dims:
-        error(
-            ValueError,
-            "random.multinomial",
-            "the parameters do not fit the shape.",
-            got={"shape": dims, "n": aval_of(n), "p": aval_of(p)},
-            expected=f"a shape that ends in that of the parameters, {needed}",
-        )
+        problem = "the parameters do not fit the shape."
+        got = {"shape": dims, "n": aval_of(n), "p": aval_of(p)}
+        expected = f"a shape that ends in that of the parameters, {needed}"
+        error(ValueError, "random.multinomial", problem, got=got, expected=expected)
     wanted = dtypes.default_float_dtype()
     if dtype is not None:
         wanted = dtypes.canonicalize_user_dtype(dtype, "random.multinomial")

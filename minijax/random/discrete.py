@@ -147,12 +147,7 @@ def randint(
     if dtype is not None:
         wanted = dtypes.canonicalize_user_dtype(dtype, "random.randint")
     if not dtypes.issubdtype(wanted, np.integer):
-        error(
-            TypeError,
-            "random.randint",
-            "the dtype must be an integer.",
-            got=f"dtype: {wanted}",
-        )
+        error(TypeError, "random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
     dims = check_shape("randint", shape, minval, maxval)
     low, high = (_integer_bound(x) for x in (minval, maxval))
     return _randint(key, low, high, dims, wanted)
@@ -277,12 +272,8 @@ def categorical(
     dims = batch if shape is None else canonicalize_shape(shape, "random.categorical shape")
     lead = len(dims) - len(batch)
     if lead < 0 or any(b not in (1, d) for b, d in zip(batch, dims[lead:], strict=True)):
-        error(
-            ValueError,
-            "random.categorical",
-            "the shape does not end in that of the batch.",
-            got={"shape": dims, "batch": batch},
-        )
+        problem = "the shape does not end in that of the batch."
+        error(ValueError, "random.categorical", problem, got={"shape": dims, "batch": batch})
     if not replace:
         _check_enough("categorical", math.prod(dims[:lead]), aval.shape[axis])
     return _categorical(key, logits, axis, dims, replace, check_mode("categorical", mode))
@@ -290,12 +281,8 @@ def categorical(
 
 def _check_enough(name: str, count: int, size: int) -> None:
     if count > size:
-        error(
-            ValueError,
-            f"random.{name}",
-            "without replacement, no more can be drawn than there are.",
-            got=f"{count} of {size}",
-        )
+        problem = "without replacement, no more can be drawn than there are."
+        error(ValueError, f"random.{name}", problem, got=f"{count} of {size}")
 
 
 @one_program(static=("axis", "dims", "replace", "mode"))
@@ -346,12 +333,8 @@ def permutation(
     x = check_array("permutation", x)
     if not aval_of(x).ndim:
         if not dtypes.issubdtype(aval_of(x).dtype, np.integer):
-            error(
-                TypeError,
-                "random.permutation",
-                "x must be an integer or at least a vector.",
-                got=str(aval_of(x)),
-            )
+            problem = "x must be an integer or at least a vector."
+            error(TypeError, "random.permutation", problem, got=str(aval_of(x)))
         return _permuted_range(key, max(operator.index(x), 0))
     axis = families.canonicalize_axis(axis, aval_of(x).ndim, "random.permutation")
     return _permuted(key, x, axis, bool(independent))
@@ -422,12 +405,7 @@ def choice(
         size = aval.shape[axis]
     count = math.prod(dims)
     if count and size <= 0:
-        error(
-            ValueError,
-            "random.choice",
-            "there is nothing to choose from.",
-            got={"a": aval},
-        )
+        error(ValueError, "random.choice", "there is nothing to choose from.", got={"a": aval})
     if not replace:
         _check_enough("choice", count, size)
     if p is not None:
@@ -438,12 +416,8 @@ def choice(
 def _probabilities(p: ArrayLike, size: int) -> Array:
     p = check_array("choice", p)
     if aval_of(p).shape != (size,):
-        error(
-            ValueError,
-            "random.choice",
-            "there must be one probability for each element.",
-            got={"p": aval_of(p), "elements": size},
-        )
+        problem = "there must be one probability for each element."
+        error(ValueError, "random.choice", problem, got={"p": aval_of(p), "elements": size})
     return p
 
 

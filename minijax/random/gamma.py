@@ -69,12 +69,8 @@ class RandomGamma(Primitive):
 
     def abstract_eval(self, keys: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
         if not dtypes.issubdtype(a.dtype, np.floating) or a.shape[: keys.ndim] != keys.shape:
-            error(
-                TypeError,
-                "random_gamma",
-                "needs keys, and floats whose shape begins with theirs.",
-                got={"keys": keys, "a": a},
-            )
+            problem = "needs keys, and floats whose shape begins with theirs."
+            error(TypeError, "random_gamma", problem, got={"keys": keys, "a": a})
         return a.strip_weak_type()
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, log_space: bool) -> PartitionSpec:
@@ -465,12 +461,8 @@ def dirichlet(
     alpha = check_array("dirichlet", alpha)
     aval = aval_of(alpha)
     if not aval.ndim:
-        error(
-            ValueError,
-            "random.dirichlet",
-            "the parameters need an axis of outcomes.",
-            got={"alpha": aval},
-        )
+        problem = "the parameters need an axis of outcomes."
+        error(ValueError, "random.dirichlet", problem, got={"alpha": aval})
     batch = np.broadcast_to(np.zeros((), bool), aval.shape[:-1])
     dims = check_shape("dirichlet", shape, batch)
     return _dirichlet(key, alpha, (*dims, aval.shape[-1]), wanted)

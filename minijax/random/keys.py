@@ -102,13 +102,9 @@ class RandomWrap(Primitive):
 
     def abstract_eval(self, data: ShapedArray, *, impl: Generator) -> ShapedArray:
         if data.dtype != _UINT32 or data.shape[-1:] != (impl.words,):
-            error(
-                TypeError,
-                "random.wrap_key_data",
-                "not the data of random keys.",
-                got=str(data),
-                expected=f"u32[..., {impl.words}]",
-            )
+            problem = "not the data of random keys."
+            expected = f"u32[..., {impl.words}]"
+            error(TypeError, "random.wrap_key_data", problem, got=str(data), expected=expected)
         return shaped_array(data.shape[:-1], _KEY_DTYPES[impl])
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Generator) -> PartitionSpec:
@@ -348,13 +344,7 @@ def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
     if dtypes.is_extended(aval.dtype):
         error(TypeError, name, "a key was given in place of a seed.", got=str(aval))
     if aval.shape:
-        error(
-            TypeError,
-            name,
-            "needs one seed.",
-            got=str(aval),
-            fix="minijax.vmap over the seeds",
-        )
+        error(TypeError, name, "needs one seed.", got=str(aval), fix="minijax.vmap over the seeds")
     if not dtypes.issubdtype(aval.dtype, np.integer):
         error(TypeError, name, "the seed must be an integer.", got=str(aval))
     return random_seed_p.bind(seed, impl=resolve_impl(impl, name, dtype))
@@ -427,21 +417,11 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     elif aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
         wrapped, old = random_wrap_p.bind(keys, impl=generator), True
     else:
-        error(
-            TypeError,
-            name,
-            "not a random key.",
-            got=str(aval),
-            expected="a key made by minijax.random.key or minijax.random.PRNGKey",
-        )
+        expected = "a key made by minijax.random.key or minijax.random.PRNGKey"
+        error(TypeError, name, "not a random key.", got=str(aval), expected=expected)
     if single and aval_of(wrapped).shape:
-        error(
-            ValueError,
-            name,
-            "needs one key.",
-            got=f"an array of keys of shape {aval_of(wrapped).shape}",
-            fix="minijax.vmap over the keys",
-        )
+        got = f"an array of keys of shape {aval_of(wrapped).shape}"
+        error(ValueError, name, "needs one key.", got=got, fix="minijax.vmap over the keys")
     return wrapped, old
 
 
@@ -486,21 +466,11 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     keys, old = as_keys("random.fold_in", key)
     if isinstance(data, int):
         if not 0 <= data < 2**32:
-            error(
-                OverflowError,
-                "random.fold_in",
-                "the data must fit 32 bits.",
-                got=str(data),
-            )
+            error(OverflowError, "random.fold_in", "the data must fit 32 bits.", got=str(data))
         return _in_style(random_fold_in_p.bind(keys, np.uint32(data)), old)
     aval = aval_of(data)
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
-        error(
-            TypeError,
-            "random.fold_in",
-            "the data must be an integer scalar.",
-            got=str(aval),
-        )
+        error(TypeError, "random.fold_in", "the data must be an integer scalar.", got=str(aval))
     number = creation.convert_element_type(data, _UINT32)
     return _in_style(random_fold_in_p.bind(keys, number), old)
 
@@ -693,13 +663,10 @@ def check_shape(name: str, given: ShapeLike | None, *params: ArrayLike) -> Shape
         return dims
     lead = len(dims) - len(needed)
     if lead < 0 or any(n not in (1, d) for n, d in zip(needed, dims[lead:], strict=True)):
-        error(
-            IncompatibleShapesError,
-            f"random.{name}",
-            "the parameters do not fit the shape.",
-            got={"shape": dims, "parameters": needed},
-            expected="parameters that broadcast to the shape",
-        )
+        problem = "the parameters do not fit the shape."
+        got = {"shape": dims, "parameters": needed}
+        expected = "parameters that broadcast to the shape"
+        error(IncompatibleShapesError, f"random.{name}", problem, got=got, expected=expected)
     return dims
 
 
@@ -726,13 +693,10 @@ def check_params(name: str, dtype: np.dtype[Any], *params: ArrayLike) -> None:
     """
     for param in params:
         if dtypes.result_type(param, dtype) != dtype:
-            error(
-                dtypes.TypePromotionError,
-                f"random.{name}",
-                "the dtype of the samples cannot hold that of a parameter.",
-                got={"parameter": aval_of(param), "dtype": dtype},
-                fix="parameter.astype(dtype)",
-            )
+            problem = "the dtype of the samples cannot hold that of a parameter."
+            got = {"parameter": aval_of(param), "dtype": dtype}
+            fix = "parameter.astype(dtype)"
+            error(dtypes.TypePromotionError, f"random.{name}", problem, got=got, fix=fix)
 
 
 def check_mode(name: str, mode: str | None) -> str:
@@ -742,10 +706,5 @@ def check_mode(name: str, mode: str | None) -> str:
         ValueError: it is neither "low" nor "high".
     """
     if mode not in (None, "low", "high"):
-        error(
-            ValueError,
-            f"random.{name}",
-            f"unknown mode {mode!r}.",
-            expected="'low' or 'high'",
-        )
+        error(ValueError, f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
     return mode or "low"

@@ -407,13 +407,9 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
     """
     aval = aval_of(pred) if has_aval(pred) else None
     if aval is None or aval.shape or aval.dtype != np.bool_:
-        error(
-            TypeError,
-            "checkify.check",
-            "the predicate must be a boolean scalar.",
-            got=repr(pred) if aval is None else str(aval),
-            fix="reduce it with .all() or .any()",
-        )
+        problem = "the predicate must be a boolean scalar."
+        got = repr(pred) if aval is None else str(aval)
+        error(TypeError, "checkify.check", problem, got=got, fix="reduce it with .all() or .any()")
     values, values_tree = tree.flatten((fmt_args, fmt_kwargs))
     for x in values:
         if not isinstance(x, (Array, Tracer, np.ndarray)):

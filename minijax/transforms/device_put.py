@@ -45,25 +45,17 @@ def _target_of(target: object) -> Sharding | None:
     """
     if target is None or isinstance(target, Sharding):
         if is_abstract(target):
-            error(
-                ValueError,
-                "device_put",
-                "a sharding on an abstract mesh names no devices.",
-                got=str(target),
-                fix="use the same spec on a Mesh with devices",
-            )
+            problem = "a sharding on an abstract mesh names no devices."
+            fix = "use the same spec on a Mesh with devices"
+            error(ValueError, "device_put", problem, got=str(target), fix=fix)
         return target
     if isinstance(target, PartitionSpec):
         return contexts.resolve(target, "device_put")
     if hasattr(target, "device_kind"):
         return SingleDeviceSharding(target)
-    error(
-        ValueError,
-        "device_put",
-        "not a place for arrays.",
-        got=f"{target!r} of type {type(target).__name__}",
-        expected="a device, a sharding, a PartitionSpec under a mesh, or None",
-    )
+    got = f"{target!r} of type {type(target).__name__}"
+    expected = "a device, a sharding, a PartitionSpec under a mesh, or None"
+    error(ValueError, "device_put", "not a place for arrays.", got=got, expected=expected)
 
 
 class DevicePut(Primitive):
@@ -195,13 +187,9 @@ def device_put(
         what = functools.partial(tree_errors.leaf_name, "device_put", "x", treedef, i)
         _check_put(leaf, target, what)
         if given and shared:
-            error(
-                ValueError,
-                "device_put",
-                "an array cannot be donated and shared.",
-                got="donate and may_alias",
-                fix="leave one of them away",
-            )
+            problem = "an array cannot be donated and shared."
+            fix = "leave one of them away"
+            error(ValueError, "device_put", problem, got="donate and may_alias", fix=fix)
     facts = zip(leaves, targets, donations, aliases, strict=True)
     with guards.explicitly("explicit_device_put"):
         outs = [_put_leaf(*fact) for fact in facts]
@@ -227,13 +215,9 @@ def _check_put(leaf: object, target: Sharding | None, what: Callable[[], str]) -
         return
     target.check_fits(aval.shape, what)
     if isinstance(target, NamedSharding) and UNCONSTRAINED in tuple(target.spec):
-        error(
-            ValueError,
-            "device_put",
-            "only inside programs may a dimension be left to the compiler.",
-            got=str(target),
-            fix="None for a dimension that is not split",
-        )
+        problem = "only inside programs may a dimension be left to the compiler."
+        fix = "None for a dimension that is not split"
+        error(ValueError, "device_put", problem, got=str(target), fix=fix)
 
 
 def _put_leaf(leaf: Any, target: Sharding | None, donate: bool, may_alias: bool | None) -> Any:

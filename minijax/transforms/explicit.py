@@ -79,22 +79,15 @@ def _check_explicit(sharding: NamedSharding) -> None:
     mesh, spec = sharding.mesh, sharding.spec
     for name in (*spec.names(), *spec.unreduced, *spec.reduced):
         if mesh.axis_type(name) is not AxisType.Explicit:
-            error(
-                ValueError,
-                "reshard",
-                f"the axis {name!r} is of type {mesh.axis_type(name).name}.",
-                got=f"{spec} on {mesh}",
-                expected="axes of type Explicit",
-                fix="lax.with_sharding_constraint for axes that the compiler decides about",
-            )
+            problem = f"the axis {name!r} is of type {mesh.axis_type(name).name}."
+            got = f"{spec} on {mesh}"
+            expected = "axes of type Explicit"
+            fix = "lax.with_sharding_constraint for axes that the compiler decides about"
+            error(ValueError, "reshard", problem, got=got, expected=expected, fix=fix)
     if UNCONSTRAINED in spec and mesh.are_all_axes_explicit:
-        error(
-            ValueError,
-            "reshard",
-            "an entry is UNCONSTRAINED, but no axis is left to the compiler.",
-            got=f"{spec} on {mesh}",
-            fix="None, or the names of axes",
-        )
+        problem = "an entry is UNCONSTRAINED, but no axis is left to the compiler."
+        fix = "None, or the names of axes"
+        error(ValueError, "reshard", problem, got=f"{spec} on {mesh}", fix=fix)
 
 
 @overload
@@ -260,12 +253,8 @@ def _mesh_around(name: str, values: Sequence[Any]) -> AbstractMesh:
     if mesh.empty:
         mesh = rules.mesh_of(map(aval_of, values)) or mesh
     if mesh.empty:
-        error(
-            ValueError,
-            name,
-            "there is no mesh whose axes could change their types.",
-            fix="minijax.set_mesh(mesh), or arguments that are split over Explicit axes",
-        )
+        fix = "minijax.set_mesh(mesh), or arguments that are split over Explicit axes"
+        error(ValueError, name, "there is no mesh whose axes could change their types.", fix=fix)
     return mesh
 
 

@@ -84,13 +84,10 @@ def make_array_from_single_device_arrays(
 
 def _check_sharding(user: str, sharding: object) -> None:
     if not isinstance(sharding, Sharding):
-        error(
-            TypeError,
-            user,
-            "the second argument must be a sharding.",
-            got=f"{sharding!r} of type {type(sharding).__name__}",
-            expected="a sharding on devices, such as NamedSharding(mesh, spec)",
-        )
+        problem = "the second argument must be a sharding."
+        got = f"{sharding!r} of type {type(sharding).__name__}"
+        expected = "a sharding on devices, such as NamedSharding(mesh, spec)"
+        error(TypeError, user, problem, got=got, expected=expected)
     # Names what an abstract mesh lacks.
     len(sharding.device_assignment)
 
@@ -98,23 +95,15 @@ def _check_sharding(user: str, sharding: object) -> None:
 def _check_arrays(user: str, arrays: Sequence[Any]) -> None:
     for i, x in enumerate(arrays):
         if isinstance(x, Tracer) or not type.__instancecheck__(Array, x):
-            error(
-                TypeError,
-                user,
-                f"arrays[{i}] is not an array on a device.",
-                got=f"arrays[{i}] of type {type(x).__name__}",
-                fix="minijax.device_put(x, device)",
-            )
+            problem = f"arrays[{i}] is not an array on a device."
+            fix = "minijax.device_put(x, device)"
+            error(TypeError, user, problem, got=f"arrays[{i}] of type {type(x).__name__}", fix=fix)
         if x.is_deleted():
             error(ValueError, user, f"arrays[{i}] has been deleted.", got=str(x.aval))
         if len(x.devices()) != 1:
-            error(
-                ValueError,
-                user,
-                f"arrays[{i}] is not on a single device.",
-                got=f"{x.aval} on {len(x.devices())} devices",
-                fix="give its pieces: [s.data for s in x.addressable_shards]",
-            )
+            problem = f"arrays[{i}] is not on a single device."
+            fix = "give its pieces: [s.data for s in x.addressable_shards]"
+            error(ValueError, user, problem, got=f"{x.aval} on {len(x.devices())} devices", fix=fix)
 
 
 def _by_device(user: str, wanted: Sequence[Place], arrays: Sequence[Any]) -> dict[Any, Any]:
@@ -134,13 +123,9 @@ def _by_device(user: str, wanted: Sequence[Place], arrays: Sequence[Any]) -> dic
         error(ValueError, user, "two arrays are on one device.", got=f"device ids {ids}")
     devices = {place.device for place in wanted}
     if devices != set(by_device):
-        error(
-            ValueError,
-            user,
-            "the arrays are on other devices than the sharding.",
-            got=f"device ids {sorted(ids)}",
-            expected=f"device ids {sorted(d.id for d in devices)}",
-        )
+        problem = "the arrays are on other devices than the sharding."
+        expected = f"device ids {sorted(d.id for d in devices)}"
+        error(ValueError, user, problem, got=f"device ids {sorted(ids)}", expected=expected)
     return by_device
 
 
@@ -154,14 +139,11 @@ def _common_aval(
     avals = [aval_of(piece) for piece in pieces]
     for place, aval in zip(placement.local_places(sharding, dims), avals, strict=True):
         if aval.shape != shard:
-            error(
-                ValueError,
-                user,
-                "a piece has another shape than the sharding gives it.",
-                got=f"{aval} for device {place.device.id}",
-                expected=f"shape {shard}, for a whole of shape {dims} with {sharding}",
-                fix="give each device its own part: whole[index]",
-            )
+            problem = "a piece has another shape than the sharding gives it."
+            got = f"{aval} for device {place.device.id}"
+            expected = f"shape {shard}, for a whole of shape {dims} with {sharding}"
+            fix = "give each device its own part: whole[index]"
+            error(ValueError, user, problem, got=got, expected=expected, fix=fix)
         if aval.dtype != (avals[0].dtype if dtype is None else dtype):
             error(
                 ValueError,
@@ -171,13 +153,8 @@ def _common_aval(
                 expected="pieces of one dtype",
             )
     if not avals and dtype is None:
-        error(
-            ValueError,
-            user,
-            "without a piece in this process, the dtype must be told.",
-            got=str(sharding),
-            fix="give dtype=",
-        )
+        problem = "without a piece in this process, the dtype must be told."
+        error(ValueError, user, problem, got=str(sharding), fix="give dtype=")
     return ShapedArray(dims, avals[0].dtype if avals else dtype)
 
 
@@ -313,13 +290,9 @@ def _from_local(user: str, sharding: Sharding, data: Any, global_shape: object) 
     local = np.shape(data)
     if sharding.is_fully_addressable:
         if global_shape is not None and global_shape != local:
-            error(
-                ValueError,
-                user,
-                "a single process brings all of the data.",
-                got={"global_shape": global_shape, "local_data.shape": local},
-                fix="leave global_shape away",
-            )
+            problem = "a single process brings all of the data."
+            got = {"global_shape": global_shape, "local_data.shape": local}
+            error(ValueError, user, problem, got=got, fix="leave global_shape away")
         sharding.check_fits(local, lambda: user)
         return device_put(data, sharding)
     dims, indices = local_indices(sharding, local, global_shape)
@@ -340,12 +313,9 @@ def local_indices(
     mine = [i for i, device in enumerate(sharding.device_assignment) if device in here]
     given = (None,) * len(local) if global_shape is None else tuple(global_shape)
     if len(given) != len(local):
-        error(
-            ValueError,
-            "make_array_from_process_local_data",
-            "global_shape and the data differ in rank.",
-            got={"global_shape": given, "local_data.shape": local},
-        )
+        problem = "global_shape and the data differ in rank."
+        got = {"global_shape": given, "local_data.shape": local}
+        error(ValueError, "make_array_from_process_local_data", problem, got=got)
     held = tiling.coordinates[mine].T.tolist()
     facts = zip(local, given, tiling.factors, held, strict=True)
     dims = [_local_dimension(dim, *each) for dim, each in enumerate(facts)]
@@ -477,13 +447,10 @@ def process_allgather(in_tree: object, tiled: bool = False) -> Any:
     def gathered(x: Any) -> np.ndarray[Any, Any]:
         if type.__instancecheck__(Array, x) and not x.is_fully_addressable:
             if not tiled:
-                error(
-                    ValueError,
-                    "multihost_utils.process_allgather",
-                    "an array over all devices is one value, not one of each process.",
-                    got=f"{x.aval} with {x.sharding}",
-                    fix="tiled=True",
-                )
+                problem = "an array over all devices is one value, not one of each process."
+                got = f"{x.aval} with {x.sharding}"
+                fix = "tiled=True"
+                error(ValueError, "multihost_utils.process_allgather", problem, got=got, fix=fix)
             return _everywhere(x)
         value = np.asarray(x)
         rows = value[None] if client.process_count() == 1 else _everywhere(_stacked(value))
@@ -590,13 +557,9 @@ def _with_specs(user: str, function: Callable[..., Any], inputs: object, pspecs:
     leaves, treedef = tree.flatten(inputs)
     specs = tree.broadcast_prefix(pspecs, inputs, _is_spec, user=f"multihost_utils.{user}")
     if any(spec is None for spec in specs):
-        error(
-            ValueError,
-            f"multihost_utils.{user}",
-            "None is no spec.",
-            got=f"pspecs: {pspecs}",
-            fix="PartitionSpec() for arrays of which each device has all",
-        )
+        problem = "None is no spec."
+        fix = "PartitionSpec() for arrays of which each device has all"
+        error(ValueError, f"multihost_utils.{user}", problem, got=f"pspecs: {pspecs}", fix=fix)
     outs = [function(leaf, spec) for leaf, spec in zip(leaves, specs, strict=True)]
     return tree.unflatten(treedef, outs)
 

@@ -67,13 +67,9 @@ def vmap(
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if not (in_axes is None or type(in_axes) in (int, tuple, dict)):
-        error(
-            TypeError,
-            "vmap",
-            "in_axes has the wrong type.",
-            got=f"{in_axes!r} of type {type(in_axes).__name__}",
-            expected="an int, None, or a tuple with one entry for each positional argument",
-        )
+        got = f"{in_axes!r} of type {type(in_axes).__name__}"
+        expected = "an int, None, or a tuple with one entry for each positional argument"
+        error(TypeError, "vmap", "in_axes has the wrong type.", got=got, expected=expected)
     _check_axis_leaves("in_axes", in_axes)
     _check_axis_leaves("out_axes", out_axes)
     mapped = _Mapped(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
@@ -141,13 +137,10 @@ class _Mapped(NamedTuple):
         """The axis of each leaf, from the prefix that the user gave."""
         in_axes = self.in_axes
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
-            error(
-                ValueError,
-                "vmap",
-                "in_axes must have one entry for each positional argument.",
-                got=f"{len(in_axes)} entries, {len(args)} arguments",
-                fix="keyword arguments are always mapped over dimension 0",
-            )
+            problem = "in_axes must have one entry for each positional argument."
+            got = f"{len(in_axes)} entries, {len(args)} arguments"
+            fix = "keyword arguments are always mapped over dimension 0"
+            error(ValueError, "vmap", problem, got=got, fix=fix)
         if type(in_axes) is int and not kwargs:
             return [in_axes] * count
         axes: Sequence[int | None] = tree.flatten_in_axes("vmap in_axes", in_tree, in_axes)
@@ -157,12 +150,8 @@ class _Mapped(NamedTuple):
 def _check_axis_leaves(name: str, axes: object) -> None:
     for leaf in tree.leaves(axes):
         if type(leaf) is not int and not hasattr(leaf, "__index__"):
-            error(
-                TypeError,
-                "vmap",
-                f"{name} must hold integers and None only.",
-                got=f"{leaf!r} of type {type(leaf).__name__} in {axes!r}",
-            )
+            got = f"{leaf!r} of type {type(leaf).__name__} in {axes!r}"
+            error(TypeError, "vmap", f"{name} must hold integers and None only.", got=got)
 
 
 def _paths(fun: Callable[..., Any], in_tree: PyTreeDef) -> Sequence[str]:
@@ -198,12 +187,8 @@ def _batch_size(
     if len(sizes) == 1:
         return int(sizes.pop())
     if not sizes:
-        error(
-            ValueError,
-            "vmap",
-            "no argument is mapped, so the size of the batch is unknown.",
-            fix="map an argument (in_axes), or give axis_size",
-        )
+        problem = "no argument is mapped, so the size of the batch is unknown."
+        error(ValueError, "vmap", problem, fix="map an argument (in_axes), or give axis_size")
     mapped = [
         f"{path}: {a}, dimension {d} has size {a.shape[d]}"
         for path, a, d in zip(_paths(fun, in_tree), avals, dims, strict=True)
@@ -211,13 +196,9 @@ def _batch_size(
     ]
     if axis_size is not None:
         mapped.append(f"axis_size: {axis_size}")
-    error(
-        ValueError,
-        "vmap",
-        "the sizes of the mapped dimensions disagree.",
-        got="\n".join(mapped),
-        expected="one size; in_axes=None for arguments that are not mapped",
-    )
+    problem = "the sizes of the mapped dimensions disagree."
+    expected = "one size; in_axes=None for arguments that are not mapped"
+    error(ValueError, "vmap", problem, got="\n".join(mapped), expected=expected)
 
 
 def _place(
@@ -228,19 +209,11 @@ def _place(
         if dim is None:
             return out
         path = flattening.result_paths(out_tree)[index]
-        error(
-            ValueError,
-            "vmap",
-            f"out_axes is None for {path}, which differs between examples.",
-            got=str(aval_of(out)),
-            fix="give it an axis in out_axes, or reduce over the batch",
-        )
+        problem = f"out_axes is None for {path}, which differs between examples."
+        fix = "give it an axis in out_axes, or reduce over the batch"
+        error(ValueError, "vmap", problem, got=str(aval_of(out)), fix=fix)
     rank = aval_of(out).ndim + (dim is None)
     if not -rank <= axis < rank:
-        error(
-            ValueError,
-            "vmap",
-            f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[index]}.",
-            got=f"a result of rank {rank} with its batch dimension",
-        )
+        problem = f"out_axes {axis} is out of range for {flattening.result_paths(out_tree)[index]}."
+        error(ValueError, "vmap", problem, got=f"a result of rank {rank} with its batch dimension")
     return to_batch_dim(out, dim, axis % rank, size)

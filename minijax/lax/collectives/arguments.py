@@ -145,24 +145,15 @@ def canonical_axes(name: str, axis_name: AxisName) -> Axes:
         ValueError: one is named twice.
     """
     if isinstance(axis_name, (set, frozenset)):
-        error(
-            TypeError,
-            name,
-            "axis_name must be one name, or a tuple of names: their order matters.",
-            got=repr(axis_name),
-            fix=f"tuple({axis_name!r}) in the order you mean",
-        )
+        problem = "axis_name must be one name, or a tuple of names: their order matters."
+        fix = f"tuple({axis_name!r}) in the order you mean"
+        error(TypeError, name, problem, got=repr(axis_name), fix=fix)
     if not isinstance(axis_name, (tuple, list)):
         return (axis_name,)
     axes = tuple(axis_name)
     if len(set(axes)) < len(axes):
-        error(
-            ValueError,
-            name,
-            "axis_name names an axis twice.",
-            got=repr(axis_name),
-            expected="once each",
-        )
+        problem = "axis_name names an axis twice."
+        error(ValueError, name, problem, got=repr(axis_name), expected="once each")
     return axes
 
 
@@ -198,24 +189,15 @@ def canonical_groups(name: str, groups: Any, axes: Axes) -> Groups:
     if groups is None:
         return None
     if any(isinstance(axis, int) for axis in axes):
-        error(
-            ValueError,
-            name,
-            "axis_index_groups cannot be combined with axes that are dimensions.",
-            got=f"axes {axes}",
-            expected="names of axes",
-        )
+        problem = "axis_index_groups cannot be combined with axes that are dimensions."
+        error(ValueError, name, problem, got=f"axes {axes}", expected="names of axes")
     found = tuple(tuple(map(operator.index, group)) for group in groups)
     size = axes_size(name, axes)
     positions = sorted(i for group in found for i in group)
     if positions != list(range(size)):
-        error(
-            ValueError,
-            name,
-            "axis_index_groups must hold each position along the axis once.",
-            got=f"{[list(g) for g in found]} along {axes} of size {size}",
-            expected=f"each of 0 … {size - 1} in one group",
-        )
+        problem = "axis_index_groups must hold each position along the axis once."
+        got = f"{[list(g) for g in found]} along {axes} of size {size}"
+        error(ValueError, name, problem, got=got, expected=f"each of 0 … {size - 1} in one group")
     return found
 
 
@@ -244,12 +226,8 @@ def check_equal_groups(name: str, groups: Groups) -> None:
         ValueError: they have them.
     """
     if groups is not None and len(set(map(len, groups))) > 1:
-        error(
-            ValueError,
-            name,
-            "axis_index_groups must be of one size here.",
-            got=f"{[list(g) for g in groups]}, of sizes {[len(g) for g in groups]}",
-        )
+        got = f"{[list(g) for g in groups]}, of sizes {[len(g) for g in groups]}"
+        error(ValueError, name, "axis_index_groups must be of one size here.", got=got)
 
 
 def group_size(name: str, axes: Axes, groups: Groups) -> int:
@@ -266,13 +244,8 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
     """
     found = operator.index(dim)
     if not -ndim <= found < ndim:
-        error(
-            ValueError,
-            name,
-            f"{argument} is out of range.",
-            got=str(dim),
-            expected=f"a dimension of an array with {ndim} dimension(s)",
-        )
+        expected = f"a dimension of an array with {ndim} dimension(s)"
+        error(ValueError, name, f"{argument} is out of range.", got=str(dim), expected=expected)
     return found % ndim if ndim else found
 
 
@@ -286,23 +259,14 @@ def check_block(
     """
     length = x.shape[dim]
     if tiled and length % size:
-        error(
-            ValueError,
-            name,
-            f"{argument} {dim} has size {length}, which {size} devices cannot share equally.",
-            got=str(x),
-            expected=f"a multiple of {size}",
-            fix="pad the dimension",
-        )
+        problem = f"{argument} {dim} has size {length}, which {size} devices cannot share equally."
+        expected = f"a multiple of {size}"
+        error(ValueError, name, problem, got=str(x), expected=expected, fix="pad the dimension")
     if not tiled and length != size:
-        error(
-            ValueError,
-            name,
-            f"{argument} {dim} has size {length}, but there are {size} devices.",
-            got=str(x),
-            expected=f"a dimension of size {size}, one entry for each device",
-            fix="tiled=True for several entries for each device",
-        )
+        problem = f"{argument} {dim} has size {length}, but there are {size} devices."
+        expected = f"a dimension of size {size}, one entry for each device"
+        fix = "tiled=True for several entries for each device"
+        error(ValueError, name, problem, got=str(x), expected=expected, fix=fix)
 
 
 def with_pvary(x: Array, axes: Axes) -> Any:
@@ -392,23 +356,14 @@ def permutation(name: str, perm: PermutationLike, size: int) -> tuple[tuple[int,
     try:
         pairs = tuple((operator.index(s), operator.index(d)) for s, d in perm)
     except (TypeError, ValueError) as caught:
-        error(
-            TypeError,
-            name,
-            "perm must hold pairs of positions: (source, destination).",
-            got=repr(perm),
-            expected=f"pairs of ints, such as [(i, (i + 1) % {size}) for i in range({size})]",
-            fix="lax.pshuffle takes a list of sources",
-            cause=caught,
-        )
+        problem = "perm must hold pairs of positions: (source, destination)."
+        expected = f"pairs of ints, such as [(i, (i + 1) % {size}) for i in range({size})]"
+        fix = "lax.pshuffle takes a list of sources"
+        error(TypeError, name, problem, got=repr(perm), expected=expected, fix=fix, cause=caught)
     if any(not -size <= i < size for pair in pairs for i in pair):
-        error(
-            ValueError,
-            name,
-            "perm names a position that is out of range.",
-            got=str(list(pairs)),
-            expected=f"positions from 0 to {size - 1} along an axis of size {size}",
-        )
+        problem = "perm names a position that is out of range."
+        expected = f"positions from 0 to {size - 1} along an axis of size {size}"
+        error(ValueError, name, problem, got=str(list(pairs)), expected=expected)
     found = tuple((s % size, d % size) for s, d in pairs)
     for what, members in (
         ("source", [s for s, _ in found]),
@@ -416,13 +371,9 @@ def permutation(name: str, perm: PermutationLike, size: int) -> tuple[tuple[int,
     ):
         if len(set(members)) < len(members):
             twice = sorted({m for m in members if members.count(m) > 1})
-            error(
-                ValueError,
-                name,
-                f"perm names the {what} {twice[0]} twice.",
-                got=str(list(pairs)),
-                expected="each source and each destination once",
-            )
+            problem = f"perm names the {what} {twice[0]} twice."
+            expected = "each source and each destination once"
+            error(ValueError, name, problem, got=str(list(pairs)), expected=expected)
     return found
 
 
@@ -447,14 +398,10 @@ def check_summable(name: str, x: Array, *, bools: bool) -> None:
     """
     aval = aval_of(x)
     if aval.is_extended or (aval.dtype == np.bool_ and not bools):
-        error(
-            TypeError,
-            name,
-            f"cannot combine arrays of {aval.dtype}.",
-            got=str(aval),
-            expected="numbers or bools" if bools else "numbers",
-            fix="" if aval.is_extended else "x.astype(int) first",
-        )
+        problem = f"cannot combine arrays of {aval.dtype}."
+        expected = "numbers or bools" if bools else "numbers"
+        fix = "" if aval.is_extended else "x.astype(int) first"
+        error(TypeError, name, problem, got=str(aval), expected=expected, fix=fix)
 
 
 def map_leaves(function: Callable[..., Any], x: Tree) -> Any:
@@ -477,13 +424,10 @@ def refuse_groups_of_batch(name: str, axis: Any, groups: Groups) -> None:
         NotImplementedError: there are groups.
     """
     if groups is not None:
-        error(
-            NotImplementedError,
-            name,
-            "axis_index_groups are not implemented for axes of vmap.",
-            got=f"groups {[list(g) for g in groups]} along {axis!r}",
-            fix="reshape the batch into (groups, members) and use a vmap for each",
-        )
+        problem = "axis_index_groups are not implemented for axes of vmap."
+        got = f"groups {[list(g) for g in groups]} along {axis!r}"
+        fix = "reshape the batch into (groups, members) and use a vmap for each"
+        error(NotImplementedError, name, problem, got=got, fix=fix)
 
 
 class AroundBatch(NamedTuple):
@@ -697,21 +641,11 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
     if not axes:
         return x
     if to not in _KINDS:
-        error(
-            ValueError,
-            name,
-            "an unknown kind.",
-            got=f"to={to!r}",
-            expected=f"one of {', '.join(map(repr, _KINDS))}",
-        )
+        expected = f"one of {', '.join(map(repr, _KINDS))}"
+        error(ValueError, name, "an unknown kind.", got=f"to={to!r}", expected=expected)
     if not core_axes.in_scope():
-        error(
-            ValueError,
-            name,
-            "there is no mesh axis over which a value could be of some kind.",
-            got=f"axes {axes}",
-            fix="call it inside shard_map",
-        )
+        problem = "there is no mesh axis over which a value could be of some kind."
+        error(ValueError, name, problem, got=f"axes {axes}", fix="call it inside shard_map")
     axes_size(name, axes)
     typed = core_axes.typed_among(axes)
     if not typed and to != "unreduced":
@@ -724,14 +658,10 @@ def _cast(x: Array, axes: Any, typed: Any, to: str) -> Any:
     cast = _CASTS.get((kind, to))
     if cast is None:
         able = ", ".join(f"{KIND_NAMES[a]} to {b}" for a, b in _CASTS)
-        error(
-            ValueError,
-            "lax.pcast",
-            f"there is no cast from {KIND_NAMES[kind]} to {to}.",
-            got=f"{aval_of(x)}, axes {axes}",
-            expected=f"one of these: {able}",
-            fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",
-        )
+        problem = f"there is no cast from {KIND_NAMES[kind]} to {to}."
+        got = f"{aval_of(x)}, axes {axes}"
+        fix = "a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather"
+        error(ValueError, "lax.pcast", problem, got=got, expected=f"one of these: {able}", fix=fix)
     return cast.bind(x, axes=casts.ordered(typed))
 
 

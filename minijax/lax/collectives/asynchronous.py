@@ -157,12 +157,9 @@ def _start_of_gather(base: gathers.Gather) -> Start:
 
 def _refuse_untiled(ctx: LoweringContext, x: ir.Value, *, tiled: bool, **_: Any) -> Any:
     if not tiled:
-        error(
-            NotImplementedError,
-            "lax.psum_scatter_start",
-            "is implemented for tiled=True only.",
-            fix="tiled=True, and reshape the result",
-        )
+        problem = "is implemented for tiled=True only."
+        fix = "tiled=True, and reshape the result"
+        error(NotImplementedError, "lax.psum_scatter_start", problem, fix=fix)
     return x
 
 
@@ -175,13 +172,9 @@ def _is_started_exchange(
 
 def _refuse_without_gpu(ctx: LoweringContext, x: ir.Value, **_: Any) -> Any:
     if ctx.platform not in arguments.GPUS:
-        error(
-            NotImplementedError,
-            "lax.pbroadcast_start",
-            "is implemented for GPUs only.",
-            got=f"a program for {ctx.platform}",
-            fix="lax.pbroadcast",
-        )
+        problem = "is implemented for GPUs only."
+        got = f"a program for {ctx.platform}"
+        error(NotImplementedError, "lax.pbroadcast_start", problem, got=got, fix="lax.pbroadcast")
     return x
 
 

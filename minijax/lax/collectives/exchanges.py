@@ -402,13 +402,10 @@ def _batch_axis_of_ragged_all_to_all(
     dims: Sequence[Any],
     **params: Any,
 ) -> tuple[Any, Any]:
-    error(
-        NotImplementedError,
-        "lax.ragged_all_to_all",
-        "is not implemented along an axis of vmap.",
-        got=f"axis {name!r}, of vmap",
-        fix="shard_map or pmap over devices",
-    )
+    problem = "is not implemented along an axis of vmap."
+    got = f"axis {name!r}, of vmap"
+    fix = "shard_map or pmap over devices"
+    error(NotImplementedError, "lax.ragged_all_to_all", problem, got=got, fix=fix)
 
 
 ragged_all_to_all_p = RaggedAllToAll()
@@ -417,13 +414,10 @@ ragged_all_to_all_p = RaggedAllToAll()
 def _check_arrays(operand: ShapedArray, output: ShapedArray) -> None:
     fits = operand.ndim and operand.shape[1:] == output.shape[1:] and output.ndim == operand.ndim
     if not fits or operand.dtype != output.dtype:
-        error(
-            ValueError,
-            "lax.ragged_all_to_all",
-            "rows of operand do not fit into output.",
-            got={"operand": operand, "output": output},
-            expected="one dtype, and equal dimensions but for the first",
-        )
+        problem = "rows of operand do not fit into output."
+        got = {"operand": operand, "output": output}
+        expected = "one dtype, and equal dimensions but for the first"
+        error(ValueError, "lax.ragged_all_to_all", problem, got=got, expected=expected)
 
 
 def _check_sizes(sizes: Sequence[ShapedArray]) -> None:
@@ -433,21 +427,14 @@ def _check_sizes(sizes: Sequence[ShapedArray]) -> None:
                 ValueError, "lax.ragged_all_to_all", f"{name} must be integers.", got={name: aval}
             )
         if aval.ndim != 1 or not aval.size:
-            error(
-                ValueError,
-                "lax.ragged_all_to_all",
-                f"{name} must have one dimension, which is not empty.",
-                got={name: aval},
-                expected="a number for each slice that is sent",
-            )
+            problem = f"{name} must have one dimension, which is not empty."
+            expected = "a number for each slice that is sent"
+            error(ValueError, "lax.ragged_all_to_all", problem, got={name: aval}, expected=expected)
     if len({aval.shape for aval in sizes}) > 1:
-        error(
-            ValueError,
-            "lax.ragged_all_to_all",
-            "offsets and sizes must be of one length.",
-            got=dict(zip(_SIZES, sizes, strict=True)),
-            expected="a number for each slice that is sent",
-        )
+        problem = "offsets and sizes must be of one length."
+        got = dict(zip(_SIZES, sizes, strict=True))
+        expected = "a number for each slice that is sent"
+        error(ValueError, "lax.ragged_all_to_all", problem, got=got, expected=expected)
 
 
 def _exchanged(numbers: Array, axis_name: Axes, axis_index_groups: Groups) -> Any:
@@ -610,13 +597,10 @@ def ragged_all_to_all(
     _check_arrays(*avals[:2])
     _check_sizes(avals[2:])
     if avals[2].size % members:
-        error(
-            ValueError,
-            name,
-            f"{avals[2].size} slices cannot be shared equally by {members} devices.",
-            got=dict(zip(_SIZES, avals[2:], strict=True)),
-            expected=f"a multiple of {members}: as many slices for each device",
-        )
+        problem = f"{avals[2].size} slices cannot be shared equally by {members} devices."
+        got = dict(zip(_SIZES, avals[2:], strict=True))
+        expected = f"a multiple of {members}: as many slices for each device"
+        error(ValueError, name, problem, got=got, expected=expected)
     for x in args:
         arguments.check_no_sums(name, x, axes)
     over = frozenset(core_axes.typed_among(axes)).union(*(aval.vma for aval in avals))

@@ -467,13 +467,9 @@ def all_gather(
         Array([ 7,  8,  9, 10, 11, 12, 13, 14], dtype=int32)
     """
     if to not in _KINDS:
-        error(
-            ValueError,
-            "lax.all_gather",
-            "an unknown kind of result.",
-            got=f"to={to!r}",
-            expected=f"one of {', '.join(map(repr, _KINDS))}",
-        )
+        problem = "an unknown kind of result."
+        expected = f"one of {', '.join(map(repr, _KINDS))}"
+        error(ValueError, "lax.all_gather", problem, got=f"to={to!r}", expected=expected)
     name = {"varying": "lax.all_gather", "invarying": "lax.all_gather_invariant"}.get(
         to, "lax.all_gather_reduced"
     )
@@ -516,14 +512,11 @@ def all_gather(
 
 def _check_typed(x: Array, axes: Axes) -> None:
     if not core_axes.typed_among(axes):
-        error(
-            ValueError,
-            "lax.all_gather_reduced",
-            "the operand does not vary over mesh axes, as far as types tell.",
-            got=f"{aval_of(x)}, axes {axes}",
-            expected=f"a value that varies over {casts.axes_text(axes)}",
-            fix="call it inside shard_map with check_vma=True",
-        )
+        problem = "the operand does not vary over mesh axes, as far as types tell."
+        got = f"{aval_of(x)}, axes {axes}"
+        expected = f"a value that varies over {casts.axes_text(axes)}"
+        fix = "call it inside shard_map with check_vma=True"
+        error(ValueError, "lax.all_gather_reduced", problem, got=got, expected=expected, fix=fix)
 
 
 def all_gather_invariant(

@@ -375,14 +375,10 @@ def pshuffle(x: Tree, axis_name: AxisName, perm: Sequence[int]) -> Tree:
     """
     sources = [int(i) for i in perm]
     if sorted(sources) != list(range(len(sources))):
-        error(
-            ValueError,
-            "lax.pshuffle",
-            "perm must be a permutation.",
-            got=str(sources),
-            expected=f"each of 0 … {len(sources) - 1} once" if sources else "positions",
-            fix="lax.ppermute for blocks that go nowhere",
-        )
+        problem = "perm must be a permutation."
+        expected = f"each of 0 … {len(sources) - 1} once" if sources else "positions"
+        fix = "lax.ppermute for blocks that go nowhere"
+        error(ValueError, "lax.pshuffle", problem, got=str(sources), expected=expected, fix=fix)
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
@@ -412,13 +408,8 @@ def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     size = arguments.axes_size(name, axes)
     found = int(source)
     if not -size <= found < size:
-        error(
-            ValueError,
-            name,
-            "source is out of range.",
-            got=str(source),
-            expected=f"a position from 0 to {size - 1} along {axes}",
-        )
+        expected = f"a position from 0 to {size - 1} along {axes}"
+        error(ValueError, name, "source is out of range.", got=str(source), expected=expected)
     if not axes:
         return x
     params = {"axis_name": arguments.as_given(axis_name), "source": found % size}
@@ -445,22 +436,16 @@ class OneSided(Collective):
             NotImplementedError: the platform has no such operation, or devices are replicas.
         """
         if ctx.platform not in arguments.GPUS:
-            error(
-                NotImplementedError,
-                f"lax.{self.name}",
-                "is implemented for GPUs only.",
-                got=f"a program for {ctx.platform}",
-                fix="lax.ppermute, which all platforms have",
-            )
+            problem = "is implemented for GPUs only."
+            got = f"a program for {ctx.platform}"
+            fix = "lax.ppermute, which all platforms have"
+            error(NotImplementedError, f"lax.{self.name}", problem, got=got, fix=fix)
         devices = ctx.module.device_axes
         channel = devices.channel()
         if not channel:
-            error(
-                NotImplementedError,
-                f"lax.{self.name}",
-                "is implemented inside of shard_map only.",
-                fix="shard_map in place of pmap, or lax.ppermute",
-            )
+            problem = "is implemented inside of shard_map only."
+            fix = "shard_map in place of pmap, or lax.ppermute"
+            error(NotImplementedError, f"lax.{self.name}", problem, fix=fix)
         found = {
             "source_target_pairs": stablehlo.dense(arguments.pairs_of_devices(devices, axes, perm)),
             **channel,

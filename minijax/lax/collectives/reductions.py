@@ -332,13 +332,8 @@ def _sum(x: Array, axes: Axes, groups: Groups) -> Any:
             return reduce_sum(x, axes)
         return Application(psum_p, x, {"axes": axes, "axis_index_groups": groups})
     if _dims(axes):
-        error(
-            ValueError,
-            "lax.psum",
-            "axes that are dimensions cannot be mixed with mesh axes that types tell of.",
-            got=f"axes {axes}",
-            fix="x.sum(dims) first",
-        )
+        problem = "axes that are dimensions cannot be mixed with mesh axes that types tell of."
+        error(ValueError, "lax.psum", problem, got=f"axes {axes}", fix="x.sum(dims) first")
     kind = arguments.states("lax.psum", x, axes)
     if kind == "R":
         arguments.check_no_sums("lax.psum", x, typed, "lax.pcast(x, axis, to='varying') first")
@@ -527,13 +522,8 @@ def pargmin(x: Array, axis_name: AxisName) -> Array:
 
 def _position(name: str, extreme: Any, x: Array, axis_name: AxisName) -> Any:
     if isinstance(axis_name, (tuple, list)):
-        error(
-            TypeError,
-            name,
-            "axis_name must be one name.",
-            got=repr(axis_name),
-            fix=f"{name} for one axis after the other",
-        )
+        fix = f"{name} for one axis after the other"
+        error(TypeError, name, "axis_name must be one name.", got=repr(axis_name), fix=fix)
 
     def of_leaf(leaf: Array) -> Any:
         shape = aval_of(leaf).shape

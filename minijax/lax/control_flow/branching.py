@@ -275,13 +275,9 @@ def _batch_by_selection(
 ) -> tuple[list[Any], list[int | None]]:
     """Runs all branches on the whole batch, and selects each example's results."""
     if found := effects.guarded_among(frozenset().union(*(b.effects for b in branches))):
-        error(
-            NotImplementedError,
-            "lax.cond",
-            "branches with effects cannot be batched over their predicate: all would run.",
-            got=f"effects {found}",
-            fix="batch the rest, and take the predicate out of the batch",
-        )
+        problem = "branches with effects cannot be batched over their predicate: all would run."
+        fix = "batch the rest, and take the predicate out of the batch"
+        error(NotImplementedError, "lax.cond", problem, got=f"effects {found}", fix=fix)
     mapped = [d is not None or _may_move(x) for x, d in zip(operands, dims, strict=True)]
     whole = [
         to_batch_dim(x, None if d is None else 0, 0, size) if m else x
@@ -404,13 +400,9 @@ def _cond_of_two_operands(
 
 def _predicate(pred: ArrayLike) -> Any:
     if pred is None or callable(pred):
-        error(
-            TypeError,
-            "lax.cond",
-            "the predicate must be a scalar.",
-            got=f"{pred!r} of type {type(pred).__name__}",
-            fix="lax.cond(pred, true_fun, false_fun, *operands)",
-        )
+        got = f"{pred!r} of type {type(pred).__name__}"
+        fix = "lax.cond(pred, true_fun, false_fun, *operands)"
+        error(TypeError, "lax.cond", "the predicate must be a scalar.", got=got, fix=fix)
     aval = aval_of(as_operand(pred))
     if not isinstance(aval, ShapedArray) or aval.shape or aval.is_extended:
         error(
@@ -472,13 +464,8 @@ def switch(
         eager.check_callable("lax.switch", function)
     aval = aval_of(as_operand(index))
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
-        error(
-            TypeError,
-            "lax.switch",
-            "the index must be an integer scalar.",
-            got=str(aval),
-            fix="lax.cond takes booleans",
-        )
+        problem = "the index must be an integer scalar."
+        error(TypeError, "lax.switch", problem, got=str(aval), fix="lax.cond takes booleans")
     if not branches:
         error(ValueError, "lax.switch", "needs at least one branch.")
     if len(branches) == 1:
@@ -543,13 +530,10 @@ def _platform_number(platform: str, platforms: Sequence[tuple[str, ...] | None])
     for i, names in enumerate(platforms):
         if names is None or aliases & set(names):
             return i
-    error(
-        NotImplementedError,
-        "lax.platform_dependent",
-        f"there is no function for the platform {platform!r}.",
-        got=", ".join(name for names in platforms for name in names or ()),
-        fix="give one by that name, or default=",
-    )
+    problem = f"there is no function for the platform {platform!r}."
+    got = ", ".join(name for names in platforms for name in names or ())
+    fix = "give one by that name, or default="
+    error(NotImplementedError, "lax.platform_dependent", problem, got=got, fix=fix)
 
 
 def platform_dependent(
@@ -585,11 +569,8 @@ def platform_dependent(
         platforms.append(None)
         labels.append("default")
     if not functions:
-        error(
-            NotImplementedError,
-            "lax.platform_dependent",
-            "needs a function for a platform, or a default.",
-        )
+        problem = "needs a function for a platform, or a default."
+        error(NotImplementedError, "lax.platform_dependent", problem)
     index = platform_index_p.bind(platforms=tuple(platforms))
     if not isinstance(index, Tracer):
         return functions[int(index)](*args)

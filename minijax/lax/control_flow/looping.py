@@ -467,13 +467,9 @@ def fori_loop(
         )
         return result
     if unroll is not None and unroll is not False and unroll != 1:
-        error(
-            ValueError,
-            name,
-            "only loops with bounds known at staging can be unrolled.",
-            got={"lower": lower, "upper": upper},
-            fix="Python ints as bounds, or no unroll",
-        )
+        problem = "only loops with bounds known at staging can be unrolled."
+        fix = "Python ints as bounds, or no unroll"
+        error(ValueError, name, problem, got={"lower": lower, "upper": upper}, fix=fix)
     bounds = [
         x if aval_of(x).dtype == dtype else bodies.retyped(x, dtype, False) for x in (lower, upper)
     ]
@@ -491,13 +487,9 @@ def _type_of_bounds(name: str, lower: ArrayLike, upper: ArrayLike) -> np.dtype[A
     strong = {a.dtype for a in avals if not a.weak_type}
     kinds = {dtypes.issubdtype(a.dtype, np.integer) for a in avals}
     if len(strong) > 1 or len(kinds) > 1:
-        error(
-            TypeError,
-            name,
-            "lower and upper must have one dtype.",
-            got={"lower": avals[0], "upper": avals[1]},
-            fix="convert one with x.astype(dtype)",
-        )
+        problem = "lower and upper must have one dtype."
+        fix = "convert one with x.astype(dtype)"
+        error(TypeError, name, problem, got={"lower": avals[0], "upper": avals[1]}, fix=fix)
     dtype: np.dtype[Any] = strong.pop() if strong else avals[0].dtype
     return dtype
 

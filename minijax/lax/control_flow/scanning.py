@@ -348,13 +348,9 @@ def _carry_tree(name: str, step: str, body: bodies.Bodies) -> Any:
         (closed,) = body.closed
         avals = closed.out_avals
         found = avals[0].str_short() if not children and avals else tree_errors.describe(out_tree)
-        error(
-            TypeError,
-            name,
-            f"{step} must return a pair (carry, y).",
-            got=f"{found} from {closed.jaxpr.debug_info.func_src_info}",
-            fix="return (carry, None) if there is nothing to stack",
-        )
+        got = f"{found} from {closed.jaxpr.debug_info.func_src_info}"
+        fix = "return (carry, None) if there is nothing to stack"
+        error(TypeError, name, f"{step} must return a pair (carry, y).", got=got, fix=fix)
     return children[0]
 
 
@@ -371,34 +367,22 @@ def scan_length(
     paths = ["xs" + path for path in bodies.leaf_names(xs_tree)]
     scalars = [path for path, a in zip(paths, avals, strict=True) if not a.ndim]
     if scalars:
-        error(
-            ValueError,
-            name,
-            f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension.",
-            fix="close over it, or put it into the carry",
-        )
+        problem = f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension."
+        error(ValueError, name, problem, fix="close over it, or put it into the carry")
     sizes = {a.shape[0] for a in avals}
     if length is not None:
         sizes.add(_integer_length(name, length))
     if len(sizes) == 1 and min(sizes) >= 0:
         return int(sizes.pop())
     if not sizes:
-        error(
-            ValueError,
-            name,
-            "xs has no leaves, so the number of steps is unknown.",
-            fix="give length" if name == "lax.scan" else "give an array, or use lax.scan",
-        )
+        fix = "give length" if name == "lax.scan" else "give an array, or use lax.scan"
+        error(ValueError, name, "xs has no leaves, so the number of steps is unknown.", fix=fix)
     listed = [f"{path}: {a.str_short()}" for path, a in zip(paths, avals, strict=True)]
     if length is not None:
         listed.append(f"length: {length}")
-    error(
-        ValueError,
-        name,
-        "the lengths of what is scanned over disagree, or are negative.",
-        got="\n".join(listed),
-        expected="one size of the first dimensions",
-    )
+    problem = "the lengths of what is scanned over disagree, or are negative."
+    expected = "one size of the first dimensions"
+    error(ValueError, name, problem, got="\n".join(listed), expected=expected)
 
 
 def _integer_length(name: str, length: Any) -> int:
@@ -408,14 +392,9 @@ def _integer_length(name: str, length: Any) -> int:
         return operator.index(length)
     except TypeError:
         kind = ConcretizationTypeError if isinstance(length, Tracer) else TypeError
-        error(
-            kind,
-            name,
-            "the length must be a concrete integer.",
-            got=f"{length!r} of type {type(length).__name__}",
-            fix="a Python int, or while_loop where the number of steps is computed",
-            cause=None,
-        )
+        got = f"{length!r} of type {type(length).__name__}"
+        fix = "a Python int, or while_loop where the number of steps is computed"
+        error(kind, name, "the length must be a concrete integer.", got=got, fix=fix, cause=None)
 
 
 def _unroll(name: str, unroll: int | bool, length: int) -> int:
@@ -580,12 +559,8 @@ def associative_scan(
     axes = [canonicalize_axis(axis, a.ndim, name) for a in avals]
     sizes = {a.shape[d] for a, d in zip(avals, axes, strict=True)}
     if len(sizes) > 1:
-        error(
-            ValueError,
-            name,
-            "the sizes of elems along the axis disagree.",
-            got=", ".join(a.str_short() for a in avals) + f"   axis: {axis}",
-        )
+        got = ", ".join(a.str_short() for a in avals) + f"   axis: {axis}"
+        error(ValueError, name, "the sizes of elems along the axis disagree.", got=got)
     if reverse:
         leaves = [shape.rev(x, (d,)) for x, d in zip(leaves, axes, strict=True)]
 
@@ -593,13 +568,8 @@ def associative_scan(
         out = fn(tree.unflatten(elems_tree, a), tree.unflatten(elems_tree, b))
         flat, out_tree = tree.flatten(out)
         if out_tree.num_leaves != elems_tree.num_leaves:
-            error(
-                ValueError,
-                name,
-                "fn returns another structure than elems.",
-                got=str(out_tree),
-                expected=str(elems_tree),
-            )
+            problem = "fn returns another structure than elems."
+            error(ValueError, name, problem, got=str(out_tree), expected=str(elems_tree))
         return flat
 
     outs = _prefixes(combine, [as_operand(x) for x in leaves], axes)

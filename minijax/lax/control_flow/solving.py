@@ -210,20 +210,14 @@ class CustomLinearSolve(Solver):
         jaxprs: SolveParts,
     ) -> list[Any]:
         if jaxprs.transpose_solve is None:
-            error(
-                TypeError,
-                "lax.custom_linear_solve",
-                "reverse-mode differentiation needs a solver of the transposed equation.",
-                fix="give transpose_solve, or symmetric=True",
-            )
+            problem = "reverse-mode differentiation needs a solver of the transposed equation."
+            fix = "give transpose_solve, or symmetric=True"
+            error(TypeError, "lax.custom_linear_solve", problem, fix=fix)
         *consts, b = _groups(args, const_lengths)
         count = len(b)
         if any(type(ct) is not Zero for ct in cts[count:]):
-            error(
-                NotImplementedError,
-                "lax.custom_linear_solve",
-                "auxiliary results of a solver have no derivative.",
-            )
+            problem = "auxiliary results of a solver have no derivative."
+            error(NotImplementedError, "lax.custom_linear_solve", problem)
         matvec, vecmat, solve, transpose_solve = consts
         outs = self.bind(
             *vecmat,
@@ -341,12 +335,8 @@ def _solution_tree(name: str, staged: _Staged, has_aux: bool) -> tuple[Any, Any]
         return staged.out_tree, None
     children = staged.out_tree.children() if staged.out_tree.node_data() else []
     if len(children) != 2:
-        error(
-            ValueError,
-            name,
-            "with has_aux=True, solve must return a pair (solution, aux).",
-            got=str(staged.out_tree),
-        )
+        problem = "with has_aux=True, solve must return a pair (solution, aux)."
+        error(ValueError, name, problem, got=str(staged.out_tree))
     return children[0], children[1]
 
 

@@ -342,13 +342,10 @@ class Eigh(BatchedPrimitive):
         if type(x_dot) is Zero:
             return without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
-            error(
-                MissingRule,
-                "lax.linalg.eigh",
-                "there is no derivative of some of the eigenvalues alone.",
-                got=f"subset_by_index: {params['subset_by_index']}",
-                fix="compute all of them and take those that you need",
-            )
+            problem = "there is no derivative of some of the eigenvalues alone."
+            got = f"subset_by_index: {params['subset_by_index']}"
+            fix = "compute all of them and take those that you need"
+            error(MissingRule, "lax.linalg.eigh", problem, got=got, fix=fix)
         inner = kernels.product(kernels.product(kernels.adjoint(vectors), x_dot), vectors)
         gaps = kernels.reciprocals_off_diagonal(binary.sub(*kernels.pairs(values)))
         turn = binary.mul(kernels.converted(gaps, inner.dtype), inner)
@@ -374,13 +371,10 @@ def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
         return size
     start, end = subset
     if not 0 <= start <= end <= size:
-        error(
-            ValueError,
-            f"lax.linalg.{name}",
-            "the subset is no range of indices.",
-            got=f"subset_by_index: {subset}",
-            expected=f"(start, end) with 0 <= start <= end <= {size}",
-        )
+        problem = "the subset is no range of indices."
+        got = f"subset_by_index: {subset}"
+        expected = f"(start, end) with 0 <= start <= end <= {size}"
+        error(ValueError, f"lax.linalg.{name}", problem, got=got, expected=expected)
     return end - start
 
 
@@ -391,13 +385,10 @@ def refuse_subset(name: str, size: int, subset: tuple[int, int] | None) -> None:
         NotImplementedError: the subset is smaller.
     """
     if subset is not None and subset != (0, size):
-        error(
-            NotImplementedError,
-            f"lax.linalg.{name}",
-            "there is no kernel that computes a subset.",
-            got=f"subset_by_index: {subset}",
-            fix="compute everything and take a slice",
-        )
+        problem = "there is no kernel that computes a subset."
+        got = f"subset_by_index: {subset}"
+        fix = "compute everything and take a slice"
+        error(NotImplementedError, f"lax.linalg.{name}", problem, got=got, fix=fix)
 
 
 eigh_p = Eigh()
@@ -483,13 +474,10 @@ class Schur(BatchedPrimitive):
         select_callable: Callable[..., Any] | None,
     ) -> list[Any]:
         if sort_eig_vals:
-            error(
-                NotImplementedError,
-                "lax.linalg.schur",
-                "eigenvalues cannot be sorted.",
-                got=f"sort_eig_vals: True, select_callable: {select_callable}",
-                fix="sort_eig_vals=False",
-            )
+            problem = "eigenvalues cannot be sorted."
+            got = f"sort_eig_vals: True, select_callable: {select_callable}"
+            fix = "sort_eig_vals=False"
+            error(NotImplementedError, "lax.linalg.schur", problem, got=got, fix=fix)
         target = _on_host("schur", platform, "gees", x.dtype)
         batch = x.shape[:-2]
         # Kernels for real matrices give the two parts of eigenvalues apart.

@@ -124,13 +124,10 @@ class SymmetricProduct(BatchedPrimitive):
     ) -> ShapedArray:
         check_together(self, FLOAT, a_matrix=a, c_matrix=c)
         if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
-            error(
-                ValueError,
-                f"lax.linalg.{self.name}",
-                "the matrices do not fit together.",
-                got={"a_matrix": a, "c_matrix": c},
-                expected="a_matrix: T[..., n, k], c_matrix: T[..., n, n]",
-            )
+            problem = "the matrices do not fit together."
+            got = {"a_matrix": a, "c_matrix": c}
+            expected = "a_matrix: T[..., n, k], c_matrix: T[..., n, n]"
+            error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
         return c.update(weak_type=weak_if_all(a, c))
 
     def compute(self, platform: str, a: Array, c: Array, *, alpha: float, beta: float) -> Array:
@@ -207,13 +204,10 @@ class CholeskyUpdate(BatchedPrimitive):
         check_together(self, FLOAT, r_matrix=r, w_vector=w)
         check_matrices(self.name, "r_matrix", r, square=True)
         if w.shape[-1] != r.shape[-1]:
-            error(
-                ValueError,
-                f"lax.linalg.{self.name}",
-                "the vector does not fit the matrix.",
-                got={"r_matrix": r, "w_vector": w},
-                expected="r_matrix: T[n, n], w_vector: T[n]",
-            )
+            problem = "the vector does not fit the matrix."
+            got = {"r_matrix": r, "w_vector": w}
+            expected = "r_matrix: T[n, n], w_vector: T[n]"
+            error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
         return r.update(weak_type=weak_if_all(r, w))
 
     def compute(self, platform: str, r: Array, w: Array) -> Array:
@@ -284,13 +278,10 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
     """
     r, w = as_operand(r_matrix), as_operand(w_vector)
     if (aval_of(r).ndim, aval_of(w).ndim) != (2, 1):
-        error(
-            TypeError,
-            "lax.linalg.cholesky_update",
-            "this takes one matrix and one vector.",
-            got={"r_matrix": aval_of(r), "w_vector": aval_of(w)},
-            fix="minijax.vmap, for batches",
-        )
+        problem = "this takes one matrix and one vector."
+        got = {"r_matrix": aval_of(r), "w_vector": aval_of(w)}
+        fix = "minijax.vmap, for batches"
+        error(TypeError, "lax.linalg.cholesky_update", problem, got=got, fix=fix)
     return cholesky_update_p.bind(r, w)
 
 
@@ -396,13 +387,10 @@ class HouseholderProduct(BatchedPrimitive):
         check_together(self, INEXACT, a=a, taus=taus)
         rows, columns = a.shape[-2:]
         if not rows >= columns >= taus.shape[-1]:
-            error(
-                ValueError,
-                f"lax.linalg.{self.name}",
-                "there must not be more reflections than columns, nor columns than rows.",
-                got={"a": a, "taus": taus},
-                expected="a: T[..., m, n], taus: T[..., k], with m ≥ n ≥ k",
-            )
+            problem = "there must not be more reflections than columns, nor columns than rows."
+            got = {"a": a, "taus": taus}
+            expected = "a: T[..., m, n], taus: T[..., k], with m ≥ n ≥ k"
+            error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
         return a.update(weak_type=weak_if_all(a, taus))
 
     def compute(self, platform: str, a: Array, taus: Array) -> Any:

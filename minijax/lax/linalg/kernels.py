@@ -102,21 +102,14 @@ def check_matrices(name: str, argument: str, aval: ShapedArray, *, square: bool 
     """
     check_dtype(f"linalg.{name}", argument, aval, INEXACT)
     if aval.ndim < 2:
-        error(
-            TypeError,
-            f"lax.linalg.{name}",
-            f"{argument} is no matrix, nor a batch of matrices.",
-            got={argument: aval},
-            expected="two dimensions or more: T[..., m, n]",
-        )
+        problem = f"{argument} is no matrix, nor a batch of matrices."
+        expected = "two dimensions or more: T[..., m, n]"
+        error(TypeError, f"lax.linalg.{name}", problem, got={argument: aval}, expected=expected)
     if square and aval.shape[-1] != aval.shape[-2]:
-        error(
-            IncompatibleShapesError,
-            f"lax.linalg.{name}",
-            f"the matrices in {argument} are not square.",
-            got={argument: aval},
-            expected="T[..., n, n]",
-        )
+        problem = f"the matrices in {argument} are not square."
+        got = {argument: aval}
+        expected = "T[..., n, n]"
+        error(IncompatibleShapesError, f"lax.linalg.{name}", problem, got=got, expected=expected)
 
 
 def check_together(

@@ -55,13 +55,10 @@ class TriangularSolve(BatchedPrimitive):
         check_together(self, INEXACT, a=a, b=b)
         check_matrices("triangular_solve", "a", a, square=True)
         if b.shape[-2 if left_side else -1] != a.shape[-1]:
-            error(
-                ValueError,
-                "lax.linalg.triangular_solve",
-                f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a.",
-                got={"a": a, "b": b},
-                expected=f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}",
-            )
+            problem = f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a."
+            got = {"a": a, "b": b}
+            expected = f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}"
+            error(ValueError, "lax.linalg.triangular_solve", problem, got=got, expected=expected)
         return b.update(weak_type=weak_if_all(a, b))
 
     def lower(self, ctx: LoweringContext, a: ir.Value, b: ir.Value, **params: bool) -> Any:
@@ -352,22 +349,14 @@ class LuPivotsToPermutation(BatchedPrimitive):
     def abstract_eval(self, pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
         name = f"linalg.{self.name}"
         if pivots.dtype != np.int32 or pivots.ndim < 1:
-            error(
-                TypeError,
-                f"lax.{name}",
-                "pivots must be vectors of 32-bit integers.",
-                got={"pivots": pivots},
-                expected="int32[..., k]",
-            )
+            problem = "pivots must be vectors of 32-bit integers."
+            expected = "int32[..., k]"
+            error(TypeError, f"lax.{name}", problem, got={"pivots": pivots}, expected=expected)
         *batch, count = pivots.shape
         if permutation_size < count:
-            error(
-                ValueError,
-                f"lax.{name}",
-                "permutation_size is less than the number of pivots.",
-                got={"pivots": pivots, "permutation_size": permutation_size},
-                expected=f"at least {count}",
-            )
+            problem = "permutation_size is less than the number of pivots."
+            got = {"pivots": pivots, "permutation_size": permutation_size}
+            error(ValueError, f"lax.{name}", problem, got=got, expected=f"at least {count}")
         return shaped_array((*batch, permutation_size), pivots.dtype, pivots.weak_type)
 
     def compute(self, platform: str, pivots: Array, *, permutation_size: int) -> Array:

@@ -305,13 +305,9 @@ class Svd(BatchedPrimitive):
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
-            error(
-                MissingRule,
-                "lax.linalg.svd",
-                "there is no derivative of the singular vectors that complete the matrices.",
-                got={"x": x},
-                fix="svd(x, full_matrices=False)",
-            )
+            problem = "there is no derivative of the singular vectors that complete the matrices."
+            fix = "svd(x, full_matrices=False)"
+            error(MissingRule, "lax.linalg.svd", problem, got={"x": x}, fix=fix)
         refuse_subset("svd", min(x.shape[-2:]), params["subset_by_index"])
         outs = self.bind(x, **(params | {"compute_uv": True, "full_matrices": False}))
         inner, vectors_dot = _tangents(outs, x_dot, compute_uv)
@@ -555,13 +551,9 @@ def svd(
     x = as_operand(x)
     check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
-        error(
-            ValueError,
-            "lax.linalg.svd",
-            "a subset of the singular vectors makes no full matrices.",
-            got=f"subset_by_index: {subset_by_index}",
-            fix="full_matrices=False",
-        )
+        problem = "a subset of the singular vectors makes no full matrices."
+        got = f"subset_by_index: {subset_by_index}"
+        error(ValueError, "lax.linalg.svd", problem, got=got, fix="full_matrices=False")
     values, *vectors = svd_p.bind(
         x,
         full_matrices=full_matrices,

@@ -216,13 +216,9 @@ class OutDims:
         if target is not None:
             return to_batch_dim(out, dim, target, self.size)
         if dim is not None:
-            error(
-                UnexpectedTracerError,
-                self.name,
-                "the rule closes over a value that vmap maps, and the function does not.",
-                got=str(aval_of(out)),
-                fix=f"pass the value to {self.name} as an argument",
-            )
+            problem = "the rule closes over a value that vmap maps, and the function does not."
+            fix = f"pass the value to {self.name} as an argument"
+            error(UnexpectedTracerError, self.name, problem, got=str(aval_of(out)), fix=fix)
         return out
 
 

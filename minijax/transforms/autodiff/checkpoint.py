@@ -89,12 +89,8 @@ def checkpoint(
     """
     eager.check_callable("checkpoint", fun)
     if concrete is not UNSPECIFIED:
-        error(
-            NotImplementedError,
-            "checkpoint",
-            "the option concrete exists no longer.",
-            fix="mark arguments that Python code depends on with static_argnums",
-        )
+        fix = "mark arguments that Python code depends on with static_argnums"
+        error(NotImplementedError, "checkpoint", "the option concrete exists no longer.", fix=fix)
     if policy is not None:
         _check_policy(policy)
     static_nums, static_names = arguments.resolve_names(
@@ -114,14 +110,11 @@ remat = checkpoint
 
 def _check_policy(policy: object) -> None:
     if not callable(policy):
-        error(
-            TypeError,
-            "checkpoint",
-            "the policy is not callable.",
-            got=f"{policy!r} of type {type(policy).__name__}",
-            expected="a function of a primitive, the types of its arguments, and parameters",
-            fix="take one of minijax.checkpoint_policies",
-        )
+        problem = "the policy is not callable."
+        got = f"{policy!r} of type {type(policy).__name__}"
+        expected = "a function of a primitive, the types of its arguments, and parameters"
+        fix = "take one of minijax.checkpoint_policies"
+        error(TypeError, "checkpoint", problem, got=got, expected=expected, fix=fix)
 
 
 def _check_argnums(argnums: object) -> tuple[int, ...]:
@@ -132,13 +125,9 @@ def _check_argnums(argnums: object) -> tuple[int, ...]:
     """
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(hasattr(i, "__index__") for i in given):
-        error(
-            TypeError,
-            "checkpoint",
-            "static_argnums must be integers.",
-            got=repr(argnums),
-            fix="name parameters with static_argnames",
-        )
+        problem = "static_argnums must be integers."
+        fix = "name parameters with static_argnames"
+        error(TypeError, "checkpoint", problem, got=repr(argnums), fix=fix)
     return tuple(i.__index__() for i in given)
 
 
@@ -191,12 +180,8 @@ class _Checkpointed:
         wrong = [i for i in self.static_argnums if not -count <= i < count]
         # A static parameter may also be given by name, or left to its default.
         if wrong and not self.static_argnames:
-            error(
-                ValueError,
-                "checkpoint",
-                f"static_argnums {wrong[0]} is out of range.",
-                got=f"{count} positional argument(s)",
-            )
+            problem = f"static_argnums {wrong[0]} is out of range."
+            error(ValueError, "checkpoint", problem, got=f"{count} positional argument(s)")
         return {i % count for i in self.static_argnums if -count <= i < count}
 
     def _flags(
@@ -427,13 +412,10 @@ class SaveByEither:
         answers = [ask(prim, *avals, **params) for ask in (self.first, self.second)]
         for answer in answers:
             if not isinstance(answer, (bool, np.bool_)):
-                error(
-                    ValueError,
-                    "save_from_both_policies",
-                    "both policies must answer True or False.",
-                    got=f"{answers[0]!r} and {answers[1]!r}, asked about {prim}",
-                    fix="write a policy that calls the two and decides",
-                )
+                problem = "both policies must answer True or False."
+                got = f"{answers[0]!r} and {answers[1]!r}, asked about {prim}"
+                fix = "write a policy that calls the two and decides"
+                error(ValueError, "save_from_both_policies", problem, got=got, fix=fix)
         return any(answers)
 
 
@@ -533,12 +515,9 @@ def save_and_offload_only_these_names(
     """
     saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
     if saved & offloaded:
-        error(
-            ValueError,
-            "save_and_offload_only_these_names",
-            "names can be saved or offloaded, but not both.",
-            got=f"in both lists: {sorted(saved & offloaded)}",
-        )
+        problem = "names can be saved or offloaded, but not both."
+        got = f"in both lists: {sorted(saved & offloaded)}"
+        error(ValueError, "save_and_offload_only_these_names", problem, got=got)
     where = Offloadable(offload_src, offload_dst)
     return OffloadNames(frozenset(saved), frozenset(offloaded), where)
 

@@ -201,13 +201,10 @@ class _FlatVmapRule:
         title = self._rule.title
         custom_jvp.check_arrays(title, f"a result of {self._rule}", outs, self.out_tree)
         if flags_tree != self.out_tree:
-            error(
-                ValueError,
-                title,
-                f"{self._rule} returns out_batched of another structure than out.",
-                got={"out": self.out_tree, "out_batched": flags_tree},
-                expected="True or False for each leaf of out",
-            )
+            problem = f"{self._rule} returns out_batched of another structure than out."
+            got = {"out": self.out_tree, "out_batched": flags_tree}
+            expected = "True or False for each leaf of out"
+            error(ValueError, title, problem, got=got, expected=expected)
         flags = list(map(bool, flags))
         self._check(size, outs, flags)
         return outs, flags
@@ -221,23 +218,16 @@ class _FlatVmapRule:
             if mapped and aval.shape[:1] != (size,)
         ]
         if wrong:
-            error(
-                ValueError,
-                self._rule.title,
-                f"{self._rule} returns results whose first dimension is not the batch.",
-                got="\n".join(wrong),
-                expected=f"a first dimension of {size}, as out_batched says",
-            )
+            problem = f"{self._rule} returns results whose first dimension is not the batch."
+            expected = f"a first dimension of {size}, as out_batched says"
+            error(ValueError, self._rule.title, problem, got="\n".join(wrong), expected=expected)
         seen = self._primal.seen
         if seen.out_tree is None:
             return
         if self.out_tree != seen.out_tree:
-            error(
-                ValueError,
-                self._rule.title,
-                f"{self._rule} returns results of another structure than the function.",
-                got={"rule": self.out_tree, "function": seen.out_tree},
-            )
+            problem = f"{self._rule} returns results of another structure than the function."
+            got = {"rule": self.out_tree, "function": seen.out_tree}
+            error(ValueError, self._rule.title, problem, got=got)
         of_example = [a.without_dim(0) if b else a for a, b in zip(avals, flags, strict=True)]
         wrong = [
             f"{name}: {given} for an example, {aval} from the function"
@@ -245,12 +235,8 @@ class _FlatVmapRule:
             if not same_type(given, aval)
         ]
         if wrong:
-            error(
-                ValueError,
-                self._rule.title,
-                f"{self._rule} returns results of other types than the function.",
-                got="\n".join(wrong),
-            )
+            problem = f"{self._rule} returns results of other types than the function."
+            error(ValueError, self._rule.title, problem, got="\n".join(wrong))
 
 
 class custom_vmap(Generic[R]):  # noqa: N801  mirrors jax.custom_batching.custom_vmap
@@ -306,12 +292,8 @@ class custom_vmap(Generic[R]):  # noqa: N801  mirrors jax.custom_batching.custom
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.vmap_rule is None:
-            error(
-                AttributeError,
-                signature.title,
-                "the function has no rule yet.",
-                fix=f"{signature.name}.def_vmap(rule)",
-            )
+            problem = "the function has no rule yet."
+            error(AttributeError, signature.title, problem, fix=f"{signature.name}.def_vmap(rule)")
         args = signature.positional(args, kwargs)
         given = signature.flatten(args, range(len(args)))
         primal = FlatPrimal(self.fun, given.in_tree, signature.name)

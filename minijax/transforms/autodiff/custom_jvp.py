@@ -136,13 +136,9 @@ class Signature:
         parameters = list(self._signature.parameters) if self._signature else []
         unknown = [name for name in names if name not in parameters]
         if unknown:
-            error(
-                ValueError,
-                self.title,
-                "nondiff_argnames names no parameter.",
-                got=", ".join(unknown),
-                expected=f"some of {', '.join(parameters) or 'no parameters'}",
-            )
+            problem = "nondiff_argnames names no parameter."
+            expected = f"some of {', '.join(parameters) or 'no parameters'}"
+            error(ValueError, self.title, problem, got=", ".join(unknown), expected=expected)
         return tuple(dict.fromkeys([*map(int, given), *map(parameters.index, names)]))
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
@@ -158,22 +154,13 @@ class Signature:
                 raise TypeError("the function has no signature")
             bound = self._signature.bind(*args, **kwargs)
         except TypeError as caught:
-            error(
-                TypeError,
-                self.title,
-                "the arguments do not fit the function's parameters.",
-                got=str(caught),
-                cause=None,
-            )
+            problem = "the arguments do not fit the function's parameters."
+            error(TypeError, self.title, problem, got=str(caught), cause=None)
         bound.apply_defaults()
         if bound.kwargs:
-            error(
-                TypeError,
-                self.title,
-                "rules take arguments by position, and some can only be given by name.",
-                got=", ".join(bound.kwargs),
-                fix="make them positional parameters of the function",
-            )
+            problem = "rules take arguments by position, and some can only be given by name."
+            fix = "make them positional parameters of the function"
+            error(TypeError, self.title, problem, got=", ".join(bound.kwargs), fix=fix)
         return bound.args
 
     def split(self, args: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple[Any, ...], list[int]]:
@@ -187,12 +174,8 @@ class Signature:
         count = len(args)
         for i in self.nondiff:
             if not -count <= i < count:
-                error(
-                    IndexError,
-                    self.title,
-                    f"nondiff_argnums {i} is out of range.",
-                    got=f"{count} positional argument(s)",
-                )
+                problem = f"nondiff_argnums {i} is out of range."
+                error(IndexError, self.title, problem, got=f"{count} positional argument(s)")
         held = [i % count for i in self.nondiff]
         rest = [i for i in range(count) if i not in held]
         return tuple(args[i] for i in held), tuple(args[i] for i in rest), rest
@@ -307,12 +290,8 @@ class Rule(NamedTuple):
             TypeError: it is none.
         """
         if not isinstance(result, (tuple, list)) or len(result) != 2:
-            error(
-                TypeError,
-                self.title,
-                f"{self} must return a pair {parts}.",
-                got=f"{type(result).__name__}: {result!r}",
-            )
+            problem = f"{self} must return a pair {parts}."
+            error(TypeError, self.title, problem, got=f"{type(result).__name__}: {result!r}")
         first, second = result
         return first, second
 
@@ -327,12 +306,9 @@ class Rule(NamedTuple):
         if primal.out_tree is None:
             return outs, out_tree
         if out_tree != primal.out_tree:
-            error(
-                TypeError,
-                self.title,
-                f"{self} returns results of another structure than the function.",
-                got={"rule": out_tree, "function": primal.out_tree},
-            )
+            problem = f"{self} returns results of another structure than the function."
+            got = {"rule": out_tree, "function": primal.out_tree}
+            error(TypeError, self.title, problem, got=got)
         names = flattening.result_paths(out_tree)
         wrong = [
             f"{name}: {aval_of(x)} from the rule, {aval} from the function"
@@ -340,13 +316,9 @@ class Rule(NamedTuple):
             if not may_be_cast(aval_of(x), aval)
         ]
         if wrong:
-            error(
-                TypeError,
-                self.title,
-                f"{self} returns results of other types than the function.",
-                got="\n".join(wrong),
-                expected="equal shapes and dtypes, and to vary over no further mesh axes",
-            )
+            problem = f"{self} returns results of other types than the function."
+            expected = "equal shapes and dtypes, and to vary over no further mesh axes"
+            error(TypeError, self.title, problem, got="\n".join(wrong), expected=expected)
         outs = [cast_like(x, aval) for x, aval in zip(outs, primal.avals, strict=True)]
         return [
             x if aval_of(x) is aval else creation.convert_to_type(x, aval.dtype, aval.weak_type)
@@ -382,13 +354,9 @@ def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: PyTreeDe
         try:
             aval_of(x)
         except TypeError:
-            error(
-                TypeError,
-                title,
-                f"{what} is neither an array nor a number.",
-                got=f"{flattening.result_paths(treedef)[i]}: {x!r} of type {type(x).__name__}",
-                cause=None,
-            )
+            problem = f"{what} is neither an array nor a number."
+            got = f"{flattening.result_paths(treedef)[i]}: {x!r} of type {type(x).__name__}"
+            error(TypeError, title, problem, got=got, cause=None)
 
 
 def is_float0(aval: ShapedArray) -> bool:
@@ -513,12 +481,9 @@ class _FlatJvpRule:
         outs, self.out_tree = self.rule.primal_outs(out, self.primal.seen)
         out_dots, dots_tree = tree.flatten(out_dot)
         if dots_tree != self.out_tree:
-            error(
-                TypeError,
-                self.rule.title,
-                f"{self.rule} returns a tangent of another structure than its result.",
-                got={"primal_out": self.out_tree, "tangent_out": dots_tree},
-            )
+            problem = f"{self.rule} returns a tangent of another structure than its result."
+            got = {"primal_out": self.out_tree, "tangent_out": dots_tree}
+            error(TypeError, self.rule.title, problem, got=got)
         check_arrays(self.rule.title, f"a tangent of {self.rule}", out_dots, dots_tree)
         return outs, self._checked(outs, out_dots)
 
@@ -630,22 +595,15 @@ class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
             TypeError: there are nondiff_argnums.
         """
         if self.nondiff_argnums:
-            error(
-                TypeError,
-                self._signature.title,
-                "defjvps cannot be used with nondiff_argnums.",
-                fix="defjvp",
-            )
+            problem = "defjvps cannot be used with nondiff_argnums."
+            error(TypeError, self._signature.title, problem, fix="defjvp")
 
         def jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
             if len(jvps) != len(primals):
-                error(
-                    TypeError,
-                    self._signature.title,
-                    "defjvps has not got one rule for each argument.",
-                    got={"rules": len(jvps), "arguments": len(primals)},
-                    fix="None for arguments that the result does not move with",
-                )
+                problem = "defjvps has not got one rule for each argument."
+                got = {"rules": len(jvps), "arguments": len(primals)}
+                fix = "None for arguments that the result does not move with"
+                error(TypeError, self._signature.title, problem, got=got, fix=fix)
             out = self(*primals)
             total = tree.map(SymbolicZero.from_primal_value, out)
             for rule, tangent in zip(jvps, tangents, strict=True):
@@ -659,12 +617,8 @@ class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.jvp is None:
-            error(
-                AttributeError,
-                signature.title,
-                "the function has no rule yet.",
-                fix=f"{signature.name}.defjvp(rule)",
-            )
+            problem = "the function has no rule yet."
+            error(AttributeError, signature.title, problem, fix=f"{signature.name}.defjvp(rule)")
         args = signature.positional(args, kwargs)
         held, rest, positions = signature.split(args)
         held = stop_tracers(held)

@@ -370,13 +370,11 @@ class _FlatForward:
         if mixed:
             raise self._varies(mixed, by_leaf)
         if wrong:
+            problem = f"{self.backward} returns cotangents of other shapes than the arguments."
+            got = "\n".join(wrong)
+            fix = "sum over the dimensions that the function repeated"
             error(
-                ValueError,
-                self.backward.title,
-                f"{self.backward} returns cotangents of other shapes than the arguments.",
-                got="\n".join(wrong),
-                expected="equal shapes",
-                fix="sum over the dimensions that the function repeated",
+                ValueError, self.backward.title, problem, got=got, expected="equal shapes", fix=fix
             )
         return cotangents
 
@@ -414,28 +412,21 @@ class _FlatForward:
                 return tree.broadcast_prefix(cts, indices, tree.is_none)
             except ValueError:
                 pass
-        error(
-            TypeError,
-            self.backward.title,
-            f"{self.backward} returns cotangents of another structure than the arguments.",
-            got=str(tree.structure(found)),
-            expected=f"{args_tree}: a tuple with an entry for each argument",
-            fix="return None for an argument, or a part of one, that gets no cotangent",
-        )
+        problem = f"{self.backward} returns cotangents of another structure than the arguments."
+        got = str(tree.structure(found))
+        expected = f"{args_tree}: a tuple with an entry for each argument"
+        fix = "return None for an argument, or a part of one, that gets no cotangent"
+        error(TypeError, self.backward.title, problem, got=got, expected=expected, fix=fix)
 
     def _converted(self, index: int, ct: Any, given: Any, expected: Any) -> Any:
         if given.dtype == expected.dtype and hasattr(ct, "dtype"):
             return ct
         is_complex = dtypes.issubdtype(given.dtype, np.complexfloating)
         if is_complex and not dtypes.issubdtype(expected.dtype, np.complexfloating):
-            error(
-                TypeError,
-                self.backward.title,
-                f"{self.backward} returns a complex cotangent for a real argument.",
-                got={self.given.names()[index]: given},
-                expected=str(expected),
-                fix="ct.real",
-            )
+            problem = f"{self.backward} returns a complex cotangent for a real argument."
+            got = {self.given.names()[index]: given}
+            fix = "ct.real"
+            error(TypeError, self.backward.title, problem, got=got, expected=str(expected), fix=fix)
         if not hasattr(ct, "dtype"):
             return np.asarray(ct, expected.dtype)[()]
         return creation.convert_to_type(ct, expected.dtype, given.weak_type)
@@ -503,12 +494,8 @@ class custom_vjp(custom_jvp.CustomRules[R]):  # noqa: N801  mirrors jax.custom_v
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         signature = self._signature
         if self.fwd is None or self.bwd is None:
-            error(
-                AttributeError,
-                signature.title,
-                "the function has no rules yet.",
-                fix=f"{signature.name}.defvjp(fwd, bwd)",
-            )
+            fix = f"{signature.name}.defvjp(fwd, bwd)"
+            error(AttributeError, signature.title, "the function has no rules yet.", fix=fix)
         args = signature.positional(args, kwargs)
         held, rest, positions = signature.split(args)
         self._check_held(held)

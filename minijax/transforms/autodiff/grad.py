@@ -57,12 +57,8 @@ class _Aux:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = self.function(*args, **kwargs)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            error(
-                TypeError,
-                self.name,
-                "with has_aux=True the function must return a pair (value, aux).",
-                got=f"{type(out).__name__}: {out!r}",
-            )
+            problem = "with has_aux=True the function must return a pair (value, aux)."
+            error(TypeError, self.name, problem, got=f"{type(out).__name__}: {out!r}")
         return tuple(out)
 
 
@@ -123,22 +119,14 @@ def jvp(
     """
     eager.check_callable("jvp", fun)
     if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        error(
-            TypeError,
-            "jvp",
-            "primals and tangents must be tuples or lists.",
-            got={"primals": type(primals).__name__, "tangents": type(tangents).__name__},
-        )
+        got = {"primals": type(primals).__name__, "tangents": type(tangents).__name__}
+        error(TypeError, "jvp", "primals and tangents must be tuples or lists.", got=got)
     name = flattening.function_name(fun)
     leaves, flat = _flat(_Aux("jvp", fun) if has_aux else fun, primals)
     dots, dots_tree = tree.flatten((tuple(tangents), {}))
     if dots_tree != flat.in_tree:
-        error(
-            TypeError,
-            "jvp",
-            "primals and tangents have different trees.",
-            got={"primals": flat.in_tree, "tangents": dots_tree},
-        )
+        problem = "primals and tangents have different trees."
+        error(TypeError, "jvp", problem, got={"primals": flat.in_tree, "tangents": dots_tree})
     names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
     dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
     outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
@@ -162,13 +150,9 @@ def _checked_tangent(name: str, primal: object, tangent: object) -> Any:
     given = aval_of(tangent)
     if given.shape != expected.shape or given.dtype != expected.dtype:
         kind = ValueError if given.dtype == expected.dtype else TypeError
-        error(
-            kind,
-            "jvp",
-            f"the tangent of {name} has the wrong type.",
-            got={"primal": aval_of(primal), "tangent": given},
-            expected=f"a tangent of type {expected}",
-        )
+        problem = f"the tangent of {name} has the wrong type."
+        got = {"primal": aval_of(primal), "tangent": given}
+        error(kind, "jvp", problem, got=got, expected=f"a tangent of type {expected}")
     return Zero(expected) if expected.dtype == dtypes.float0 else tangent
 
 
@@ -202,23 +186,13 @@ class _Linear:
     def _check(self, name: str, given: Any, expected_tree: Any, avals: Sequence[Any]) -> list[Any]:
         leaves, given_tree = tree.flatten(given)
         if given_tree != expected_tree:
-            error(
-                ValueError,
-                name,
-                "the argument has the wrong tree.",
-                got=str(given_tree),
-                expected=str(expected_tree),
-            )
+            problem = "the argument has the wrong tree."
+            error(ValueError, name, problem, got=str(given_tree), expected=str(expected_tree))
         leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
         for x, aval in zip(leaves, avals, strict=True):
             if not same_type(aval_of(x), aval):
-                error(
-                    ValueError,
-                    name,
-                    "an argument has the wrong type.",
-                    got=str(aval_of(x)),
-                    expected=str(aval),
-                )
+                problem = "an argument has the wrong type."
+                error(ValueError, name, problem, got=str(aval_of(x)), expected=str(aval))
         return list(leaves)
 
 
@@ -247,13 +221,9 @@ class _PullBack(_Linear):
     def __call__(self, cotangent: object, *more: Any) -> tuple[Any, ...]:
         call = self.call
         if more:
-            error(
-                TypeError,
-                "vjp",
-                "one cotangent is needed, of the structure of the result.",
-                got=f"{1 + len(more)} arguments",
-                expected=f"one of structure {call.out_tree}",
-            )
+            problem = "one cotangent is needed, of the structure of the result."
+            got = f"{1 + len(more)} arguments"
+            error(TypeError, "vjp", problem, got=got, expected=f"one of structure {call.out_tree}")
         expected = [aval.cotangent_aval() for aval in call.out_avals]
         cts = self._check("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
@@ -608,12 +578,8 @@ def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: 
             error(TypeError, name, f"cannot differentiate with respect to {place}.", got=str(aval))
         return
     if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
-        error(
-            TypeError,
-            name,
-            f"holomorphic=True needs complex inputs, but {place} is not.",
-            got={place: aval},
-        )
+        problem = f"holomorphic=True needs complex inputs, but {place} is not."
+        error(TypeError, name, problem, got={place: aval})
     integral = dtypes.issubdtype(dtype, np.integer) or dtype == np.bool_
     if integral and not allow_int:
         error(
@@ -629,22 +595,14 @@ def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: 
 def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: bool) -> None:
     function = flattening.function_name(fun)
     if out_tree.num_leaves != 1 or out_tree != tree.structure(0):
-        error(
-            TypeError,
-            name,
-            f"{function} must return a scalar.",
-            got=f"a result of tree {out_tree}",
-            fix="return one scalar, or has_aux=True and (scalar, aux)",
-        )
+        problem = f"{function} must return a scalar."
+        fix = "return one scalar, or has_aux=True and (scalar, aux)"
+        error(TypeError, name, problem, got=f"a result of tree {out_tree}", fix=fix)
     aval = aval_of(value)
     if aval.shape:
-        error(
-            TypeError,
-            name,
-            f"{function} must return a scalar.",
-            got=f"a result of type {aval}",
-            fix="reduce it, with .sum() or .mean(), or use jacrev",
-        )
+        problem = f"{function} must return a scalar."
+        fix = "reduce it, with .sum() or .mean(), or use jacrev"
+        error(TypeError, name, problem, got=f"a result of type {aval}", fix=fix)
     wanted = np.complexfloating if holomorphic else np.floating
     if not dtypes.issubdtype(aval.dtype, wanted):
         error(
@@ -689,33 +647,20 @@ def linear_transpose(
     out_avals = [v.aval for v in jaxpr.outvars]
     for aval in (*avals, *out_avals):
         if not dtypes.issubdtype(aval.dtype, np.inexact):
-            error(
-                TypeError,
-                "linear_transpose",
-                "arguments and results must be real or complex.",
-                got=str(aval),
-            )
+            problem = "arguments and results must be real or complex."
+            error(TypeError, "linear_transpose", problem, got=str(aval))
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
         cts, ct_tree = tree.flatten(cotangent)
         if ct_tree != out_tree:
-            error(
-                TypeError,
-                "linear_transpose",
-                "the cotangent has the wrong tree.",
-                got=str(ct_tree),
-                expected=str(out_tree),
-            )
+            problem = "the cotangent has the wrong tree."
+            error(TypeError, "linear_transpose", problem, got=str(ct_tree), expected=str(out_tree))
         cts = [_of_kind(ct, aval) for ct, aval in zip(cts, out_avals, strict=True)]
         for ct, aval in zip(cts, out_avals, strict=True):
             if not same_type(aval_of(ct), aval):
-                error(
-                    TypeError,
-                    "linear_transpose",
-                    "the cotangent has the wrong type.",
-                    got=str(aval_of(ct)),
-                    expected=str(aval),
-                )
+                problem = "the cotangent has the wrong type."
+                got = str(aval_of(ct))
+                error(TypeError, "linear_transpose", problem, got=got, expected=str(aval))
         linear, residuals = discharge.without_references_open(jaxpr, consts)
         outs = transpose.backward_pass(linear, residuals, cts)
         args, _ = tree.unflatten(flat.in_tree, list(map(_derivative, outs)))
@@ -751,13 +696,9 @@ def closure_convert(
         values = iter(args[count:])
         given, in_tree = tree.flatten((args[:count], {}))
         if in_tree != flat.in_tree:
-            error(
-                TypeError,
-                "closure_convert",
-                "the arguments have another tree than the example's.",
-                got=str(in_tree),
-                expected=str(flat.in_tree),
-            )
+            problem = "the arguments have another tree than the example's."
+            expected = str(flat.in_tree)
+            error(TypeError, "closure_convert", problem, got=str(in_tree), expected=expected)
         merged = [next(values) if h else c for c, h in zip(consts, hoist, strict=True)]
         return tree.unflatten(flat.out_tree, staging.eval_jaxpr(jaxpr, merged, *given))
 

@@ -265,58 +265,33 @@ def _term(x: Any, aval: Any) -> Any:
 def _check_arguments(primals: Any, series: Any) -> None:
     for name, value in (("primals", primals), ("series", series)):
         if not isinstance(value, (tuple, list)):
-            error(
-                TypeError,
-                "jet",
-                f"{name} must be a tuple or a list.",
-                got=type(value).__name__,
-                expected="one entry for each argument of the function",
-            )
+            problem = f"{name} must be a tuple or a list."
+            expected = "one entry for each argument of the function"
+            error(TypeError, "jet", problem, got=type(value).__name__, expected=expected)
     if len(primals) != len(series):
-        error(
-            ValueError,
-            "jet",
-            "there must be one series for each argument.",
-            got=f"{len(primals)} primals and {len(series)} series",
-        )
+        problem = "there must be one series for each argument."
+        error(ValueError, "jet", problem, got=f"{len(primals)} primals and {len(series)} series")
     for i, x in enumerate(primals):
         if not tree.all_leaves([x]):
-            error(
-                ValueError,
-                "jet",
-                f"primals[{i}] is a tree.",
-                got=f"{x!r}",
-                expected="arrays",
-                fix="flatten the tree: leaves, treedef = tree.flatten(x)",
-            )
+            problem = f"primals[{i}] is a tree."
+            fix = "flatten the tree: leaves, treedef = tree.flatten(x)"
+            error(ValueError, "jet", problem, got=f"{x!r}", expected="arrays", fix=fix)
         aval = aval_of(x)
         if not dtypes.issubdtype(aval.dtype, np.inexact):
-            error(
-                TypeError,
-                "jet",
-                f"primals[{i}] is of a type that does not change continuously.",
-                got=str(aval),
-                expected="a floating-point or complex type",
-                fix="convert it, or close over it",
-            )
+            problem = f"primals[{i}] is of a type that does not change continuously."
+            expected = "a floating-point or complex type"
+            fix = "convert it, or close over it"
+            error(TypeError, "jet", problem, got=str(aval), expected=expected, fix=fix)
         _check_terms(i, aval, series)
 
 
 def _check_terms(i: int, aval: Any, series: Any) -> None:
     if not isinstance(series[i], (tuple, list)) or len(series[i]) != len(series[0]):
         lengths = [len(s) if isinstance(s, (tuple, list)) else type(s).__name__ for s in series]
-        error(
-            ValueError,
-            "jet",
-            "the series are not all sequences of one length.",
-            got=f"lengths {lengths}",
-            fix="pad the shorter ones with zeros",
-        )
+        problem = "the series are not all sequences of one length."
+        fix = "pad the shorter ones with zeros"
+        error(ValueError, "jet", problem, got=f"lengths {lengths}", fix=fix)
     for n, x in enumerate(series[i]):
         if aval_of(x).shape not in ((), aval.shape):
-            error(
-                ValueError,
-                "jet",
-                f"series[{i}][{n}] has another shape than its argument.",
-                got=f"{aval_of(x)} for {aval}",
-            )
+            problem = f"series[{i}][{n}] has another shape than its argument."
+            error(ValueError, "jet", problem, got=f"{aval_of(x)} for {aval}")

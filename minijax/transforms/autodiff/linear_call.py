@@ -164,13 +164,10 @@ def linear_call(
     found = transpose.closed[0].out_avals
     fits = transpose.out_trees[0] == linear_tree and all(map(same_type, found, linear_avals))
     if not fits:
-        error(
-            TypeError,
-            name,
-            "fun_transpose must return the structure and types of linear_args.",
-            got=f"{transpose.out_trees[0]} of {', '.join(a.str_short() for a in found)}",
-            expected=f"{linear_tree} of " + ", ".join(aval_of(x).str_short() for x in linear),
-        )
+        problem = "fun_transpose must return the structure and types of linear_args."
+        got = f"{transpose.out_trees[0]} of {', '.join(a.str_short() for a in found)}"
+        expected = f"{linear_tree} of " + ", ".join(aval_of(x).str_short() for x in linear)
+        error(TypeError, name, problem, got=got, expected=expected)
     outs = linear_call_p.bind_all(
         *callee.consts,
         *transpose.consts,

@@ -146,13 +146,9 @@ def _check_repeatable(closed: ClosedJaxpr) -> None:
     found = effects.guarded_among(closed.effects)
     once = [e for e in found if not effects.repeatable_effects.contains(e)]
     if once:
-        error(
-            NotImplementedError,
-            "checkpoint",
-            "a function with effects cannot be computed again for its derivative.",
-            got=f"effects {once}",
-            fix="move what has the effect out of the function",
-        )
+        problem = "a function with effects cannot be computed again for its derivative."
+        fix = "move what has the effect out of the function"
+        error(NotImplementedError, "checkpoint", problem, got=f"effects {once}", fix=fix)
 
 
 def _flags(prevent_cse: PreventCse, count: int) -> Sequence[bool]:

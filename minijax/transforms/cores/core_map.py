@@ -74,13 +74,9 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
         made = [x if refs.is_reference(x) else references.new_ref(x) for x in leaves]
         result = f(tree.unflatten(treedef, made))
         if result is not None:
-            error(
-                ValueError,
-                name,
-                "a function run by run_state must return None.",
-                got=f"{type(result).__name__}: {result!r}",
-                fix="write results to one of the references",
-            )
+            problem = "a function run by run_state must return None."
+            fix = "write results to one of the references"
+            error(ValueError, name, problem, got=f"{type(result).__name__}: {result!r}", fix=fix)
         last = [
             references.get(ref) if ref is x else references.freeze(ref)
             for ref, x in zip(made, leaves, strict=True)
@@ -170,13 +166,9 @@ def run_scoped(f: Callable[..., R], *types: Any, collective_axes: Any = (), **kw
     """
     eager.check_callable("run_scoped", f)
     if collective_axes != ():
-        error(
-            NotImplementedError,
-            "run_scoped",
-            "collective_axes must be (): a core's scratch memory is its own.",
-            got=repr(collective_axes),
-            fix="call run_scoped around core_map: what it makes is seen by all cores",
-        )
+        problem = "collective_axes must be (): a core's scratch memory is its own."
+        fix = "call run_scoped around core_map: what it makes is seen by all cores"
+        error(NotImplementedError, "run_scoped", problem, got=repr(collective_axes), fix=fix)
     args = [_made(t, f"types[{i}]") for i, t in enumerate(types)]
     kwargs = {name: _made(t, name) for name, t in kw_types.items()}
     result = f(*args, **kwargs)
@@ -231,13 +223,10 @@ def _made(kind: Any, argument: str) -> Any:
         return semaphores.make(*kind)
     is_array = hasattr(kind, "shape") and hasattr(kind, "dtype")
     if not is_array or dtypes.is_extended(kind.dtype):
-        error(
-            TypeError,
-            "run_scoped",
-            f"{argument} is no type of scratch memory.",
-            got=f"{kind!r} of type {type(kind).__name__}",
-            expected="VMEM(shape, dtype), ShapeDtypeStruct(shape, dtype), or a SemaphoreType",
-        )
+        problem = f"{argument} is no type of scratch memory."
+        got = f"{kind!r} of type {type(kind).__name__}"
+        expected = "VMEM(shape, dtype), ShapeDtypeStruct(shape, dtype), or a SemaphoreType"
+        error(TypeError, "run_scoped", problem, got=got, expected=expected)
     return new_scratch(kind)
 
 
@@ -333,14 +322,9 @@ class CoreMap(Primitive):
         return refs.effects_of_body(jaxpr.jaxpr) or _NOTHING_TOUCHED
 
     def lower(self, ctx: LoweringContext, *values: Any, jaxpr: ClosedJaxpr, **params: Any) -> Any:
-        error(
-            ValueError,
-            "core_map",
-            "the function writes no reference and has no other effect, so it does nothing.",
-            got=str(jaxpr.jaxpr),
-            fix="write results to a reference from outside: ref[...] = x",
-            at="",
-        )
+        problem = "the function writes no reference and has no other effect, so it does nothing."
+        fix = "write results to a reference from outside: ref[...] = x"
+        error(ValueError, "core_map", problem, got=str(jaxpr.jaxpr), fix=fix, at="")
 
 
 refs.with_references.rule(CoreMap)(references.with_references)
@@ -352,13 +336,9 @@ def _discharge_of_core_map(
 ) -> Sequence[Any]:
     rule = discharge_rules.get(type(mesh))
     if rule is None:
-        error(
-            NotImplementedError,
-            "core_map",
-            "no rule tells what to do with a mesh of this type.",
-            got=type(mesh).__name__,
-            fix="a mesh of create_tensorcore_mesh",
-        )
+        problem = "no rule tells what to do with a mesh of this type."
+        fix = "a mesh of create_tensorcore_mesh"
+        error(NotImplementedError, "core_map", problem, got=type(mesh).__name__, fix=fix)
     return rule(args, jaxpr, mesh)
 
 
@@ -464,20 +444,12 @@ def check_mesh(name: str, mesh: MeshAxes) -> None:
         NotImplementedError: programs for other cores are being staged already.
     """
     if type(mesh) not in discharge_rules:
-        error(
-            TypeError,
-            name,
-            "mesh must be a mesh of cores.",
-            got=f"{mesh!r} of type {type(mesh).__name__}",
-            fix="create_tensorcore_mesh('core'); shard_map runs functions on meshes of devices",
-        )
+        problem = "mesh must be a mesh of cores."
+        fix = "create_tensorcore_mesh('core'); shard_map runs functions on meshes of devices"
+        error(TypeError, name, problem, got=f"{mesh!r} of type {type(mesh).__name__}", fix=fix)
     if axes.core_index() is not None:
-        error(
-            NotImplementedError,
-            name,
-            "the program of a core cannot run programs on cores.",
-            got=repr(mesh),
-        )
+        problem = "the program of a core cannot run programs on cores."
+        error(NotImplementedError, name, problem, got=repr(mesh))
 
 
 def run_on_cores(
@@ -500,13 +472,9 @@ def run_on_cores(
         with axes.core(axis_name, size, index):
             result = run_scoped(f, *args, **kwargs)
         if tree.leaves(result):
-            error(
-                ValueError,
-                called,
-                f"a function run by {user} must return None.",
-                got=f"{type(result).__name__}: {result!r}",
-                fix="write results to a reference from outside: ref[...] = x",
-            )
+            problem = f"a function run by {user} must return None."
+            fix = "write results to a reference from outside: ref[...] = x"
+            error(ValueError, called, problem, got=f"{type(result).__name__}: {result!r}", fix=fix)
         return []
 
     jaxpr, consts = staging.stage(body, [shaped_array((), np.dtype(np.int32))], info)
@@ -523,14 +491,9 @@ def _check_no_communication(name: str, closed: ClosedJaxpr, axis_name: Hashable)
     """Refuses collectives over the cores' axis: they share memory, and run one after the other."""
     found = axes.communication_over(closed.jaxpr, frozenset({axis_name}))
     if found is not None:
-        error(
-            ValueError,
-            name,
-            f"{found.primitive} cannot go over the axis {axis_name!r} of cores.",
-            got=str(found),
-            fix="write to a reference from outside of core_map, and combine the parts after it",
-            at=source.summarize(found.source),
-        )
+        problem = f"{found.primitive} cannot go over the axis {axis_name!r} of cores."
+        fix = "write to a reference from outside of core_map, and combine the parts after it"
+        error(ValueError, name, problem, got=str(found), fix=fix, at=source.summarize(found.source))
 
 
 def _shard_map_over_cores(
@@ -544,13 +507,9 @@ def _shard_map_over_cores(
     check_mesh("shard_map", mesh)
     for argument, given, wanted in (("in_specs", in_specs, ()), ("out_specs", out_specs, None)):
         if given != wanted:
-            error(
-                ValueError,
-                "shard_map",
-                f"over cores, {argument} must be {wanted!r}.",
-                got=repr(given),
-                fix="let the function read and write references that it closes over",
-            )
+            problem = f"over cores, {argument} must be {wanted!r}."
+            fix = "let the function read and write references that it closes over"
+            error(ValueError, "shard_map", problem, got=repr(given), fix=fix)
 
     def call() -> None:
         run_on_cores("shard_map", f, mesh, detect_races=config.detect_core_races.value)

@@ -227,13 +227,9 @@ def emit_pipeline(
     """
     del tiling, trace_scopes, no_pipelining
     if core_axis is not None:
-        error(
-            NotImplementedError,
-            NAME,
-            "core_axis must be None: no grid is around the pipeline.",
-            got=str(core_axis),
-            fix="core_axis_name='core', the axis of the mesh of core_map",
-        )
+        problem = "core_axis must be None: no grid is around the pipeline."
+        fix = "core_axis_name='core', the axis of the mesh of core_map"
+        error(NotImplementedError, NAME, problem, got=str(core_axis), fix=fix)
     ins, outs = _specs("in_specs", in_specs), _specs("out_specs", out_specs)
     described = _Pipeline(body, ins, outs, _explicit_indices)
 
@@ -256,12 +252,8 @@ class _Pipeline(NamedTuple):
         """The loop over a grid, with buffers of its own."""
         specs = [*self.ins, *self.outs]
         if len(refs) != len(specs):
-            error(
-                ValueError,
-                NAME,
-                "each reference needs a spec.",
-                got={"references": len(refs), "specs": len(specs)},
-            )
+            problem = "each reference needs a spec."
+            error(ValueError, NAME, problem, got={"references": len(refs), "specs": len(specs)})
         operands = [
             None if spec.is_reference else _operand(f"reference {i}", spec, ref)
             for i, (spec, ref) in enumerate(zip(specs, refs, strict=True))
@@ -379,13 +371,8 @@ def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
     if any(
         size is not None and (size < 1 or n % size) for size, n in zip(sizes, shape, strict=True)
     ):
-        error(
-            ValueError,
-            NAME,
-            f"blocks do not divide {name}.",
-            got=facts,
-            fix="a block_shape of divisors, or pad the array",
-        )
+        fix = "a block_shape of divisors, or pad the array"
+        error(ValueError, NAME, f"blocks do not divide {name}.", got=facts, fix=fix)
     index_map = spec.index_map
     if index_map is None:
         first = (0,) * len(shape)
@@ -395,12 +382,8 @@ def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
         found = index_map(*indices)
         count = len(found) if isinstance(found, tuple) else 1
         if count != len(shape):
-            error(
-                ValueError,
-                NAME,
-                f"the index_map of {name} must return an index for each dimension.",
-                got={"indices": count, "reference": shape},
-            )
+            problem = f"the index_map of {name} must return an index for each dimension."
+            error(ValueError, NAME, problem, got={"indices": count, "reference": shape})
         return found
 
     return _Operand(ref, sizes, checked)
@@ -429,13 +412,10 @@ def _grid_of_core(
         and grid[dim] % cores == 0
     ]
     if not shared:
-        error(
-            NotImplementedError,
-            NAME,
-            f"no dimension of the grid can be shared equally by {cores} cores.",
-            got={"grid": grid, "dimension_semantics": semantics},
-            fix="dimension_semantics=(PARALLEL, ...), for a dimension that they divide",
-        )
+        problem = f"no dimension of the grid can be shared equally by {cores} cores."
+        got = {"grid": grid, "dimension_semantics": semantics}
+        fix = "dimension_semantics=(PARALLEL, ...), for a dimension that they divide"
+        error(NotImplementedError, NAME, problem, got=got, fix=fix)
     dim = shared[0]
     own = grid[dim] // cores
     sizes = (*grid[:dim], own, *grid[dim + 1 :])

@@ -97,15 +97,11 @@ def check_hashable(name: str, where: object, value: object) -> None:
     try:
         hash(value)
     except TypeError:
-        error(
-            ValueError,
-            name,
-            f"the static argument {where!r} is not hashable.",
-            got=f"{value!r} of type {type(value).__name__}",
-            expected="a hashable value: its hash is part of the key of the compiled program",
-            fix="pass a tuple in place of a list or array, or do not mark it as static",
-            cause=None,
-        )
+        problem = f"the static argument {where!r} is not hashable."
+        got = f"{value!r} of type {type(value).__name__}"
+        expected = "a hashable value: its hash is part of the key of the compiled program"
+        fix = "pass a tuple in place of a list or array, or do not mark it as static"
+        error(ValueError, name, problem, got=got, expected=expected, fix=fix, cause=None)
 
 
 def warn_of_useless_donation(
@@ -180,12 +176,8 @@ def resolve_names(
     all_names = {p.name for p in parameters}
     for i in nums:
         if not variadic and not -len(positional) <= i < len(positional):
-            error(
-                ValueError,
-                transformation,
-                f"{purpose}_argnums {i} is out of range.",
-                got=f"{flattening.function_name(function)} with positional parameters {positional}",
-            )
+            got = f"{flattening.function_name(function)} with positional parameters {positional}"
+            error(ValueError, transformation, f"{purpose}_argnums {i} is out of range.", got=got)
     for name in names:
         if name not in all_names and not keywords:
             error(
@@ -214,13 +206,10 @@ def check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) 
     """
     both = [x for x in static if x in donated]
     if both:
-        error(
-            ValueError,
-            "jit",
-            "an argument is both static and donated: static ones have no memory to give.",
-            got=f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}",
-            fix="leave it out of donate_argnums and donate_argnames",
-        )
+        problem = "an argument is both static and donated: static ones have no memory to give."
+        got = f"{', '.join(map(repr, both))} of {flattening.function_name(fun)}"
+        fix = "leave it out of donate_argnums and donate_argnames"
+        error(ValueError, "jit", problem, got=got, fix=fix)
 
 
 def device_of(device: object, backend: object, *, is_placed: bool) -> Any:
@@ -231,13 +220,9 @@ def device_of(device: object, backend: object, *, is_placed: bool) -> Any:
         ValueError: placements are given as well.
     """
     if is_placed and not (device is None and backend is None):
-        error(
-            ValueError,
-            "jit",
-            "takes in_shardings, or device or backend, not both.",
-            got=f"in_shardings, device={device!r}, backend={backend!r}",
-            fix="say with in_shardings alone where to run",
-        )
+        problem = "takes in_shardings, or device or backend, not both."
+        got = f"in_shardings, device={device!r}, backend={backend!r}"
+        error(ValueError, "jit", problem, got=got, fix="say with in_shardings alone where to run")
     if backend is not None:
         return client.get_backend(backend).local_devices()[0]
     if device is not None and not hasattr(device, "platform"):
@@ -278,13 +263,9 @@ class PlacementTree:
             return ()
         args, kwargs = tree.unflatten(in_tree, [0] * in_tree.num_leaves)
         if kwargs:
-            error(
-                ValueError,
-                function,
-                "in_shardings speaks of positional arguments only.",
-                got=f"keyword arguments {sorted(kwargs)}",
-                fix="pass them by position",
-            )
+            problem = "in_shardings speaks of positional arguments only."
+            fix = "pass them by position"
+            error(ValueError, function, problem, got=f"keyword arguments {sorted(kwargs)}", fix=fix)
         return self._spread(function, args, "args", "of the positional arguments that are traced")
 
     def for_results(self, function: str, out_tree: PyTreeDef) -> tuple[Any, ...]:
@@ -349,13 +330,10 @@ def _as_sharding(name: str, given: object) -> Any:
         return given
     if hasattr(given, "device_kind"):
         return SingleDeviceSharding(given)
-    error(
-        TypeError,
-        "jit",
-        f"{name} holds something that is no placement.",
-        got=f"{given!r} of type {type(given).__name__}",
-        expected="shardings, PartitionSpecs under a mesh, or None",
-    )
+    problem = f"{name} holds something that is no placement."
+    got = f"{given!r} of type {type(given).__name__}"
+    expected = "shardings, PartitionSpecs under a mesh, or None"
+    error(TypeError, "jit", problem, got=got, expected=expected)
 
 
 NOTHING = PlacementTree("shardings", UNSPECIFIED)

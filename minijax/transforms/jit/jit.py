@@ -347,13 +347,10 @@ def _any_finished(values: Sequence[Any]) -> bool:
 
 def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
     if config.no_tracing.value:
-        error(
-            RuntimeError,
-            "jit",
-            f"{name} would be traced, which `no_tracing` forbids.",
-            got=f"arguments of types {', '.join(map(str, avals))}",
-            fix="minijax.explain.retraces(function) says what is new about this call",
-        )
+        problem = f"{name} would be traced, which `no_tracing` forbids."
+        got = f"arguments of types {', '.join(map(str, avals))}"
+        fix = "minijax.explain.retraces(function) says what is new about this call"
+        error(RuntimeError, "jit", problem, got=got, fix=fix)
 
 
 @overload

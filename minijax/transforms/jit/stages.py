@@ -171,13 +171,10 @@ def _sharding_of(given: object, ndim: int) -> Sharding:
         except NoMeshError as caught:
             raise TypeError(str(caught)) from None
     if not isinstance(given, Sharding):
-        error(
-            ValueError,
-            "ShapeDtypeStruct",
-            "sharding is no placement.",
-            got=f"{given!r} of type {type(given).__name__}",
-            expected="a Sharding, a PartitionSpec under a mesh, or None",
-        )
+        problem = "sharding is no placement."
+        got = f"{given!r} of type {type(given).__name__}"
+        expected = "a Sharding, a PartitionSpec under a mesh, or None"
+        error(ValueError, "ShapeDtypeStruct", problem, got=got, expected=expected)
     given.check_rank(ndim)
     return given
 
@@ -340,12 +337,8 @@ class Traced(_Stage):
             ValueError: the function closes over one.
         """
         if any(isinstance(x, Tracer) for x in self._outer):
-            error(
-                ValueError,
-                self.fun_name,
-                "cannot be lowered: it closes over traced values.",
-                fix="pass them as arguments",
-            )
+            problem = "cannot be lowered: it closes over traced values."
+            error(ValueError, self.fun_name, problem, fix="pass them as arguments")
 
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
         """Lowers to StableHLO, for the platform of the arguments or for the ones named.
@@ -435,12 +428,8 @@ class Lowered(_Stage):
     @staticmethod
     def _check_dialect(dialect: str | None) -> None:
         if dialect != "hlo":
-            error(
-                ValueError,
-                "Lowered.as_text",
-                f"unknown dialect {dialect!r}.",
-                expected="'stablehlo' or 'hlo'",
-            )
+            problem = f"unknown dialect {dialect!r}."
+            error(ValueError, "Lowered.as_text", problem, expected="'stablehlo' or 'hlo'")
 
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate of operations and bytes of the module before optimization."""
@@ -451,12 +440,9 @@ class Lowered(_Stage):
         if compiler_options is None and self._compiled is not None:
             return self._compiled
         if self._where is None:
-            error(
-                ValueError,
-                self.fun_name,
-                "cannot be compiled: its arguments are placed on an abstract mesh.",
-                fix="lower it for shardings on a Mesh with devices",
-            )
+            problem = "cannot be compiled: its arguments are placed on an abstract mesh."
+            fix = "lower it for shardings on a Mesh with devices"
+            error(ValueError, self.fun_name, problem, fix=fix)
         executable = program.compile_lowered(
             self._lowered, self._where, self._originals, options=compiler_options
         )
@@ -501,12 +487,9 @@ class Compiled(_Stage):
         """
         leaves, in_tree = tree.flatten((args, kwargs))
         if any(isinstance(x, Tracer) for x in leaves):
-            error(
-                TypeError,
-                self.fun_name,
-                "a compiled function cannot be called on traced values.",
-                fix="call the jitted function, which is staged with the rest",
-            )
+            problem = "a compiled function cannot be called on traced values."
+            fix = "call the jitted function, which is staged with the rest"
+            error(TypeError, self.fun_name, problem, fix=fix)
         self._check_call(args, kwargs, leaves, in_tree)
         values = self._outer + leaves
         outs = self._executable(list(map(discharge.value_of, values)))
@@ -567,13 +550,8 @@ class Compiled(_Stage):
             if len(args) == len(own_args)
             else []
         )
-        error(
-            TypeError,
-            self.fun_name,
-            problem,
-            got="\n".join([str(in_tree), *paths[:1]]),
-            expected=str(self.in_tree),
-        )
+        got = "\n".join([str(in_tree), *paths[:1]])
+        error(TypeError, self.fun_name, problem, got=got, expected=str(self.in_tree))
 
     def as_text(self) -> str:
         """The optimized HLO."""
@@ -595,13 +573,10 @@ class Compiled(_Stage):
         """Jaxlib's executable, for what only that can tell."""
         loaded = self._executable.loaded
         if loaded is None:
-            error(
-                NotImplementedError,
-                f"Compiled.{method}",
-                "the back end has compiled for itself, and made no executable to ask.",
-                got=f"{self.fun_name} on {self._executable.devices[0]}",
-                fix="ask the lowered program, which is the same everywhere",
-            )
+            problem = "the back end has compiled for itself, and made no executable to ask."
+            got = f"{self.fun_name} on {self._executable.devices[0]}"
+            fix = "ask the lowered program, which is the same everywhere"
+            error(NotImplementedError, f"Compiled.{method}", problem, got=got, fix=fix)
         return loaded
 
     def _places(self) -> list[Any]:

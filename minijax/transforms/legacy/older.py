@@ -58,12 +58,8 @@ class _BorderOfRegion(Primitive):
 
     def impl(self, *args: Any, **params: Any) -> Any:
         del args, params
-        error(
-            ValueError,
-            self.name,
-            "a device's block is no array of its own.",
-            fix="call it inside jit, where shard_to_full follows full_to_shard",
-        )
+        fix = "call it inside jit, where shard_to_full follows full_to_shard"
+        error(ValueError, self.name, "a device's block is no array of its own.", fix=fix)
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes, **params: Any
@@ -189,12 +185,9 @@ def _bind(
     manual = frozenset(manual_axes)
     strange = [name for name in axes if name not in manual]
     if strange or not manual <= set(mesh.axis_names):
-        error(
-            ValueError,
-            primitive.name,
-            "axes must be among manual_axes, and these among the mesh's.",
-            got=f"axes {dict(axes)}, manual_axes {sorted(manual, key=str)}, {mesh}",
-        )
+        problem = "axes must be among manual_axes, and these among the mesh's."
+        got = f"axes {dict(axes)}, manual_axes {sorted(manual, key=str)}, {mesh}"
+        error(ValueError, primitive.name, problem, got=got)
     return primitive.bind(x, axes=tuple(axes.items()), mesh=mesh, manual_axes=manual)
 
 
@@ -236,14 +229,11 @@ def device_put(x: Any, devices: Sequence[Any], replicate: bool = False) -> list[
         [([0, 1], CpuDevice(id=0)), ([2, 3], CpuDevice(id=1))]
     """
     if not replicate and len(x) != len(devices):
-        error(
-            ValueError,
-            "device_put",
-            "the numbers of values and of devices differ.",
-            got=f"{len(x)} values, {len(devices)} devices",
-            expected="one value for each device",
-            fix="replicate=True for one value on all devices",
-        )
+        problem = "the numbers of values and of devices differ."
+        got = f"{len(x)} values, {len(devices)} devices"
+        expected = "one value for each device"
+        fix = "replicate=True for one value on all devices"
+        error(ValueError, "device_put", problem, got=got, expected=expected, fix=fix)
     values = [x] * len(devices) if replicate else x
     with profiling.TraceAnnotation("replicate" if replicate else "place pieces"):
         return [
@@ -329,13 +319,9 @@ def replicate(
     """
     found = client.local_devices(backend=backend) if devices is None else list(devices)
     if len(found) < nrep:
-        error(
-            ValueError,
-            "replicate",
-            "there are fewer devices than copies are asked for.",
-            got=f"{len(found)} device(s): {', '.join(map(str, found))}",
-            expected=f"{nrep} devices",
-        )
+        problem = "there are fewer devices than copies are asked for."
+        got = f"{len(found)} device(s): {', '.join(map(str, found))}"
+        error(ValueError, "replicate", problem, got=got, expected=f"{nrep} devices")
     aval = aval_of(val)
     spec = pmap_sharding_spec(nrep, axis_size, aval.shape, in_axis)
     value = val if type.__instancecheck__(Array, val) else array_from_host(val)
@@ -356,13 +342,10 @@ def _on_mesh(sharding: Sharding, mesh: Any, aval: ShapedArray) -> NamedSharding:
         else hlo.spec_of(sharding.to_hlo(aval.ndim), mesh, aval.ndim)
     )
     if spec is None or sharding.device_assignment != mesh.flat_devices:
-        error(
-            ValueError,
-            "make_sharded_device_array",
-            "no spec on the mesh of `with mesh:` places the pieces so.",
-            got=f"{sharding}, inside {mesh}",
-            fix="call it outside of the mesh, or give pieces as a NamedSharding on it cuts",
-        )
+        problem = "no spec on the mesh of `with mesh:` places the pieces so."
+        got = f"{sharding}, inside {mesh}"
+        fix = "call it outside of the mesh, or give pieces as a NamedSharding on it cuts"
+        error(ValueError, "make_sharded_device_array", problem, got=got, fix=fix)
     return NamedSharding(mesh, spec)
 
 
@@ -381,13 +364,10 @@ class ShardedDeviceArray:
     """
 
     def __init__(self, *_: Any, **__: Any) -> None:
-        error(
-            RuntimeError,
-            "ShardedDeviceArray",
-            "the class is a name for older programs, of which there are no instances.",
-            expected="isinstance(x, minijax.Array) in checks",
-            fix="minijax.make_array_from_single_device_arrays makes arrays of pieces",
-        )
+        problem = "the class is a name for older programs, of which there are no instances."
+        expected = "isinstance(x, minijax.Array) in checks"
+        fix = "minijax.make_array_from_single_device_arrays makes arrays of pieces"
+        error(RuntimeError, "ShardedDeviceArray", problem, expected=expected, fix=fix)
 
 
 P = ParamSpec("P")
@@ -441,20 +421,11 @@ def smap(
         )
         return decorator
     if isinstance(axis_name, (tuple, list, set, frozenset)):
-        error(
-            TypeError,
-            "smap",
-            "axis_name must be one name.",
-            got=repr(axis_name),
-            fix="an smap for each axis, or shard_map",
-        )
+        fix = "an smap for each axis, or shard_map"
+        error(TypeError, "smap", "axis_name must be one name.", got=repr(axis_name), fix=fix)
     if isinstance(in_axes, (list, dict)):
-        error(
-            TypeError,
-            "smap",
-            "in_axes must be an int, None, or a tuple with an entry for each argument.",
-            got=f"{in_axes!r} of type {type(in_axes).__name__}",
-        )
+        problem = "in_axes must be an int, None, or a tuple with an entry for each argument."
+        error(TypeError, "smap", problem, got=f"{in_axes!r} of type {type(in_axes).__name__}")
     return minijax.transforms.per_device.shard_map.shard_map(
         f,
         in_specs=_specs("in_axes", in_axes, axis_name),
@@ -474,12 +445,8 @@ def _spec(argument: str, axis: Any, name: Hashable) -> Any:
     if axis is None:
         return PartitionSpec()
     if not hasattr(axis, "__index__"):
-        error(
-            TypeError,
-            "smap",
-            f"{argument} must hold ints and None only.",
-            got=f"{axis!r} of type {type(axis).__name__}",
-        )
+        problem = f"{argument} must hold ints and None only."
+        error(TypeError, "smap", problem, got=f"{axis!r} of type {type(axis).__name__}")
     if axis < 0:
         error(ValueError, "smap", f"{argument} must count from the first dimension.", got=str(axis))
     return PartitionSpec(*[None] * int(axis), name)

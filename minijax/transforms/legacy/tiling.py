@@ -188,20 +188,13 @@ def tile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: ShapedArray) ->
     sizes_of = dict(whole.named_shape)
     for name, dim in axes.items():
         if name in sizes_of:
-            error(
-                ValueError,
-                "tile_aval_nd",
-                f"the type has the axis {name!r} already.",
-                got=f"{whole.aval} with axes {sizes_of}",
-            )
+            problem = f"the type has the axis {name!r} already."
+            error(ValueError, "tile_aval_nd", problem, got=f"{whole.aval} with axes {sizes_of}")
         size = sizes_of[name] = _size_of(name, sizes)
         if shape[dim] % size:
-            error(
-                ValueError,
-                "tile_aval_nd",
-                f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
-                got=f"{whole.aval}, axis {name!r} of size {size}",
-            )
+            problem = f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts."
+            got = f"{whole.aval}, axis {name!r} of size {size}"
+            error(ValueError, "tile_aval_nd", problem, got=got)
         shape[dim] //= size
     return NamedAval(whole.aval.update(shape=tuple(shape), sharding=None), tuple(sizes_of.items()))
 
@@ -229,13 +222,9 @@ def untile_aval_nd(sizes: Mapping[Any, int], axes: AxisDims, aval: ShapedArray) 
 
 def _size_of(name: Hashable, sizes: Mapping[Any, int]) -> int:
     if name not in sizes:
-        error(
-            ValueError,
-            "tiling",
-            f"the axis {name!r} has no size.",
-            got=f"axes of {dict(sizes)}",
-            expected="a size for each axis that splits a dimension",
-        )
+        problem = f"the axis {name!r} has no size."
+        expected = "a size for each axis that splits a dimension"
+        error(ValueError, "tiling", problem, got=f"axes of {dict(sizes)}", expected=expected)
     return sizes[name]
 
 
@@ -434,13 +423,10 @@ def mesh_computation(
             return vtile_by_mesh(inner, mesh, in_axes, out_axes)
         case TileManual(manual_axes):
             return vtile_manual(inner, manual_axes, mesh, in_axes, out_axes)
-    error(
-        NotImplementedError,
-        "lower_mesh_computation",
-        "unknown tiling method.",
-        got=f"{tiling_method!r} of type {type(tiling_method).__name__}",
-        expected="TileVectorize(), TileManual(manual_axes), or None",
-    )
+    problem = "unknown tiling method."
+    got = f"{tiling_method!r} of type {type(tiling_method).__name__}"
+    expected = "TileVectorize(), TileManual(manual_axes), or None"
+    error(NotImplementedError, "lower_mesh_computation", problem, got=got, expected=expected)
 
 
 def lower_mesh_computation(
@@ -579,21 +565,12 @@ def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
         ValueError: a side effect is ordered.
     """
     if placed_programs.maps_devices(closed.jaxpr):
-        error(
-            RuntimeError,
-            user,
-            "pmap cannot be inside: the devices of the mesh are all taken.",
-            fix="vmap, or an axis of the mesh",
-        )
+        problem = "pmap cannot be inside: the devices of the mesh are all taken."
+        error(RuntimeError, user, problem, fix="vmap, or an axis of the mesh")
     ordered = effects.ordered_among(closed.effects)
     if ordered:
-        error(
-            ValueError,
-            user,
-            "ordered side effects are impossible where many devices run the program at once.",
-            got=", ".join(map(str, ordered)),
-            fix="ordered=False",
-        )
+        problem = "ordered side effects are impossible where many devices run the program at once."
+        error(ValueError, user, problem, got=", ".join(map(str, ordered)), fix="ordered=False")
 
 
 def _dims_along(name: Hashable, axes: Sequence[AxisDims]) -> list[int | None]:
@@ -614,12 +591,8 @@ def _cut(x: Any, dim: int | None, size: int) -> Any:
         return x
     shape = aval_of(x).shape
     if shape[dim] % size:
-        error(
-            ValueError,
-            "vtile",
-            f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts.",
-            got=str(aval_of(x)),
-        )
+        problem = f"dimension {dim} of size {shape[dim]} cannot be cut into {size} equal parts."
+        error(ValueError, "vtile", problem, got=str(aval_of(x)))
     return reshape(x, (*shape[:dim], size, shape[dim] // size, *shape[dim + 1 :]))
 
 

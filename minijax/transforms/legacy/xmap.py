@@ -104,13 +104,10 @@ def entries(argument: str, given: object, full: object) -> list[Entry]:
     """
     for leaf in tree.leaves(given, is_leaf=is_entry):
         if not is_entry(leaf):
-            error(
-                TypeError,
-                "xmap",
-                f"{argument} must hold dicts and lists that name dimensions.",
-                got=f"{leaf!r} of type {type(leaf).__name__}",
-                expected="{0: 'batch'}, or ['batch', None], or ['batch', ...]",
-            )
+            problem = f"{argument} must hold dicts and lists that name dimensions."
+            got = f"{leaf!r} of type {type(leaf).__name__}"
+            expected = "{0: 'batch'}, or ['batch', None], or ['batch', ...]"
+            error(TypeError, "xmap", problem, got=got, expected=expected)
     found = tree.broadcast_prefix(
         given,
         full,
@@ -130,14 +127,10 @@ def _entry(argument: str, node: Any) -> Entry:
         is_open = bool(node) and node[-1] is Ellipsis
         names = node[:-1] if is_open else node
         if ... in names:
-            error(
-                ValueError,
-                "xmap",
-                f"{argument} has ... in the midst of a list.",
-                got=repr(node),
-                expected="... at the end, for the dimensions that follow, or not at all",
-                fix="{-1: 'name'} counts dimensions from the end",
-            )
+            problem = f"{argument} has ... in the midst of a list."
+            expected = "... at the end, for the dimensions that follow, or not at all"
+            fix = "{-1: 'name'} counts dimensions from the end"
+            error(ValueError, "xmap", problem, got=repr(node), expected=expected, fix=fix)
         rank = None if is_open else len(names)
         dims = [(name, dim) for dim, name in enumerate(names) if name is not None]
     for what, items in (("axis", [n for n, _ in dims]), ("dimension", [d for _, d in dims])):
@@ -155,22 +148,14 @@ def placed(argument: str, entry: Entry, rank: int, what: str) -> dict[Any, int]:
         ValueError: the value has another rank, or no such dimension.
     """
     if entry.rank is not None and entry.rank != rank:
-        error(
-            ValueError,
-            "xmap",
-            f"{argument} lists {entry.rank} dimension(s) for {what}, which has {rank}.",
-            got=str([name for name, _ in entry.dims]),
-            fix="end the list with ... where more dimensions follow",
-        )
+        problem = f"{argument} lists {entry.rank} dimension(s) for {what}, which has {rank}."
+        fix = "end the list with ... where more dimensions follow"
+        error(ValueError, "xmap", problem, got=str([name for name, _ in entry.dims]), fix=fix)
     found: dict[Any, int] = {}
     for name, dim in entry.dims:
         if not -rank <= dim < rank:
-            error(
-                ValueError,
-                "xmap",
-                f"{argument} names dimension {dim} of {what}, which has {rank} dimension(s).",
-                got=f"axis {name!r}",
-            )
+            problem = f"{argument} names dimension {dim} of {what}, which has {rank} dimension(s)."
+            error(ValueError, "xmap", problem, got=f"axis {name!r}")
         found[name] = dim % rank
     if len(set(found.values())) < len(found):
         error(ValueError, "xmap", f"{argument} names a dimension of {what} twice.", got=str(found))
@@ -199,21 +184,13 @@ def logical_axes(
             size, where = shape[dim], f"dimension {dim} of {path}"
             known, first = sizes.setdefault(name, (size, where))
             if known != size:
-                error(
-                    ValueError,
-                    "xmap",
-                    f"the axis {name!r} has two sizes.",
-                    got={first: known, where: size},
-                )
+                problem = f"the axis {name!r} has two sizes."
+                error(ValueError, "xmap", problem, got={first: known, where: size})
     unknown = [name for name in axis_resources if name not in sizes]
     if unknown:
-        error(
-            ValueError,
-            "xmap",
-            f"axis_resources names {unknown[0]!r}, which is no axis of the call.",
-            got=f"axes {sorted(sizes, key=str)}",
-            fix="name it in in_axes, or give its size in axis_sizes",
-        )
+        problem = f"axis_resources names {unknown[0]!r}, which is no axis of the call."
+        fix = "name it in in_axes, or give its size in axis_sizes"
+        error(ValueError, "xmap", problem, got=f"axes {sorted(sizes, key=str)}", fix=fix)
     return [
         _logical(name, size, axis_resources.get(name, ()), mesh)
         for name, (size, _) in sizes.items()
@@ -241,13 +218,9 @@ def _logical(name: Hashable, size: int, given: object, mesh: MeshAxes | None) ->
         error(ValueError, "xmap", f"a resource of {name!r} is named twice.", got=str(resources))
     parts = math.prod(map(mesh.axis_size, resources))
     if size % parts:
-        error(
-            ValueError,
-            "xmap",
-            f"the axis {name!r} of size {size} cannot be split over {parts} devices.",
-            got=f"resources {resources} of {mesh}",
-            expected=f"a size that {parts} divides",
-        )
+        problem = f"the axis {name!r} of size {size} cannot be split over {parts} devices."
+        got = f"resources {resources} of {mesh}"
+        error(ValueError, "xmap", problem, got=got, expected=f"a size that {parts} divides")
     return LogicalAxis(name, size, resources, parts)
 
 
@@ -411,13 +384,9 @@ def _check_names(
 ) -> None:
     strange = [name for name in entry.names if name not in known]
     if strange:
-        error(
-            ValueError,
-            "xmap",
-            f"out_axes names {strange[0]!r}, which is no axis of the call.",
-            got=f"axes {sorted(known, key=str)}",
-            fix="name it in in_axes, or give its size in axis_sizes",
-        )
+        problem = f"out_axes names {strange[0]!r}, which is no axis of the call."
+        fix = "name it in in_axes, or give its size in axis_sizes"
+        error(ValueError, "xmap", problem, got=f"axes {sorted(known, key=str)}", fix=fix)
     left = sorted(varying - entry.names, key=str)
     if left:
         error(

@@ -322,10 +322,6 @@ def _check_free(names: Sequence[Any], specs: Specs) -> None:
     for spec in specs:
         used = [n for n in names if n in (*spec.names(), *spec.unreduced, *spec.reduced)]
         if used:
-            error(
-                ValueError,
-                "vmap",
-                "spmd_axis_name names an axis over which a shard_map inside splits values.",
-                got=f"{used} in {spec}",
-                fix="another mesh axis for the batch",
-            )
+            problem = "spmd_axis_name names an axis over which a shard_map inside splits values."
+            fix = "another mesh axis for the batch"
+            error(ValueError, "vmap", problem, got=f"{used} in {spec}", fix=fix)

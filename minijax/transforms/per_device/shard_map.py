@@ -152,13 +152,10 @@ def shard_map(
     @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
-            error(
-                TypeError,
-                "shard_map",
-                "arguments go by position: in_specs has an entry for each.",
-                got=f"keyword arguments {', '.join(kwargs)}",
-                fix="pass them by position; bind what is no array with functools.partial",
-            )
+            problem = "arguments go by position: in_specs has an entry for each."
+            got = f"keyword arguments {', '.join(kwargs)}"
+            fix = "pass them by position; bind what is no array with functools.partial"
+            error(TypeError, "shard_map", problem, got=got, fix=fix)
         return mapped.call(args)
 
     return call
@@ -179,30 +176,18 @@ class _Mapped(NamedTuple):
         mesh = _mesh_for(self.mesh)
         axes = self.axis_names or frozenset(n for n in mesh.axis_names if n not in mesh.manual_axes)
         if mesh.manual_axes and not axes:
-            error(
-                ValueError,
-                "shard_map",
-                "the function is inside a shard_map over all axes of the mesh already.",
-                got=str(mesh),
-                fix="give the outer shard_map axis_names={...} and leave some for this one",
-            )
+            problem = "the function is inside a shard_map over all axes of the mesh already."
+            fix = "give the outer shard_map axis_names={...} and leave some for this one"
+            error(ValueError, "shard_map", problem, got=str(mesh), fix=fix)
         strange = [n for n in axes if n not in mesh.axis_names]
         if strange:
-            error(
-                ValueError,
-                "shard_map",
-                f"axis_names names no axis of the mesh: {meshes.names_text(strange)}.",
-                got=str(mesh),
-            )
+            problem = f"axis_names names no axis of the mesh: {meshes.names_text(strange)}."
+            error(ValueError, "shard_map", problem, got=str(mesh))
         taken = [n for n in axes if n in mesh.manual_axes]
         if taken:
-            error(
-                ValueError,
-                "shard_map",
-                f"the function is inside a shard_map over {meshes.names_text(taken)} already.",
-                got=str(mesh),
-                fix="axis_names={...} with the other axes",
-            )
+            problem = f"the function is inside a shard_map over {meshes.names_text(taken)} already."
+            fix = "axis_names={...} with the other axes"
+            error(ValueError, "shard_map", problem, got=str(mesh), fix=fix)
         return Region(mesh, axes, self.check_vma)
 
     def call(self, args: tuple[Any, ...]) -> Any:
@@ -326,13 +311,9 @@ class _Mapped(NamedTuple):
             _check_spec("out_specs", spec, region)
             aval = aval_of(out)
             if isinstance(aval, AbstractTodo):
-                error(
-                    TypeError,
-                    "shard_map",
-                    f"{leaf} of {flat.name} has started only, and cannot be finished outside.",
-                    got=str(aval),
-                    fix="return what .done() gives",
-                )
+                problem = f"{leaf} of {flat.name} has started only, and cannot be finished outside."
+                fix = "return what .done() gives"
+                error(TypeError, "shard_map", problem, got=str(aval), fix=fix)
             if isinstance(aval, ShapedArray):
                 _check_fits(flat.name, leaf, "out_specs", spec, aval)
                 if region.check_vma:
@@ -376,12 +357,8 @@ def _mesh_for(given: object) -> MeshAxes:
         ValueError: there is none, or another one is in force.
     """
     if given is not None and not isinstance(given, MeshAxes):
-        error(
-            TypeError,
-            "shard_map",
-            "mesh must be a Mesh or an AbstractMesh.",
-            got=f"{given!r} of type {type(given).__name__}",
-        )
+        problem = "mesh must be a Mesh or an AbstractMesh."
+        error(TypeError, "shard_map", problem, got=f"{given!r} of type {type(given).__name__}")
     around = meshes.get_abstract_mesh()
     if given is None:
         entered = around if not around.empty else contexts.mesh_of_arrays()
@@ -399,13 +376,9 @@ def _mesh_for(given: object) -> MeshAxes:
         return entered
     if around.manual_axes:
         if around.shape_tuple != given.shape_tuple:
-            error(
-                ValueError,
-                "shard_map",
-                "its mesh is not that of the shard_map around it.",
-                got=f"{given}\ninside {around}",
-                fix="leave mesh= away: the one in force is used",
-            )
+            problem = "its mesh is not that of the shard_map around it."
+            fix = "leave mesh= away: the one in force is used"
+            error(ValueError, "shard_map", problem, got=f"{given}\ninside {around}", fix=fix)
         return around
     return given
 
@@ -434,22 +407,14 @@ def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: DebugInf
                 "`with minijax.set_mesh(mesh):`, or give it a Mesh",
             )
         if sharding.mesh.shape_tuple != mesh.shape_tuple:
-            error(
-                ValueError,
-                "shard_map",
-                f"the mesh of the argument {name} has another shape than the mesh given.",
-                got=f"{aval_of(x)} on {sharding.mesh}",
-                expected=str(mesh),
-            )
+            problem = f"the mesh of the argument {name} has another shape than the mesh given."
+            got = f"{aval_of(x)} on {sharding.mesh}"
+            error(ValueError, "shard_map", problem, got=got, expected=str(mesh))
         found = found or sharding.mesh
     if found is None:
-        error(
-            ValueError,
-            "shard_map",
-            "an abstract mesh takes its devices from the arguments, and there are none.",
-            got=str(mesh),
-            fix="call it inside `with minijax.set_mesh(mesh):`, or give it a Mesh",
-        )
+        problem = "an abstract mesh takes its devices from the arguments, and there are none."
+        fix = "call it inside `with minijax.set_mesh(mesh):`, or give it a Mesh"
+        error(ValueError, "shard_map", problem, got=str(mesh), fix=fix)
     return found
 
 
@@ -478,31 +443,20 @@ def _inferred(region: Region, aval: ShapedArray) -> PartitionSpec:
 def _check_spec(argument: str, spec: object, region: Region) -> None:
     """Refuses what is no spec, and specs of axes that do not become manual."""
     if not isinstance(spec, PartitionSpec):
-        error(
-            TypeError,
-            "shard_map",
-            f"{argument} must be a PartitionSpec, or a tree prefix of such.",
-            got=f"{spec!r} of type {type(spec).__name__}",
-            fix="P() for values that every device gets as a whole",
-        )
+        problem = f"{argument} must be a PartitionSpec, or a tree prefix of such."
+        got = f"{spec!r} of type {type(spec).__name__}"
+        fix = "P() for values that every device gets as a whole"
+        error(TypeError, "shard_map", problem, got=got, fix=fix)
     seen = [*spec.names(), *spec.unreduced, *spec.reduced]
     if len(set(seen)) < len(seen):
         twice = [name for name, count in Counter(seen).items() if count > 1]
-        error(
-            DuplicateSpecError,
-            "shard_map",
-            f"{argument} names {meshes.names_text(twice)} twice.",
-            got=repr(spec),
-            expected="each mesh axis at most once: it can split one dimension only",
-        )
+        problem = f"{argument} names {meshes.names_text(twice)} twice."
+        expected = "each mesh axis at most once: it can split one dimension only"
+        error(DuplicateSpecError, "shard_map", problem, got=repr(spec), expected=expected)
     if UNCONSTRAINED in spec:
-        error(
-            ValueError,
-            "shard_map",
-            f"{argument} must say for each dimension how it is split.",
-            got=repr(spec),
-            fix="None in place of UNCONSTRAINED",
-        )
+        problem = f"{argument} must say for each dimension how it is split."
+        fix = "None in place of UNCONSTRAINED"
+        error(ValueError, "shard_map", problem, got=repr(spec), fix=fix)
     strange = [n for n in seen if n not in region.axes]
     if strange:
         raise ValueError(_strange_axes_text(argument, spec, strange, region))
@@ -570,14 +524,9 @@ def _check_type(name: str, leaf: _Leaf, spec: PartitionSpec, aval: Any, region: 
     explicit = frozenset(region.outer.explicit_axes)
     wanted = tuple(tuple(n for n in names if n in explicit) for names in dims)
     if own != wanted:
-        error(
-            ValueError,
-            "shard_map",
-            f"{leaf} of {name} is split otherwise than in_specs says.",
-            got=f"{aval}",
-            expected=repr(spec),
-            fix="sharding.reshard(x, spec) first, or leave in_specs away: types tell",
-        )
+        problem = f"{leaf} of {name} is split otherwise than in_specs says."
+        fix = "sharding.reshard(x, spec) first, or leave in_specs away: types tell"
+        error(ValueError, "shard_map", problem, got=f"{aval}", expected=repr(spec), fix=fix)
 
 
 def _check_same_everywhere(

@@ -248,14 +248,11 @@ class StepTrace(Trace):
         block = cell.read()
         names = self.stacked(block.aval)
         if names and self.region.check_vma:
-            error(
-                ValueError,
-                self.function_name,
-                "what is written to a reference from outside may differ between devices.",
-                got=f"{block.aval} to {cell.aval}",
-                expected="a value that is the same everywhere",
-                fix=f"lax.psum over {meshes.names_text(names)}, or return the value",
-            )
+            problem = "what is written to a reference from outside may differ between devices."
+            got = f"{block.aval} to {cell.aval}"
+            expected = "a value that is the same everywhere"
+            fix = f"lax.psum over {meshes.names_text(names)}, or return the value"
+            error(ValueError, self.function_name, problem, got=got, expected=expected, fix=fix)
         (whole,) = self.leave([block], [_WHOLE])
         cell.write(whole)
 

@@ -49,12 +49,8 @@ class AxesTree(NamedTuple):
         leaves, structure = tree.flatten(given, lambda x: x is None)
         for leaf in leaves:
             if leaf is not None and (isinstance(leaf, bool) or not hasattr(leaf, "__index__")):
-                error(
-                    TypeError,
-                    "pmap",
-                    f"{name} must hold integers and None only.",
-                    got=f"{leaf!r} of type {type(leaf).__name__} in {given!r}",
-                )
+                got = f"{leaf!r} of type {type(leaf).__name__} in {given!r}"
+                error(TypeError, "pmap", f"{name} must hold integers and None only.", got=got)
         return cls(tuple(x if x is None else operator.index(x) for x in leaves), structure)
 
     def value(self) -> Any:
@@ -253,13 +249,10 @@ class PmapFunction(jit.JitFunction):
         """
         mapping = self.mapping
         if not self.may_run_eagerly:
-            error(
-                NotImplementedError,
-                "pmap",
-                f"{self.name} cannot run operation by operation.",
-                got=f"axis_size={mapping.axis_size}, donate_argnums={self.settings.donate_argnums}",
-                fix="leave these away, or run it compiled: config.update('eager_pmap', False)",
-            )
+            problem = f"{self.name} cannot run operation by operation."
+            got = f"axis_size={mapping.axis_size}, donate_argnums={self.settings.donate_argnums}"
+            fix = "leave these away, or run it compiled: config.update('eager_pmap', False)"
+            error(NotImplementedError, "pmap", problem, got=got, fix=fix)
         leaves, positions, _, (in_tree, avals, statics, *_) = self.signature(args, kwargs)
         along = self._sliced(in_tree, avals, positions)
         flat = self._flat(in_tree, statics, positions)
@@ -318,13 +311,9 @@ def _check_no_references(name: str, values: Sequence[Any]) -> None:
     for x in values:
         aval = x.aval if isinstance(x, (Tracer, refs.Cell)) else x
         if isinstance(aval, refs.AbstractRef):
-            error(
-                NotImplementedError,
-                "pmap",
-                f"{name} uses a reference from outside, which several devices would share.",
-                got=str(aval),
-                fix="pass its value, ref[...], and make references inside: new_ref(x)",
-            )
+            problem = f"{name} uses a reference from outside, which several devices would share."
+            fix = "pass its value, ref[...], and make references inside: new_ref(x)"
+            error(NotImplementedError, "pmap", problem, got=str(aval), fix=fix)
 
 
 def _check_uniform(closed: Any, in_axes: Axes, axis_name: Hashable) -> None:

@@ -221,12 +221,8 @@ def _axes_around(ctx: LoweringContext, name: str) -> ReplicaAxes:
         return ReplicaAxes()
     if isinstance(found, ReplicaAxes):
         return found
-    error(
-        NotImplementedError,
-        name,
-        "pmap cannot be inside shard_map.",
-        fix="use shard_map over another axis of the mesh, or vmap",
-    )
+    fix = "use shard_map over another axis of the mesh, or vmap"
+    error(NotImplementedError, name, "pmap cannot be inside shard_map.", fix=fix)
 
 
 def _slice(ctx: LoweringContext, x: object, index: object, axis: int, aval: ShapedArray) -> Any:

@@ -284,13 +284,9 @@ def check_collectives(jaxpr: Jaxpr, name: str, allowed: frozenset[str] = AMONG_P
     """
     found = sorted(_collectives_in(jaxpr) - allowed)
     if found:
-        error(
-            TypeError,
-            "pmap",
-            f"{name} has collectives that do not work among several processes.",
-            got=", ".join(found),
-            expected=f"some of {', '.join(sorted(allowed))}",
-        )
+        problem = f"{name} has collectives that do not work among several processes."
+        expected = f"some of {', '.join(sorted(allowed))}"
+        error(TypeError, "pmap", problem, got=", ".join(found), expected=expected)
 
 
 def _collectives_in(jaxpr: Jaxpr) -> set[str]:

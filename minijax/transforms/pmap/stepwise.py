@@ -210,13 +210,9 @@ def matched(parts: tuple[Any, Dims], axis: core_axes.Axis, wanted: int | None) -
     if wanted is None:
         if source is None:
             return value, rest
-        error(
-            NotImplementedError,
-            "pmap",
-            "out_axes is None for a result that differs between devices, run eagerly.",
-            got=f"mapped over {dims}",
-            fix="give the result an axis, or run it compiled: without disable_jit",
-        )
+        problem = "out_axes is None for a result that differs between devices, run eagerly."
+        fix = "give the result an axis, or run it compiled: without disable_jit"
+        error(NotImplementedError, "pmap", problem, got=f"mapped over {dims}", fix=fix)
     if source is None:
         ndim = aval_of(value).ndim + 1
         target = _position(ndim, rest, wanted)
