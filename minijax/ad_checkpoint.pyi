@@ -1,3 +1,5 @@
+"""Names and residuals of functions under `checkpoint`.  Mirrors jax.ad_checkpoint."""
+
 from minijax import checkpoint_policies as checkpoint_policies
 from minijax.interpreters.remat import (
     Offloadable as Offloadable,

@@ -1,3 +1,5 @@
+"""What `checkpoint` can save for the backward pass.  Mirrors jax.checkpoint_policies."""
+
 from minijax.transforms.autodiff.checkpoint import (
     checkpoint_dots as checkpoint_dots,
     checkpoint_dots_with_no_batch_dims as checkpoint_dots_with_no_batch_dims,

@@ -1,3 +1,5 @@
+"""Functions with derivatives of their own.  Mirrors jax.custom_derivatives (0.10)."""
+
 from minijax.transforms.autodiff.custom_jvp import (
     custom_jvp as custom_jvp,
     custom_jvp_call_p as custom_jvp_call_p,

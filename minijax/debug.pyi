@@ -1,3 +1,5 @@
+"""Looking at values while programs run, under the names of jax.debug."""
+
 import minijax.lax.debugging
 from minijax.explain.drawing import (
     visualize_array_sharding as visualize_array_sharding,

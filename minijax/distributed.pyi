@@ -1,3 +1,5 @@
+"""Programs of several processes, under the names of jax.distributed."""
+
 from minijax.runtime.distributed import (
     initialize as initialize,
     is_initialized as is_initialized,

@@ -1,3 +1,5 @@
+"""Dtypes and their promotion.  Mirrors jax.dtypes."""
+
 from minijax.core.dtype_queries import itemsize_bits as itemsize_bits
 from minijax.core.dtypes import (
     TypePromotionError as TypePromotionError,

@@ -1,3 +1,5 @@
+"""The error classes.  Mirrors jax.errors."""
+
 from minijax.core.errors import (
     CheckedKeyReuseError as CheckedKeyReuseError,
     CheckError as CheckError,

@@ -1,3 +1,5 @@
+"""Events and who hears of them, under the names of jax.monitoring."""
+
 from minijax.core.monitoring import (
     clear_event_listeners as clear_event_listeners,
     record_event as record_event,

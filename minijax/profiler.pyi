@@ -1,3 +1,5 @@
+"""Taking profiles, under the names of jax.profiler."""
+
 from minijax.runtime.profiling import (
     ProfileData as ProfileData,
     ProfileEvent as ProfileEvent,

@@ -1,3 +1,5 @@
+"""Mutable references to arrays.  Mirrors jax.ref."""
+
 from minijax.core.refs import AbstractRef as AbstractRef
 from minijax.lax.reference_indexing import ds as ds
 from minijax.lax.references import (

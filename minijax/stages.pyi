@@ -1,3 +1,5 @@
+"""Ahead-of-time stages.  Mirrors jax.stages."""
+
 from minijax.transforms.jit.stages import (
     ArgInfo as ArgInfo,
     Compiled as Compiled,

@@ -1,3 +1,5 @@
+"""Checks of derivatives for users' tests.  Mirrors jax.test_util."""
+
 from minijax.testing.slopes import (
     check_grads as check_grads,
     check_jvp as check_jvp,

@@ -1,3 +1,5 @@
+"""Operations on trees of values, under the names of jax.tree."""
+
 import minijax.core.tree
 from minijax.core.tree import (
     broadcast as broadcast,

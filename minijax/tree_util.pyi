@@ -1,3 +1,5 @@
+"""Trees: node types and operations, under the names of jax.tree_util."""
+
 import minijax.core.tree
 import minijax.core.tree_registry
 from minijax.core.tree_errors import keystr as keystr

@@ -19,7 +19,9 @@ It is what type checkers read, and `attach` makes of it what the façade is at r
 
     __getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)
 
-That keeps `import minijax` light: it loads what most programs use, and no more.
+That keeps `import minijax` light: it loads what most programs use, and no more.  A public path that
+is no package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
+`StubFinder`, which makes one of the stub.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from importlib.machinery import ModuleSpec, SourceFileLoader
 from types import FunctionType, MappingProxyType, ModuleType
 from typing import Any
 
@@ -130,6 +133,36 @@ def attach(
     for name in [name for name, (home, _) in homes.items() if home == f"{package}.{name}"]:
         load(name)
     return load, shown, public
+
+
+class StubFinder:
+    """Finds modules of the package that are a stub and nothing else, after all other finders."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """How to load `minijax.debug`: by `debug.pyi` in the folder of `minijax`."""
+        package, _, name = fullname.rpartition(".")
+        for folder in (path or ()) if package.partition(".")[0] == ROOT else ():
+            file = os.path.join(folder, f"{name}.pyi")
+            if os.path.isfile(file):
+                spec = ModuleSpec(fullname, _StubLoader(fullname, file), origin=file)
+                spec.has_location = True
+                return spec
+        return None
+
+
+class _StubLoader(SourceFileLoader):
+    """Makes a façade of a stub, with the docstring that opens it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        module.__doc__ = self.get_data(self.path).decode().split('"""')[1]
+        attached = attach(module.__name__, self.path)
+        vars(module).update(zip(("__getattr__", "__dir__", "__all__"), attached, strict=True))
+
+
+sys.meta_path.append(StubFinder)
 
 
 def exports(stub: str) -> dict[str, tuple[str, str]]:

@@ -1,9 +1,8 @@
-"""Element types that NumPy cannot describe, such as those of random keys.
+"""Element types: their names, the 64-bit switch, their kinds, and how they promote.
 
-Element types: their names, the 64-bit switch, their kinds, and how they promote.
-
-Input: whatever a user may write for a dtype, or values.  Output: `np.dtype` objects (or extended
-dtypes, which pass through).  Used at every step.  Not here: conversion of values.
+Input: whatever a user may write for a dtype, or values.  Output: `np.dtype` objects, or extended
+dtypes, which NumPy cannot describe, such as those of random keys.  Used at every step.  Not here:
+conversion of values.
 
 Promotion is a join in a lattice whose nodes are the dtypes and the three weak kinds, which stand
 for Python's `int`, `float` and `complex`: types without a width, that adapt to the other operand.

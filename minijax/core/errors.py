@@ -1,11 +1,13 @@
 """Error classes, and the one formatter of their texts.
 
 Every message has the same shape: the public name that the user called and what is wrong; then
-what was given, what was expected, how to mend it, and the line of the user's code.
+what was given, what was expected, how to mend it, and the line of the user's code.  Where a word
+may be new to the reader, the last line says that docs/glossary.md explains it.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import EllipsisType
 from typing import NoReturn
@@ -13,6 +15,14 @@ from typing import NoReturn
 from minijax.core import source
 
 _Facts = str | Mapping[str, object] | None
+
+_NOTATION = {
+    "weak type": r"~[a-z]\w*\[",
+    "varying": r"[{ ]V:",
+    "unreduced": r"[{ ]U:",
+    "reduced": r"[{ ]R:",
+}
+"""How types show what these words of the glossary mean."""
 
 
 def message(
@@ -23,6 +33,7 @@ def message(
     expected: str | None = None,
     fix: str | None = None,
     at: str | None = None,
+    more: str | None = None,
 ) -> str:
     """Formats an error text.
 
@@ -35,16 +46,27 @@ def message(
         expected: what would have been right.
         fix: what the user can do.
         at: the place in the user's code; found from the stack where absent.
+        more: words of docs/glossary.md, separated by commas, for those to whom they are new.  Those
+            that the types in `got` show are added, also if it is empty.
     """
     if isinstance(got, Mapping):
         got = "   ".join(f"{key}: {value}" for key, value in got.items())
     place = source.user_line() if at is None else at
     name = _as_called(name)
     lines = [f"{name}: {problem}" if name else problem]
-    for label, text in (("got", got), ("expected", expected), ("fix", fix), ("at", place)):
+    words = more if more is None else _reference(more, got or "")
+    parts = ("got", got), ("expected", expected), ("fix", fix), ("at", place), ("more", words)
+    for label, text in parts:
         if text:
             lines.append(f"  {label:<8}  " + str(text).replace("\n", "\n            "))
     return "\n".join(lines)
+
+
+def _reference(more: str, got: str) -> str:
+    """Where the words `more`, and those for the notation of types in `got`, are explained."""
+    words = more.split(", ") if more else []
+    words += [w for w, notation in _NOTATION.items() if re.search(notation, got) and w not in words]
+    return f"docs/glossary.md: {', '.join(words)}" if words else ""
 
 
 _ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.")
@@ -70,6 +92,7 @@ def error(
     expected: str | None = None,
     fix: str | None = None,
     at: str | None = None,
+    more: str | None = None,
     cause: BaseException | EllipsisType | None = ...,
 ) -> NoReturn:
     """Raises `exception` with the text that `message` formats.
@@ -82,9 +105,13 @@ def error(
         expected: what would have been right.
         fix: what the user can do.
         at: the place in the user's code.
+        more: words of docs/glossary.md; those that the class of the error is about where absent.
         cause: the error that this one comes `from`; `None` hides the one being handled.
     """
-    raised = exception(message(name, problem, got=got, expected=expected, fix=fix, at=at))
+    more = getattr(exception, "_glossary", None) if more is None else more
+    raised = exception(
+        message(name, problem, got=got, expected=expected, fix=fix, at=at, more=more)
+    )
     if cause is ...:
         raise raised
     raise raised from cause
@@ -120,6 +147,8 @@ class JaxprTypeError(TypeError):
 class ConcretizationTypeError(JAXTypeError):
     """A traced value was used where a concrete value is needed.  Mirrors jax.errors."""
 
+    _glossary = "tracer"
+
 
 class TracerArrayConversionError(ConcretizationTypeError):
     """A traced value was handed to NumPy.  Mirrors jax.errors."""
@@ -136,9 +165,13 @@ class TracerIntegerConversionError(ConcretizationTypeError):
 class NonConcreteBooleanIndexError(JAXIndexError):
     """A traced boolean mask was used as an index.  Mirrors jax.errors."""
 
+    _glossary = "tracer"
+
 
 class UnexpectedTracerError(JAXTypeError, RuntimeError):
     """A tracer was used after its trace had ended: it leaked.  Mirrors jax.errors."""
+
+    _glossary = "tracer"
 
 
 class RetraceError(RuntimeError):

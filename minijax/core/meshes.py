@@ -1,10 +1,7 @@
 """Meshes without devices, and specs: which mesh axes split which dimensions of an array.
 
-`PartitionSpec`: which mesh axes each dimension of an array is split over.
-
-Input: names of mesh axes.  Output: the part of placements, and of types, that speaks of names.
-
-Axes of meshes: their names, sizes and types, and `AbstractMesh`, a mesh of no devices.
+`PartitionSpec` has an entry for each dimension: the part of placements, and of types, that speaks
+of names.  `AbstractMesh` is a mesh without devices: names, sizes and types of axes.
 
 The mesh in force is thread-local: `abstract_mesh` is what programs are traced with and part of
 the keys of traces; `device_context` is a mesh with devices, which only calls and compilation see.

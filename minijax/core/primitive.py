@@ -2,6 +2,8 @@
 
 `bind` hands an operation to the current trace; the trace asks the primitive for the rule it
 needs.  Nothing is looked up by name: `PRIMITIVES` serves tools and tests.
+
+`docs/reading.md`: read after `core/trace.py`; `interpreters/staging.py` is next.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The mark of arguments that were left away, where None is a value of theirs.
+"""The mark of arguments that were omitted, where None is a value of theirs.
 
 Lists that are cut, merged and walked in parallel; every length is checked.
 

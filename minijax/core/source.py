@@ -98,7 +98,7 @@ def user_call() -> str | None:
     return None
 
 
-_WRAPPER = "minijax.numpy.one_program"
+_WRAPPER = "minijax.numpy.promotion"
 
 
 def _public_name(module: str, name: str) -> str | None:

@@ -394,6 +394,7 @@ def leaked(tracer: Tracer) -> UnexpectedTracerError:
             expected=f"values made while {name} is traced stay inside it",
             fix="return the value from the function instead of storing it in a global, an "
             "attribute or a closure; minijax.checking_leaks() finds who holds it",
+            more="tracer, leak",
         )
     )
 

@@ -199,7 +199,7 @@ def map(f: Callable[..., Any], tree: object, *rest: Any, is_leaf: IsLeaf = None)
     Source:     mirrors jax.tree.map (0.10).
 
     Raises:
-        ValueError: `tree` is no tree prefix of one of `rest`.
+        ValueError: `tree` is not a tree prefix of one of `rest`.
 
     Example:
         >>> jax.tree.map(lambda w, g: w - g, {"w": 5, "b": [1]}, {"w": 2, "b": [1]})
@@ -266,7 +266,7 @@ def map_with_path(
     Source:     mirrors jax.tree.map_with_path (0.10).
 
     Raises:
-        ValueError: `tree` is no tree prefix of one of `rest`.
+        ValueError: `tree` is not a tree prefix of one of `rest`.
 
     Example:
         >>> jax.tree.map_with_path(lambda path, x: (path[0].key, x), {"w": 1, "b": 2})
@@ -442,7 +442,7 @@ def broadcast_prefix(
         hint: one more remedy that messages propose.
 
     Raises:
-        ValueError: prefix is no tree prefix of full.
+        ValueError: prefix is not a tree prefix of full.
     """
     values, prefix_def = flatten(prefix, is_leaf)
     full_values, full_def = flatten(full)
@@ -451,7 +451,7 @@ def broadcast_prefix(
         return result
     raise tree_errors.mismatch_error(
         user,
-        f"{first} is no tree prefix of {second}.",
+        f"{first} is not a tree prefix of {second}.",
         tree_errors.differences(prefix_def, full_def, full_values, prefix=True),
         first=first,
         second=second,
@@ -483,7 +483,7 @@ def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf = None) ->
     Source:     mirrors jax.tree.broadcast (0.10).
 
     Raises:
-        ValueError: prefix_tree is no tree prefix of full_tree.
+        ValueError: prefix_tree is not a tree prefix of full_tree.
 
     Example:
         >>> jax.tree.broadcast({"a": 1, "b": 2}, {"a": [0, 0], "b": 0})
@@ -515,7 +515,7 @@ def flatten_axes(
         value: the name of the value in error texts, such as `args`.
 
     Raises:
-        ValueError: axis_tree is no tree prefix; all mismatches are listed.
+        ValueError: axis_tree is not a tree prefix; all mismatches are listed.
     """
     axes, axes_def = flatten(axis_tree, is_none)
     result = _spread(axes, axes_def, treedef)
@@ -525,7 +525,7 @@ def flatten_axes(
     needs_tuple = tupled_args and not isinstance(axis_tree, tuple)
     raise tree_errors.mismatch_error(
         name,
-        f"{argument} is no tree prefix of {value}.",
+        f"{argument} is not a tree prefix of {value}.",
         tree_errors.differences(axes_def, treedef, prefix=True),
         first=argument,
         second=value,

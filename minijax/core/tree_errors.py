@@ -327,7 +327,7 @@ def prefix_errors(
 
 def _error_of_name(found: Difference) -> Callable[[str], ValueError]:
     def error(name: str) -> ValueError:
-        problem = f"{name} is no tree prefix of the value: {found.reason}."
+        problem = f"{name} is not a tree prefix of the value: {found.reason}."
         return mismatch_error("", problem, [found], first=name, second="value")
 
     return error

@@ -200,6 +200,7 @@ def _text(primitive: Primitive, avals: Sequence[Any], problem: str, fix: str) ->
         problem,
         got=", ".join(str(literals.get(aval, aval)) for aval in avals),
         fix=fix,
+        more="",
     )
 
 

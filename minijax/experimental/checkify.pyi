@@ -1,3 +1,5 @@
+"""Errors of compiled programs as values.  Mirrors jax.experimental.checkify."""
+
 import minijax.core.errors
 from minijax.transforms.checks import (
     Error as Error,

@@ -1,3 +1,5 @@
+"""Maps over named axes.  Mirrors jax.experimental.maps of JAX before 0.4.31."""
+
 from minijax.sharding import Mesh as Mesh
 from minijax.transforms.legacy.tiling import (
     custom_resource_typing_rules as custom_resource_typing_rules,

@@ -1,3 +1,5 @@
+"""Values that processes share.  Mirrors jax.experimental.multihost_utils."""
+
 from minijax.transforms.global_arrays import (
     assert_equal as assert_equal,
     broadcast_one_to_all as broadcast_one_to_all,

@@ -1,3 +1,5 @@
+"""The former name of `jit`.  Mirrors jax.experimental.pjit."""
+
 import minijax.transforms.jit.jit
 from minijax.lax.shardings import with_sharding_constraint as with_sharding_constraint
 from minijax.transforms.explicit import (

@@ -1,3 +1,5 @@
+"""Names that jax.interpreters.pxla had in earlier versions of JAX."""
+
 from minijax.runtime.transfer import (
     InputsHandler as InputsHandler,
     ResultsHandler as ResultsHandler,

@@ -1,3 +1,5 @@
+"""Clients of devices, and how to add a platform.  Mirrors jax.extend.backend."""
+
 import minijax.runtime.client
 from minijax.runtime.client import (
     get_backend as get_backend,

@@ -1,3 +1,5 @@
+"""Places where users change how programs are lowered and compiled."""
+
 from minijax.lowering.module_hooks import (
     set_outfeed_rewriter as set_outfeed_rewriter,
     set_shape_refinement as set_shape_refinement,

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from minijax.core.aval import AbstractToken, ShapedArray
 from minijax.core.errors import error
@@ -20,13 +20,26 @@ from minijax.interpreters import flattening
 from minijax.lax import callbacks, foreign
 from minijax.lowering import custom_calls, stablehlo
 from minijax.lowering.custom_calls import Layout, attributes_of, to_mlir
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 
 
+class MajorToMinor(Protocol):
+    """A layout as an object, such as JAX's."""
+
+    @property
+    def major_to_minor(self) -> Sequence[int]:
+        """The dimensions in order."""
+
+
+LayoutLike = Sequence[int] | MajorToMinor | None
+"""What users say of the memory of an array."""
+
+
 def minor_to_major(
-    name: str, argument: str, layout: Any, ndim: int, *, reverse: bool = True
+    name: str, argument: str, layout: LayoutLike, ndim: int, *, reverse: bool = True
 ) -> Layout | None:
     """The layout of one array in XLA's order; None for None.
 
@@ -76,7 +89,11 @@ def minor_to_major(
 
 
 def all_minor_to_major(
-    name: str, argument: str, layouts: Any, ranks: Sequence[int], of_what: str
+    name: str,
+    argument: str,
+    layouts: Iterable[LayoutLike] | None,
+    ranks: Sequence[int],
+    of_what: str,
 ) -> list[Layout | None]:
     """The layouts of several arrays in XLA's order.
 
@@ -113,12 +130,12 @@ _NAME = "ffi.ffi_call"
 
 def ffi_call(
     target_name: str,
-    result_shape_dtypes: Any,
+    result_shape_dtypes: object,
     *,
     has_side_effect: bool = False,
     vmap_method: str | None = None,
-    input_layouts: Sequence[Any] | None = None,
-    output_layouts: Any = None,
+    input_layouts: Sequence[LayoutLike] | None = None,
+    output_layouts: Sequence[LayoutLike] | LayoutLike = None,
     input_output_aliases: Mapping[int, int] | None = None,
     custom_call_api_version: int = custom_calls.TYPED,
     legacy_backend_config: str | None = None,
@@ -176,12 +193,11 @@ def ffi_call(
     callbacks.check(_NAME, vmap_method)
     _check_target(target_name, custom_call_api_version, legacy_backend_config)
     is_sequence = isinstance(result_shape_dtypes, Sequence)
-    promises = result_shape_dtypes if is_sequence else [result_shape_dtypes]
+    promises: Any = result_shape_dtypes if is_sequence else [result_shape_dtypes]
     result_avals = [_promised(i, promise) for i, promise in enumerate(promises)]
-    if output_layouts is not None and not is_sequence:
-        output_layouts = [output_layouts]
+    layouts: Any = output_layouts if is_sequence or output_layouts is None else [output_layouts]
     order_out = all_minor_to_major(
-        _NAME, "output_layouts", output_layouts, _ranks(result_avals), "results"
+        _NAME, "output_layouts", layouts, _ranks(result_avals), "results"
     )
     aliases = dict(input_output_aliases or {})
 
@@ -215,7 +231,7 @@ def ffi_call(
     return call
 
 
-def _promised(position: int, promise: Any) -> Any:
+def _promised(position: int, promise: object) -> Any:
     """The type that a promise of a result promises.
 
     Raises:
@@ -403,7 +419,7 @@ def build_ffi_lowering_function(
             fix="api_version=3 or lower takes a text",
         )
 
-    def lower(ctx: Any, *operands: Any, **params: Any) -> Any:
+    def lower(ctx: LoweringContext, *operands: Any, **params: Any) -> Any:
         config = _config(backend_config, params, version)
         facts = {"result_types": list(map(stablehlo.type_of, ctx.avals_out)), **given}
         if not skip_ffi_layout_processing:
@@ -477,7 +493,7 @@ def ffi_lowering(
         **lowering_args,
     )
 
-    def rule(ctx: Any, *operands: Any, **params: Any) -> Sequence[Any]:
+    def rule(ctx: LoweringContext, *operands: Any, **params: Any) -> Sequence[Any]:
         return list(lower(ctx, *operands, **params).results)
 
     return rule

@@ -109,7 +109,9 @@ def register_ffi_target(
     call_targets.register(name, fn, platform, api_version, **kwargs)
 
 
-def register_ffi_type(name: str, type_registration: Any, platform: str = "cpu") -> None:
+def register_ffi_type(
+    name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
+) -> None:
     """Makes a C++ type known whose values a foreign function keeps from call to call.
 
     Source: mirrors jax.ffi.register_ffi_type (0.10).

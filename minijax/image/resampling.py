@@ -21,13 +21,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax.arguments import canonicalize_axis
-from minijax.lax.precision import Precision, PrecisionLike
+from minijax.lax.dots import Precision, PrecisionLike
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.slicing import slice_in_dim
-from minijax.numpy.arithmetic import absolute, clip
 from minijax.numpy.contraction import tensordot
-from minijax.numpy.elementary import floor, sin
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, clip, floor, sin
+from minijax.numpy.promotion import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import array_argument, repeat, transpose
@@ -96,18 +95,18 @@ _NAMES = {
 class Kernel(NamedTuple):
     """A method's weights: where it smooths as it shrinks, and where it only interpolates."""
 
-    smoothing: Callable[[Any], Any]
-    interpolating: Callable[[Any], Any]
+    smoothing: Callable[[Array], Array]
+    interpolating: Callable[[Array], Array]
 
 
-def _triangle(x: Any) -> Any:
+def _triangle(x: Array) -> Array:
     return maximum(0, 1 - absolute(x))
 
 
-def _keys(a: float) -> Callable[[Any], Any]:
+def _keys(a: float) -> Callable[[Array], Array]:
     """Keys's kernel: cubic on [0, 1] and [1, 2], with slope `a` at 1."""
 
-    def weight(x: Any) -> Any:
+    def weight(x: Array) -> Array:
         x = absolute(x)
         near = ((a + 2) * x - (a + 3)) * x * x + 1
         far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
@@ -116,10 +115,10 @@ def _keys(a: float) -> Callable[[Any], Any]:
     return weight
 
 
-def _lanczos(radius: int) -> Callable[[Any], Any]:
+def _lanczos(radius: int) -> Callable[[Array], Array]:
     """`sinc(x) sinc(x / radius)` within the radius, 0 beyond."""
 
-    def weight(x: Any) -> Any:
+    def weight(x: Array) -> Array:
         x = absolute(x)
         is_centre = x <= 1e-3
         turn = math.pi * where(is_centre, 1, x)
@@ -142,7 +141,7 @@ KERNELS = {
 _NOTHING = 1000 * float(np.finfo(np.float32).eps)
 
 
-def _method(name: str, method: Any) -> ResizeMethod:
+def _method(name: str, method: str | ResizeMethod) -> ResizeMethod:
     if isinstance(method, str):
         return ResizeMethod.from_string(method)
     if not isinstance(method, ResizeMethod):
@@ -156,7 +155,7 @@ def _method(name: str, method: Any) -> ResizeMethod:
     return method
 
 
-def _new_shape(name: str, image: Any, shape: Any) -> Shape:
+def _new_shape(name: str, image: Array, shape: Shape) -> Shape:
     sizes = canonicalize_shape(shape, f"image.{name}")
     if len(sizes) != image.ndim:
         error(
@@ -170,8 +169,13 @@ def _new_shape(name: str, image: Any, shape: Any) -> Shape:
 
 
 def _weights(
-    count: int, size: int, scale: Any, shift: Any, method: ResizeMethod, antialias: bool
-) -> Any:
+    count: int,
+    size: int,
+    scale: Array | float,
+    shift: Array | None,
+    method: ResizeMethod,
+    antialias: bool,
+) -> Array:
     """The weights of `count` old samples in `size` new ones, each column with sum 1 or 0.
 
     New sample i stands at `(i + ½ - shift) / scale` among the old ones; no shift means 0.  Where
@@ -199,7 +203,7 @@ def _weights(
     return where(is_seen, found / where(is_seen, total, 1), 0)
 
 
-def _with_repeated_ends(kernel: Callable[[Any], Any], place: Any, old: Any) -> Any:
+def _with_repeated_ends(kernel: Callable[[Array], Array], place: Array, old: Array) -> Array:
     """Weights of the four samples around, where the first and last ones go on for ever outside."""
     before = floor(place)
     found: Any = 0
@@ -211,14 +215,14 @@ def _with_repeated_ends(kernel: Callable[[Any], Any], place: Any, old: Any) -> A
 
 
 def _resampled(
-    image: Any,
+    image: Array,
     sizes: Sequence[int],
     dims: Sequence[int],
-    scales: Sequence[Any],
-    shifts: Sequence[Any],
+    scales: Sequence[Array | float],
+    shifts: Sequence[Array | None],
     method: ResizeMethod,
     antialias: bool,
-    precision: Any,
+    precision: PrecisionLike,
 ) -> Any:
     image = image.astype(dtypes.to_inexact_dtype(image.dtype))
     steps = list(zip(dims, scales, shifts, strict=True))
@@ -241,7 +245,7 @@ def _resampled(
     return transpose(found, order)
 
 
-def _nearest(image: Any, sizes: Sequence[int], dims: Sequence[int]) -> Any:
+def _nearest(image: Array, sizes: Sequence[int], dims: Sequence[int]) -> Any:
     """The old samples nearest to new ones; of two equally near ones the later."""
     for d in dims:
         count, size = image.shape[d], sizes[d]
@@ -258,7 +262,7 @@ def _nearest(image: Any, sizes: Sequence[int], dims: Sequence[int]) -> Any:
 
 @one_program(static=("sizes", "method", "antialias", "precision"))
 def _resized(
-    image: Any, sizes: Shape, method: ResizeMethod, antialias: bool, precision: Any
+    image: Array, sizes: Shape, method: ResizeMethod, antialias: bool, precision: PrecisionLike
 ) -> Any:
     dims = [d for d, size in enumerate(sizes) if size != image.shape[d]]
     if method == ResizeMethod.NEAREST:
@@ -314,14 +318,14 @@ def resize(
 
 @one_program(static=("sizes", "dims", "method", "antialias", "precision"))
 def _moved(
-    image: Any,
-    scale: Any,
-    translation: Any,
+    image: Array,
+    scale: Array,
+    translation: Array,
     sizes: Shape,
     dims: Shape,
     method: ResizeMethod,
     antialias: bool,
-    precision: Any,
+    precision: PrecisionLike,
 ) -> Any:
     dtype = dtypes.to_inexact_dtype(dtypes.lattice_result_type(scale, translation)[0])
     scale, translation = scale.astype(dtype), translation.astype(dtype)

@@ -131,6 +131,7 @@ def refuse_kind(
             got=str(aval),
             expected=expected,
             fix=fix or "lax.pcast, or a reduction, to the kind that is expected",
+            more="",
         )
 
 
@@ -281,6 +282,7 @@ def _vary_of_psum_invariant(
             got=f"{avals[0]}, axes {axes}",
             expected="an operand that varies over one of the axes",
             fix="lax.psum, which casts its operand, or lax.pvary first",
+            more="",
         )
     return manual_type(given.varying - named, given.unreduced, given.reduced)
 

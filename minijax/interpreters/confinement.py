@@ -66,6 +66,7 @@ def closed_over(name: str, value: str) -> UnexpectedTracerError:
             expected="arguments: a custom rule says nothing about values that are closed over",
             fix=f"pass the value to {name} as an argument and let the rule say what to do with it; "
             "a constant of differentiation may be closed over as lax.stop_gradient(value)",
+            more="tracer",
         )
     )
 

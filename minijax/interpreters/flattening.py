@@ -148,7 +148,7 @@ class FlatFunction:
             error(
                 TypeError,
                 self.name,
-                "a result is no array and no number.",
+                "a result is neither an array nor a number.",
                 got=f"{result_paths(self.out_tree)[index]}: {x!r} of type {type(x).__name__}",
                 expected="trees of arrays and numbers",
                 cause=None,
@@ -161,7 +161,7 @@ def avals_of(
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 
     Raises:
-        TypeError: one is no array and no number; the text names it.
+        TypeError: one is neither an array nor a number; the text names it.
     """
     try:
         # Written out for what most arguments are: every call that C++ does not answer passes here.
@@ -174,7 +174,7 @@ def avals_of(
                 error(
                     TypeError,
                     transformation,
-                    f"the argument {name} is no array and no number.",
+                    f"the argument {name} is neither an array nor a number.",
                     got=f"{x!r} of type {type(x).__name__}",
                     expected="arrays, Python or NumPy scalars, and trees of them",
                     fix="mark other arguments as static (static_argnums, static_argnames)"

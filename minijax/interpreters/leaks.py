@@ -31,6 +31,7 @@ def check_not_held(trace: Any, function_name: str) -> None:
         f"{len(tracers)} traced value(s) outlive the function that made them.",
         got="\n".join(found[:5]),
         fix="return values instead of storing them in globals, attributes or closures",
+        more="tracer, leak",
     )
 
 

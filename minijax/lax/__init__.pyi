@@ -14,8 +14,8 @@ from minijax.interpreters.structural import (
 )
 from minijax.lax import linalg as linalg
 from minijax.lax.families import AccuracyMode as AccuracyMode, Tolerance as Tolerance
-from minijax.lax.arguments import padtype_to_pads as padtype_to_pads
-from minijax.lax.ordering import (
+from minijax.lax.families import padtype_to_pads as padtype_to_pads
+from minijax.lax.callbacks import (
     optimization_barrier as optimization_barrier,
     optimization_barrier_p as optimization_barrier_p,
 )
@@ -67,7 +67,7 @@ from minijax.lax.binary import (
     sub_p as sub_p,
     xor_p as xor_p,
 )
-from minijax.lax.choice import (
+from minijax.lax.binary import (
     clamp as clamp,
     clamp_p as clamp_p,
     select as select,
@@ -100,7 +100,7 @@ from minijax.lax.collectives.asynchronous import (
     unreduced_psum_start_p as unreduced_psum_start_p,
     unreduced_reduce_scatter_start_p as unreduced_reduce_scatter_start_p,
 )
-from minijax.lax.collectives.axes import pcast as pcast, pvary as pvary
+from minijax.lax.collectives.arguments import pcast as pcast, pvary as pvary
 from minijax.lax.collectives.exchanges import (
     all_to_all as all_to_all,
     all_to_all_p as all_to_all_p,
@@ -118,7 +118,7 @@ from minijax.lax.collectives.gathers import (
     unreduced_psum_scatter as unreduced_psum_scatter,
     unreduced_reduce_scatter_p as unreduced_reduce_scatter_p,
 )
-from minijax.lax.collectives.axes import (
+from minijax.lax.collectives.arguments import (
     axis_index as axis_index,
     axis_index_p as axis_index_p,
     axis_size as axis_size,
@@ -152,7 +152,7 @@ from minijax.lax.collectives.reductions import (
     psum_p as psum_p,
     unreduced_psum as unreduced_psum,
 )
-from minijax.lax.compositions import composite as composite
+from minijax.lax.foreign import composite as composite
 from minijax.lax.shardings import (
     sharding_constraint_p as sharding_constraint_p,
     with_sharding_constraint as with_sharding_constraint,
@@ -168,14 +168,14 @@ from minijax.lax.control_flow.looping import (
     while_loop as while_loop,
     while_p as while_p,
 )
-from minijax.lax.control_flow.mapping import associative_scan as associative_scan, map as map
+from minijax.lax.control_flow.scanning import associative_scan as associative_scan, map as map
 from minijax.lax.control_flow.scanning import scan as scan, scan_p as scan_p
 from minijax.lax.control_flow.solving import (
     custom_linear_solve as custom_linear_solve,
     custom_root as custom_root,
     linear_solve_p as linear_solve_p,
 )
-from minijax.lax.convert import (
+from minijax.lax.creation import (
     bitcast_convert_type as bitcast_convert_type,
     bitcast_convert_type_p as bitcast_convert_type_p,
     convert_element_type as convert_element_type,
@@ -210,7 +210,7 @@ from minijax.lax.creation import (
     iota as iota,
     iota_p as iota_p,
 )
-from minijax.lax.cumulative import (
+from minijax.lax.window_reduction import (
     cumlogsumexp as cumlogsumexp,
     cumlogsumexp_p as cumlogsumexp_p,
     cummax as cummax,
@@ -279,7 +279,7 @@ from minijax.lax.unary import (
     square as square,
     square_p as square_p,
 )
-from minijax.lax.precision import (
+from minijax.lax.dots import (
     DotAlgorithm as DotAlgorithm,
     DotAlgorithmPreset as DotAlgorithmPreset,
     Precision as Precision,
@@ -298,7 +298,7 @@ from minijax.lax.random_bits import (
     rng_uniform_p as rng_uniform_p,
     threefry2x32_p as threefry2x32_p,
 )
-from minijax.lax.reducers import reduce as reduce, reduce_p as reduce_p
+from minijax.lax.reduction import reduce as reduce, reduce_p as reduce_p
 from minijax.lax.reduction import (
     argmax as argmax,
     argmax_p as argmax_p,
@@ -340,7 +340,7 @@ from minijax.lax.shape import (
     squeeze_p as squeeze_p,
     transpose as transpose,
 )
-from minijax.lax.ordering import dce_sink as dce_sink, dce_sink_p as dce_sink_p
+from minijax.lax.callbacks import dce_sink as dce_sink, dce_sink_p as dce_sink_p
 from minijax.lax.slicing import (
     dynamic_index_in_dim as dynamic_index_in_dim,
     dynamic_slice as dynamic_slice,
@@ -395,7 +395,7 @@ from minijax.lax.shape import (
     unstack_p as unstack_p,
 )
 from minijax.lax.padding import tile as tile, tile_p as tile_p
-from minijax.lax.ordering import (
+from minijax.lax.callbacks import (
     after_all as after_all,
     after_all_p as after_all_p,
     create_token as create_token,

@@ -1,6 +1,6 @@
-"""Elementwise functions of two arrays: arithmetic, comparisons, and operations on bits.
+"""Elementwise operations of two operands, and choices among several: select and clamp.
 
-Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `power.py`.
+Operands have one dtype; shapes agree, or one operand is a scalar.  Powers are in `lax/unary.py`.
 """
 
 from __future__ import annotations
@@ -12,10 +12,20 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.errors import error
+from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
-from minijax.lax.convert import convert_element_type
+from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.structural import (
+    add_tangents,
+    broadcast_in_dim,
+    instantiate,
+    to_batch_dim,
+    zeros,
+)
+from minijax.lax.creation import convert_element_type
 from minijax.lax.families import (
     ANY,
     BITS,
@@ -25,20 +35,28 @@ from minijax.lax.families import (
     NUMERIC,
     ORDERED,
     REAL,
+    BatchDims,
     Binary,
+    Values,
     bool_dtype,
     broadcast_to,
+    check_dtype,
+    check_same_dtype,
     mul_p,
     neg_p,
+    operand,
     operands,
 )
 from minijax.lax.shape import unstack
 from minijax.lowering import module
+from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
+from minijax.sharding import rules
 
 
-def _neg(x: Any) -> Any:
+def _neg(x: Array) -> Any:
     return neg_p.bind(x)
 
 
@@ -52,7 +70,7 @@ add_p = Binary(
 
 
 def add(x: ArrayLike, y: ArrayLike) -> Array:
-    """The sums `x + y`.
+    """Adds `x` and `y` elementwise: `x + y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
@@ -78,7 +96,7 @@ vma.keeps_unreduced.set(True, add_p, sub_p)
 
 
 def sub(x: ArrayLike, y: ArrayLike) -> Array:
-    """The differences `x - y`.
+    """Subtracts `y` from `x` elementwise: `x - y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
@@ -94,7 +112,7 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
 
 
 def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Array:
-    """The products `x * y`.
+    """Multiplies `x` and `y` elementwise: `x * y`.
 
     Args:
         x: an operand.
@@ -119,7 +137,7 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     return mul_p.bind(x, y)
 
 
-def _division_by_zero(primitive: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+def _division_by_zero(primitive: Primitive, args: Values, outs: Values) -> list[Fault]:
     divisor = args[1]
     if isinstance(divisor, (int, float, complex, np.generic)) and divisor:
         return []
@@ -142,7 +160,7 @@ vma.linear_in.set(((0,),), div_p)
 
 
 def div(x: ArrayLike, y: ArrayLike) -> Array:
-    """The quotients `x / y`; of integers, rounded towards zero.
+    """Divides `x` by `y` elementwise: `x / y`; integers round toward zero.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
@@ -173,7 +191,7 @@ checking.faults.rule(div_p, rem_p)(_division_by_zero)
 
 
 def rem(x: ArrayLike, y: ArrayLike) -> Array:
-    """The remainders of `x / y`, with the sign of x.
+    """The remainder of `x / y` elementwise, with the sign of x.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or floating.
@@ -193,7 +211,7 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
 def _lexicographic(direction: str, op: str) -> Callable[..., Any]:
     """The larger or smaller operand; complex numbers compare real parts, then imaginary ones."""
 
-    def lower(ctx: Any, x: Any, y: Any) -> Any:
+    def lower(ctx: LoweringContext, x: Value, y: Value) -> Any:
         (out,) = ctx.avals_out
         if not dtypes.issubdtype(out.dtype, np.complexfloating):
             return ctx.op(op, [x, y])
@@ -219,7 +237,7 @@ def _lexicographic(direction: str, op: str) -> Callable[..., Any]:
     return lower
 
 
-def _chosen_share(x: Any, y: Any, out: Any) -> Any:
+def _chosen_share(x: Array, y: Array, out: Array) -> Any:
     """How much of the derivative goes to x: all where it was chosen, half where x equals y."""
     dtype = aval_of(out).dtype
     is_x, is_y = (convert_element_type(eq(z, out), dtype) for z in (x, y))
@@ -241,7 +259,7 @@ max_p = Binary(
 
 
 def max(x: ArrayLike, y: ArrayLike) -> Array:
-    """The larger of `x` and `y`; NaN where one of them is.
+    """The elementwise maximum of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
 
@@ -268,7 +286,7 @@ min_p = Binary(
 
 
 def min(x: ArrayLike, y: ArrayLike) -> Array:
-    """The smaller of `x` and `y`; NaN where one of them is.
+    """The elementwise minimum of `x` and `y`; NaN where one of them is.
 
     Complex numbers compare their real parts first, then their imaginary ones.
 
@@ -287,7 +305,7 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
     return min_p.bind(*operands(x, y))
 
 
-def _sum_of_squares(x: Any, y: Any) -> Any:
+def _sum_of_squares(x: Array, y: Array) -> Any:
     return add(mul(x, x), mul(y, y))
 
 
@@ -303,7 +321,7 @@ atan2_p = Binary(
 
 
 def atan2(x: ArrayLike, y: ArrayLike) -> Array:
-    """The angles of the points (y, x) in the plane: the arctangents of `x / y` in (-π, π].
+    """The arc tangent of `x / y` in (-π, π]: the angle of the point (y, x).
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     floating or complex.
@@ -322,7 +340,7 @@ nextafter_p = Binary("nextafter", "chlo.next_after", accepts=FLOAT, derivatives=
 
 
 def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
-    """The next representable number after `x1` in the direction of `x2`.
+    """The next representable number after `x1` toward `x2`.
 
     Shapes:     x1: T[s], x2: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -338,11 +356,7 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 def _comparison(
-    name: str,
-    direction: str,
-    *,
-    accepts: tuple[type, ...],
-    total_order: bool = False,
+    name: str, direction: str, *, accepts: tuple[type, ...], total_order: bool = False
 ) -> Binary:
     return Binary(
         name,
@@ -367,7 +381,7 @@ dtypes.over_words.rule(eq_p)(
 
 
 def eq(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x == y`.
+    """Elementwise equality: `x == y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     all; random keys are compared by all of their words.
@@ -392,7 +406,7 @@ dtypes.over_words.rule(ne_p)(
 
 
 def ne(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x != y`.
+    """Elementwise inequality: `x != y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     all; random keys are compared by all of their words.
@@ -410,7 +424,7 @@ lt_p = _comparison("lt", "LT", accepts=ORDERED)
 
 
 def lt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x < y`.
+    """Elementwise comparison: `x < y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -428,7 +442,7 @@ le_p = _comparison("le", "LE", accepts=ORDERED)
 
 
 def le(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x <= y`.
+    """Elementwise comparison: `x <= y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -446,7 +460,7 @@ gt_p = _comparison("gt", "GT", accepts=ORDERED)
 
 
 def gt(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x > y`.
+    """Elementwise comparison: `x > y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -464,7 +478,7 @@ ge_p = _comparison("ge", "GE", accepts=ORDERED)
 
 
 def ge(x: ArrayLike, y: ArrayLike) -> Array:
-    """Whether `x >= y`.
+    """Elementwise comparison: `x >= y`.
 
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
@@ -494,7 +508,7 @@ and_p = _on_bits("and", "stablehlo.and", BITS, "bitwise_and")
 
 
 def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits that `x` and `y` both have.
+    """The bitwise AND of `x` and `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
@@ -514,7 +528,7 @@ or_p = _on_bits("or", "stablehlo.or", BITS, "bitwise_or")
 
 
 def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits that `x` or `y` has.
+    """The bitwise OR of `x` and `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
@@ -532,7 +546,7 @@ xor_p = _on_bits("xor", "stablehlo.xor", BITS, "bitwise_xor")
 
 
 def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits in which `x` and `y` differ.
+    """The bitwise XOR of `x` and `y`.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
@@ -550,7 +564,7 @@ shift_left_p = _on_bits("shift_left", "stablehlo.shift_left", INTEGER)
 
 
 def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved up by `y` places; 0 where y is negative or as large as the width.
+    """Shifts the bits of `x` left by `y`; 0 where y is negative or as large as the width.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -570,7 +584,7 @@ shift_right_arithmetic_p = _on_bits(
 
 
 def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved down by `y` places, filled with copies of the highest bit.
+    """Shifts the bits of `x` right by `y`, and fills with the sign bit.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -588,7 +602,7 @@ shift_right_logical_p = _on_bits("shift_right_logical", "stablehlo.shift_right_l
 
 
 def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
-    """The bits of `x` moved down by `y` places, filled with zeros.
+    """Shifts the bits of `x` right by `y`, and fills with zeros.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -602,17 +616,17 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     return shift_right_logical_p.bind(*operands(x, y))
 
 
-def _upper_half_of_product(x: Any, y: Any) -> Any:
+def _upper_half_of_product(x: Array, y: Array) -> Any:
     # By halves of the digits, as on paper.  XLA:CPU compiles its own operation only unfused.
     dtype = aval_of(x).dtype
     half = dtypes.bit_width(dtype) // 2
     is_signed = dtypes.issubdtype(dtype, np.signedinteger)
     shift_right = shift_right_arithmetic if is_signed else shift_right_logical
 
-    def low(z: Any) -> Any:
+    def low(z: Array) -> Any:
         return bitwise_and(z, 2**half - 1)
 
-    def high(z: Any) -> Any:
+    def high(z: Array) -> Any:
         return shift_right(z, half)
 
     lowest = mul(low(x), low(y))
@@ -621,7 +635,7 @@ def _upper_half_of_product(x: Any, y: Any) -> Any:
     return add(mul(high(x), high(y)), add(high(middle), high(carried)))
 
 
-def _lower_mulhi(ctx: Any, x: Any, y: Any) -> Any:
+def _lower_mulhi(ctx: LoweringContext, x: Value, y: Value) -> Any:
     ctx.avals_in = [ctx.avals_out[0]] * 2
     return module.lower_function(ctx, lambda x, y: [_upper_half_of_product(x, y)], x, y)[0]
 
@@ -630,7 +644,7 @@ mulhi_p = _on_bits("mulhi", _lower_mulhi, INTEGER)
 
 
 def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
-    """The upper halves of the products of `x` and `y`, which are twice as wide.
+    """The high halves of the products of `x` and `y`, which are twice as wide.
 
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
@@ -644,3 +658,229 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
         156
     """
     return mulhi_p.bind(*operands(x, y))
+
+
+class SelectN(Primitive):
+    """Takes each element from the case that `which` names: False or 0 is the first one.
+
+    Shapes: which: bool or integer[s] or [], cases: T[s] -> T[s].  Linear in the cases together.
+    """
+
+    name = "select_n"
+    shard = rules.elementwise
+
+    @result_types.function
+    def abstract_eval(self, which: ShapedArray, *cases: ShapedArray) -> ShapedArray:
+        first = cases[0]
+        if any(case.dtype != first.dtype or case.shape != first.shape for case in cases):
+            check_same_dtype("select", **_named(cases))
+            error(TypeError, "lax.select", "the cases have different shapes.", got=_named(cases))
+        check_dtype("select", "which", which, BITS)
+        if which.dtype == dtypes.bool_ and len(cases) > 2:
+            error(
+                TypeError,
+                "lax.select_n",
+                f"a boolean cannot choose among {len(cases)} cases.",
+                got={"which": which},
+                expected="an integer `which`",
+            )
+        if which.shape and which.shape != first.shape:
+            error(
+                TypeError,
+                "lax.select",
+                "the predicate does not fit the cases.",
+                got={"which": which, "cases": first},
+                expected="a scalar, or the shape of the cases",
+                fix="minijax.numpy.where, which broadcasts",
+            )
+        return shaped_array(first.shape, first.dtype, all(case.weak_type for case in cases))
+
+    def lower(self, ctx: LoweringContext, which: Value, *cases: Value) -> Any:
+        aval = ctx.avals_in[0]
+        if aval.dtype == dtypes.bool_:
+            return ctx.op("stablehlo.select", [which, *reversed(cases)]) if cases[1:] else cases[0]
+
+        # A binary search, so that each element passes through few comparisons.
+        def choose(first: int, last: int) -> Any:
+            if first == last:
+                return cases[first]
+            middle = (first + last + 1) // 2
+            bound = ctx.full(aval.shape, middle, aval.dtype)
+            return ctx.op(
+                "stablehlo.select",
+                [
+                    ctx.compare("LT", which, bound, aval),
+                    choose(first, middle - 1),
+                    choose(middle, last),
+                ],
+            )
+
+        return choose(0, len(cases) - 1)
+
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+        out = self.bind(*primals)
+        which, dots = primals[0], tangents[1:]
+        if all(type(dot) is Zero for dot in dots):
+            return out, Zero.like(out)
+        return out, self.bind(which, *map(instantiate, dots))
+
+    def transpose(self, ct: Array, which: Array, *cases: Any) -> tuple[Any, ...]:
+        nothing = zeros(aval_of(ct))
+
+        def cotangent(i: int) -> Any:
+            return self.bind(which, *(ct if i == j else nothing for j in range(len(cases))))
+
+        return None, *(cotangent(i) if is_linear(x) else None for i, x in enumerate(cases))
+
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
+        (which, *cases), (which_dim, *case_dims) = args, dims
+        dim = next((d for d in case_dims if d is not None), 0)
+        cases = [to_batch_dim(x, d, dim, size) for x, d in zip(cases, case_dims, strict=True)]
+        is_scalar = aval_of(which).ndim == (which_dim is not None)
+        if not is_scalar:
+            which = to_batch_dim(which, which_dim, dim, size)
+        elif which_dim is not None:
+            which = broadcast_in_dim(which, aval_of(cases[0]).shape, (dim,))
+        return self.bind(which, *cases), dim
+
+
+vma.linear_in.set(((1, ...),), SelectN)
+
+
+def _named(cases: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
+    return {f"case {i}": case for i, case in enumerate(cases)}
+
+
+select_n_p = SelectN()
+
+
+def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
+    """Selects each element from the case that `which` names.
+
+    Args:
+        which: booleans for two cases (False is the first), or indices of cases.
+        cases: the arrays to choose from.
+
+    Shapes:     which: bool or integer[s] or [], cases: T[s] -> T[s].
+    Derivative: linear in the cases together.
+    Lowers to:  stablehlo.select.
+    Source:     mirrors jax.lax.select_n.
+
+    Raises:
+        ValueError: there are no cases.
+        TypeError: cases differ in shape or dtype, or `which` does not fit them.
+
+    Example:
+        >>> lax.select_n(jnp.array([2, 0, 1]), jnp.zeros(3), jnp.ones(3), jnp.full(3, 2.0))
+        Array([2., 0., 1.], dtype=float32)
+    """
+    if not cases:
+        error(ValueError, "lax.select_n", "there must be at least one case.")
+    return select_n_p.bind(operand(which), *operands(*cases))
+
+
+def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
+    """Selects elements of `on_true` where `pred` holds, else of `on_false`.
+
+    Shapes:     pred: bool[s] or bool[], on_true: T[s], on_false: T[s] -> T[s].
+    Derivative: linear in both cases together.
+    Lowers to:  stablehlo.select.
+    Source:     mirrors jax.lax.select.
+
+    Raises:
+        TypeError: the cases differ in shape or dtype, or `pred` does not fit them.
+
+    Example:
+        >>> lax.select(jnp.array([True, False]), jnp.array([1, 2]), jnp.array([10, 20]))
+        Array([ 1, 20], dtype=int32)
+    """
+    return select_n(pred, on_false, on_true)
+
+
+def _moved_between(minimum: Array, x: Array, maximum: Array) -> list[Any]:
+    return [min(max(x, minimum), maximum)]
+
+
+class Clamp(Primitive):
+    """Moves each element into the bounds: min(max(x, min), max).
+
+    Shapes: min: T[s] or T[], x: T[s], max: T[s] or T[] -> T[s].
+    """
+
+    name = "clamp"
+    shard = rules.elementwise
+
+    @result_types.function
+    def abstract_eval(
+        self, minimum: ShapedArray, x: ShapedArray, maximum: ShapedArray
+    ) -> ShapedArray:
+        bounds = {"min": minimum, "x": x, "max": maximum}
+        check_same_dtype("clamp", **bounds)
+        check_dtype("clamp", "x", x, ANY)
+        if any(bound.shape not in ((), x.shape) for bound in (minimum, maximum)):
+            error(
+                TypeError,
+                "lax.clamp",
+                "the bounds do not fit the operand.",
+                got=bounds,
+                expected="scalars, or bounds of the operand's shape",
+            )
+        weak = minimum.weak_type and x.weak_type and maximum.weak_type
+        return shaped_array(x.shape, x.dtype, weak)
+
+    def lower(self, ctx: LoweringContext, minimum: Value, x: Value, maximum: Value) -> Any:
+        if ctx.avals_out[0].dtype.kind in "bc":
+            # XLA knows no clamp of them.
+            return lower_function(ctx, _moved_between, minimum, x, maximum)[0]
+        return ctx.op("stablehlo.clamp", [minimum, x, maximum])
+
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+        minimum, x, maximum = primals
+        out = self.bind(*primals)
+        # Where each argument decides the result; on a bound, neither it nor x does.
+        masks: tuple[Callable[[], Any], ...] = (
+            lambda: bitwise_and(gt(minimum, x), lt(minimum, maximum)),
+            lambda: bitwise_and(gt(x, minimum), lt(x, maximum)),
+            lambda: gt(x, maximum),
+        )
+        total: Any = Zero.like(out)
+        nothing = zeros(total.aval)
+        for tangent, mask in zip(tangents, masks, strict=True):
+            if type(tangent) is not Zero:
+                part = select(mask(), broadcast_to(tangent, out), nothing)
+                total = add_tangents(total, part)
+        return out, total
+
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
+        dim = 0 if dims[1] is None else dims[1]
+        x = to_batch_dim(args[1], dims[1], dim, size)
+        shape = aval_of(x).shape
+
+        def bound(value: Any, value_dim: int | None) -> Any:
+            if aval_of(value).ndim > (value_dim is not None):
+                return to_batch_dim(value, value_dim, dim, size)
+            return value if value_dim is None else broadcast_in_dim(value, shape, (dim,))
+
+        return self.bind(bound(args[0], dims[0]), x, bound(args[2], dims[2])), dim
+
+
+clamp_p = Clamp()
+
+
+def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
+    """Limits each element of `x` to the range from `min` to `max`.
+
+    Shapes:     min: T[s] or T[], x: T[s], max: T[s] or T[] -> T[s].
+    Dtypes:     any.
+    Derivative: that of x between the bounds, that of the bound beyond one; zero on a bound.
+    Lowers to:  stablehlo.clamp.
+    Source:     mirrors jax.lax.clamp.
+
+    Raises:
+        TypeError: the dtypes differ, or a bound fits neither a scalar nor the shape of x.
+
+    Example:
+        >>> lax.clamp(0, jnp.array([-5, 5, 15]), 10)
+        Array([ 0,  5, 10], dtype=int32)
+    """
+    return clamp_p.bind(*operands(min, x, max))

@@ -1,31 +1,33 @@
-"""Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
+"""Calls of Python functions from programs, and operations that keep others in order.
 
-How `vmap` calls functions of which it knows nothing: the values of `vmap_method`.
+`pure_callback` and `io_callback`: results have the types that the caller promises; they are
+checked when the function returns.  How `vmap` calls functions of which it knows nothing, the
+values of `vmap_method`, is shared with foreign functions.  Calls that print, and return nothing,
+are in `debugging.py`.
 
-Input: a function for one example, and a batch of arguments.  Output: stacked results.  Callbacks
-and foreign functions share this.
-
-Calls of Python functions from compiled programs: `pure_callback` and `io_callback`.
-
-The function's results have the types that the caller promises; they are checked when it returns.
-Calls that print, and return nothing, are in `debugging.py`.
+Order: barriers for the compiler, tokens (values without content that put side effects in order),
+and values that a program shall compute though nobody reads them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeVar
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, effects, tree
-from minijax.core.aval import ShapedArray
-from minijax.core.errors import error, message
+from minijax.core import dtypes, effects, tree, vma
+from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
+from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters import flattening
-from minijax.interpreters.structural import moveaxis, new_axis, to_batch_dim
+from minijax.interpreters import checking, flattening
+from minijax.interpreters.jvp import Zero
+from minijax.interpreters.structural import instantiate, moveaxis, new_axis, to_batch_dim
 from minijax.lax import shape, slicing
-from minijax.lax.control_flow import mapping
-from minijax.lowering import eager
+from minijax.lax.control_flow import scanning
+from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
+from minijax.lax.families import operand as as_operand
+from minijax.lowering import eager, regions, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, transfer
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
 from minijax.sharding import rules
@@ -78,11 +80,7 @@ def is_one_by_one(method: str) -> bool:
 
 
 def call_for_each(
-    method: str,
-    call: Callable[..., Sequence[Any]],
-    args: Sequence[Any],
-    dims: Sequence[int | None],
-    size: int,
+    method: str, call: Callable[..., Sequence[Any]], args: Values, dims: BatchDims, size: int
 ) -> tuple[list[Any], list[int]]:
     """The results of `call` for each example of a batch in turn, stacked."""
     # Without examples, only a loop knows the types of the results.
@@ -93,7 +91,7 @@ def call_for_each(
     return outs, [0] * len(outs)
 
 
-def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
+def example(i: int, args: Values, dims: Sequence[int | None]) -> list[Any]:
     """The arguments of one example of a batch."""
     return [
         x if d is None else slicing.index_in_dim(x, i, d, keepdims=False)
@@ -102,7 +100,7 @@ def example(i: int, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any
 
 
 def call_in_loop(
-    call: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[int | None]
+    call: Callable[..., Sequence[Any]], args: Values, dims: Sequence[int | None]
 ) -> tuple[list[Any], list[int]]:
     """The results of `call` for each example of a batch in turn, stacked, by a loop."""
     mapped = [moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True) if d is not None]
@@ -111,11 +109,11 @@ def call_in_loop(
         given = iter(slices)
         return call(*(x if d is None else next(given) for x, d in zip(args, dims, strict=True)))
 
-    outs = list(mapping.map(step, mapped))
+    outs = list(scanning.map(step, mapped))
     return outs, [0] * len(outs)
 
 
-def whole_batch(method: str, x: Any, dim: int | None, size: int) -> Any:
+def whole_batch(method: str, x: Array, dim: int | None, size: int) -> Any:
     """An operand for a call with the whole batch.
 
     Args:
@@ -186,10 +184,10 @@ class FlatCallback:
 
 
 def lower_call(
-    ctx: Any,
+    ctx: LoweringContext,
     name: str,
     function: Callable[..., Sequence[Any]],
-    values: Sequence[Any],
+    values: Values,
     in_avals: Sequence[Any],
     effect: Any = None,
     *,
@@ -247,15 +245,35 @@ def lower_call(
     ]
 
 
-def _row_major(ctx: Any, ranks: Sequence[int]) -> Any:
+def _row_major(ctx: LoweringContext, ranks: Sequence[int]) -> Any:
     layouts = [f"dense<{list(range(n))[::-1] if n else ''}> : tensor<{n}xindex>" for n in ranks]
     return ctx.attribute(f"[{', '.join(layouts)}]")
 
 
-def _without_keys(args: Sequence[Any]) -> list[Any]:
+def _without_keys(args: Values) -> list[Any]:
     """Arguments as callbacks get them: random keys as the integers underneath."""
     eager.check_no_tracers(args)
     return [Array(x.buffer) if isinstance(x, ExtendedArray) else x for x in args]
+
+
+def _promised(
+    primitive: Primitive, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
+) -> list[ShapedArray]:
+    """The types of the results, which the caller promises."""
+    return list(result_avals)
+
+
+NO_DERIVATIVE = (
+    "wrap the call in minijax.custom_jvp or minijax.custom_vjp, or pass "
+    "lax.stop_gradient(x) if the derivative does not matter"
+)
+
+
+def _refuse_derivative(
+    primitive: Primitive, *_: Any, callback: Callable[..., Any], **params: Any
+) -> NoReturn:
+    problem = f"nothing is known of the derivative of {callback!r}."
+    error(ValueError, primitive.name, problem, fix=NO_DERIVATIVE)
 
 
 class PureCallback(Primitive):
@@ -268,49 +286,29 @@ class PureCallback(Primitive):
     name = "pure_callback"
     multiple_results = True
     shard = rules.nothing_sharded
+    abstract_eval = _promised
+    jvp = _refuse_derivative
+    transpose = _refuse_derivative
 
     def impl(self, *args: Any, callback: Any, result_avals: Any, **_: Any) -> list[Any]:
         return callbacks.call_at_once("pure_callback", callback, _without_keys(args), result_avals)
 
-    def abstract_eval(
-        self, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
-    ) -> list[ShapedArray]:
-        return list(result_avals)
-
-    def lower(self, ctx: Any, *values: Any, callback: Any, **_: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Value, callback: Any, **_: Any) -> list[Any]:
         in_avals = list(map(physical_aval, ctx.avals_in))
         return lower_call(ctx, "pure_callback", callback, values, in_avals)
 
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("pure_callback", params["callback"]))
-
-    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("pure_callback", params["callback"]))
-
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[int | None],
-        *,
-        result_avals: tuple[ShapedArray, ...],
-        vmap_method: str | None,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int]]:
-        params["vmap_method"] = vmap_method
-        check_chosen("pure_callback", repr(params["callback"]), vmap_method)
-        assert vmap_method is not None
-        if is_one_by_one(vmap_method):
-            return call_for_each(
-                vmap_method,
-                lambda *xs: self.bind(*xs, result_avals=result_avals, **params),
-                args,
-                dims,
-                size,
-            )
-        whole = [whole_batch(vmap_method, x, d, size) for x, d in zip(args, dims, strict=True)]
-        wide = tuple(aval.with_shape((size, *aval.shape)) for aval in result_avals)
-        outs = self.bind(*whole, result_avals=wide, **params)
+        method = params["vmap_method"]
+        check_chosen("pure_callback", repr(params["callback"]), method)
+        if is_one_by_one(method):
+            return call_for_each(method, lambda *xs: self.bind(*xs, **params), args, dims, size)
+        whole = [whole_batch(method, x, d, size) for x, d in zip(args, dims, strict=True)]
+        params["result_avals"] = tuple(
+            x.with_shape((size, *x.shape)) for x in params["result_avals"]
+        )
+        outs = self.bind(*whole, **params)
         return outs, [0] * len(outs)
 
 
@@ -329,6 +327,9 @@ class IOCallback(Primitive):
     multiple_results = True
     has_effects = True
     shard = rules.nothing_sharded
+    abstract_eval = _promised
+    jvp = _refuse_derivative
+    transpose = _refuse_derivative
 
     def impl(
         self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any
@@ -337,27 +338,18 @@ class IOCallback(Primitive):
             transfer.wait_for(ordered_io_effect)
         return callbacks.call_at_once("io_callback", callback, _without_keys(args), result_avals)
 
-    def abstract_eval(
-        self, *avals: Any, result_avals: tuple[ShapedArray, ...], **_: Any
-    ) -> list[ShapedArray]:
-        return list(result_avals)
-
     def effects(self, *avals: Any, ordered: bool, **_: Any) -> frozenset[Any]:
         return _ORDERED_IO if ordered else _IO
 
-    def lower(self, ctx: Any, *values: Any, callback: Any, ordered: bool, **_: Any) -> list[Any]:
+    def lower(
+        self, ctx: LoweringContext, *values: Value, callback: Any, ordered: bool, **_: Any
+    ) -> list[Any]:
         in_avals = list(map(physical_aval, ctx.avals_in))
         effect = ordered_io_effect if ordered else io_effect
         return lower_call(ctx, "io_callback", callback, values, in_avals, effect)
 
-    def jvp(self, primals: Any, tangents: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("io_callback", params["callback"]))
-
-    def transpose(self, cts: Any, *args: Any, **params: Any) -> NoReturn:
-        raise ValueError(_no_derivative("io_callback", params["callback"]))
-
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int]]:
         if params["ordered"]:
             error(
@@ -379,15 +371,6 @@ _ORDERED_IO = frozenset({ordered_io_effect})
 
 pure_callback_p = PureCallback()
 io_callback_p = IOCallback()
-
-
-def _no_derivative(name: str, callback: Any) -> str:
-    return message(
-        name,
-        f"nothing is known of the derivative of {callback!r}.",
-        fix="wrap the call in minijax.custom_jvp or minijax.custom_vjp, or pass "
-        "lax.stop_gradient(x) if the derivative does not matter",
-    )
 
 
 def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
@@ -422,8 +405,8 @@ def _call(
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     sharding: Any,
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Values,
+    kwargs: Params,
     **params: Any,
 ) -> Any:
     """What the two public functions share: from trees to leaves and back."""
@@ -478,7 +461,7 @@ def pure_callback(
         kwargs: its keyword arguments.
 
     Raises:
-        TypeError: `callback` cannot be called, or an argument is no array and no number.
+        TypeError: `callback` cannot be called, or an argument is neither an array nor a number.
         ValueError: `vmap_method` is unknown, or a 64-bit result is promised while disabled.
 
     Example:
@@ -528,7 +511,7 @@ def io_callback(
         kwargs: its keyword arguments.
 
     Raises:
-        TypeError: `callback` cannot be called, or an argument is no array and no number.
+        TypeError: `callback` cannot be called, or an argument is neither an array nor a number.
         ValueError: a 64-bit result is promised while disabled.
 
     Example:
@@ -550,3 +533,229 @@ def io_callback(
         kwargs,
         ordered=bool(ordered),
     )
+
+
+T = TypeVar("T")
+
+
+class OptimizationBarrier(Primitive):
+    """Returns its arguments; the compiler moves no operation across.
+
+    Shapes: x_i: T_i[s_i] -> T_i[s_i].  Linear.
+    """
+
+    name = "optimization_barrier"
+    multiple_results = True
+    shard = rules.each_for_itself
+
+    def abstract_eval(self, *avals: ShapedArray) -> list[ShapedArray]:
+        return list(avals)
+
+    def lower(self, ctx: LoweringContext, *values: Value) -> list[Any]:
+        return ctx.ops("stablehlo.optimization_barrier", values)
+
+    def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+        outs = self.bind(*primals)
+        moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
+        out_dots: list[Any] = [Zero.like(x) for x in outs]
+        if moving:
+            passed = self.bind(*[tangents[i] for i in moving])
+            for i, tangent in zip(moving, passed, strict=True):
+                out_dots[i] = tangent
+        return outs, out_dots
+
+    def transpose(self, ct: Array, *args: Any) -> tuple[Any, ...]:
+        return tuple(self.bind(*map(instantiate, ct)))
+
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[list[Any], Sequence[Any]]:
+        return self.bind(*args), dims
+
+
+checking.fault_flow.set(checking.COPIES, OptimizationBarrier)
+vma.vary.rule(OptimizationBarrier)(vma.from_types)
+
+
+optimization_barrier_p = OptimizationBarrier()
+
+
+def optimization_barrier(operand: T, /) -> T:
+    """Returns `operand`, and keeps the compiler from moving operations across.
+
+    What uses the result is computed after all of `operand` is; nothing is merged, reordered or
+    computed anew across the barrier.
+
+    Shapes:     operand: a tree of T_i[s_i] -> T_i[s_i].
+    Derivative: tangents and cotangents pass a barrier of their own.
+    Lowers to:  stablehlo.optimization_barrier.
+    Source:     mirrors jax.lax.optimization_barrier.
+
+    Example:
+        >>> jax.make_jaxpr(lambda x: lax.optimization_barrier(x * 2) / 2)(1.0)
+        { lambda ; a:f32[]. let
+            b:f32[] = mul a 2.0:f32[]
+            c:f32[] = optimization_barrier b
+            d:f32[] = div c 2.0:f32[]
+          in (d,) }
+    """
+    leaves, structure = tree.flatten(operand)
+    if not leaves:
+        return operand
+    return tree.unflatten(structure, optimization_barrier_p.bind(*map(as_operand, leaves)))
+
+
+class CreateToken(Primitive):
+    """A new token.  It has no derivative, and is the same for all examples of a batch."""
+
+    name = "create_token"
+    shard = rules.from_types
+
+    def abstract_eval(self) -> AbstractToken:
+        return abstract_token
+
+    def lower(self, ctx: LoweringContext) -> Any:
+        return ctx.op("stablehlo.create_token", [])
+
+
+dtypes.knows_extended.set(True, CreateToken)
+
+
+class AfterAll(Primitive):
+    """A token that comes after all its operands.  Tokens have neither derivative nor batch."""
+
+    name = "after_all"
+    shard = rules.from_types
+
+    def abstract_eval(self, *tokens: Any) -> AbstractToken:
+        for token in tokens:
+            if not isinstance(token, AbstractToken):
+                error(TypeError, "lax.after_all", "operands must be tokens.", got=str(token))
+        return abstract_token
+
+    def lower(self, ctx: LoweringContext, *tokens: Value) -> Any:
+        return ctx.op("stablehlo.after_all", tokens)
+
+
+dtypes.knows_extended.set(True, AfterAll)
+
+
+create_token_p = CreateToken()
+after_all_p = AfterAll()
+
+
+def create_token(_: Any = None) -> Any:
+    """A new token.
+
+    Source:     mirrors jax.lax.create_token (0.10).
+
+    Example:
+        >>> jax.typeof(lax.create_token())
+        Token()
+    """
+    return create_token_p.bind()
+
+
+def after_all(*operands: Any) -> Any:
+    """A token that comes after all of `operands`.
+
+    Source:     mirrors jax.lax.after_all (0.10).
+
+    Raises:
+        TypeError: an operand is no token.
+
+    Example:
+        >>> jax.make_jaxpr(lambda: lax.after_all(lax.create_token(), lax.create_token()))()
+        { lambda ; . let
+            a:Tok = create_token
+            b:Tok = create_token
+            c:Tok = after_all a b
+          in (c,) }
+    """
+    return after_all_p.bind(*operands)
+
+
+class SinkEffect(effects.Effect):
+    """An equation keeps its operands from being dropped."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "Sink"
+
+
+sink_effect = SinkEffect()
+effects.lowerable_effects.add_type(SinkEffect)
+effects.control_flow_allowed_effects.add_type(SinkEffect)
+effects.unguarded_effects.add_type(SinkEffect)
+effects.repeatable_effects.add_type(SinkEffect)
+
+
+class DceSink(Primitive):
+    """Takes values and returns none, so that they are not dropped from a jaxpr.
+
+    Derivative: primal values are taken; without results there is nothing to transpose.
+    """
+
+    name = "dce_sink"
+    multiple_results = True
+    has_effects = True
+    shard = rules.from_types
+    abstract_eval = no_results
+    jvp = jvp_without_results
+
+    def effects(self, *avals: ShapedArray, prevent_mlir_dce: bool) -> frozenset[Any]:
+        return frozenset({sink_effect})
+
+    def impl(self, *args: Any, prevent_mlir_dce: bool) -> list[Any]:
+        return []
+
+    def lower(self, ctx: LoweringContext, *values: Value, prevent_mlir_dce: bool) -> list[Any]:
+        if prevent_mlir_dce:
+            attributes = {
+                "call_target_name": stablehlo.string("dce_sink"),
+                "has_side_effect": stablehlo.boolean(True),
+                "api_version": stablehlo.integer(4, 32),
+                "backend_config": stablehlo.dictionary({}),
+            }
+
+            def sink(ctx: LoweringContext, *values: Value) -> list[Any]:
+                return list(ctx.ops("stablehlo.custom_call", values, attributes, types=[]))
+
+            regions.on_each_device(ctx, values, [], sink)
+        return []
+
+    def batch(
+        self, size: int, args: Values, dims: BatchDims, *, prevent_mlir_dce: bool
+    ) -> tuple[list[Any], list[Any]]:
+        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        self.bind(*moved, prevent_mlir_dce=prevent_mlir_dce)
+        return [], []
+
+
+dce_sink_p = DceSink()
+
+
+def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+    """Keeps values in a program that does not use them, for those who look at it.
+
+    Jaxprs keep what leads to `val`.  The compiler drops it, unless it may not either.
+
+    Derivative: none; values pass by.
+    Lowers to:  nothing, or a stablehlo.custom_call with a side effect.
+    Source:     mirrors jax.lax.dce_sink (0.10).
+
+    Args:
+        val: a tree of arrays.
+        prevent_mlir_dce: whether the module keeps them too.
+
+    Raises:
+        TypeError: a leaf is no array.
+
+    Example:
+        >>> def f(x):
+        ...     lax.dce_sink(lax.sin(x))
+        ...     return x
+        >>> [str(eqn.primitive) for eqn in minijax.make_jaxpr(f)(1.0).eqns]
+        ['sin', 'dce_sink']
+    """
+    for leaf in tree.leaves(val):
+        dce_sink_p.bind(as_operand(leaf), prevent_mlir_dce=bool(prevent_mlir_dce))

@@ -17,11 +17,10 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.reshard import reshard_to
-from minijax.interpreters.structural import add_tangents, moveaxis, transpose, zeros
-from minijax.lax import arguments, shape
-from minijax.lax.convert import convert_element_type
+from minijax.interpreters.structural import moveaxis, transpose, zeros
+from minijax.lax import families, shape
 from minijax.lax.convolution_numbers import (
     ConvDimensionNumbers,
     ConvParams,
@@ -31,8 +30,15 @@ from minijax.lax.convolution_numbers import (
     transposed_padding,
     window_of,
 )
-from minijax.lax.dots import canonicalize_preferred_type, dot_general
-from minijax.lax.precision import canonicalize_precision, precision_config
+from minijax.lax.creation import convert_element_type
+from minijax.lax.dots import (
+    canonicalize_precision,
+    canonicalize_preferred_type,
+    dot_general,
+    precision_config,
+)
+from minijax.lax.families import Avals, BatchDims, Values, jvp_of_product
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -46,19 +52,17 @@ class ConvGeneralDilated(Primitive):
     """
 
     name = "conv_general_dilated"
+    jvp = jvp_of_product
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
-
+    @result_types.function
     def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
-        key = (lhs, rhs, ConvParams(**params))
-        found = self._results.get(key)
-        if found is None:
-            found = self._results[key] = _result(*key)
-        return found
+        p = ConvParams(**params)
+        check_convolution(lhs, rhs, p)
+        dtype = lhs.dtype if p.preferred_element_type is None else p.preferred_element_type
+        is_weak = lhs.weak_type and rhs.weak_type
+        return shaped_array(result_shape(lhs, rhs, p), np.dtype(dtype), is_weak)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         p = ConvParams(**params)
         if p.out_sharding is not None:
             return rules.given_spec(self, outs[0], p.out_sharding)
@@ -73,7 +77,7 @@ class ConvGeneralDilated(Primitive):
         placed = dict(zip(numbers.out_spec, entries, strict=True))
         return PartitionSpec(*[placed[d] for d in range(len(entries))])
 
-    def lower(self, ctx: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, lhs: Value, rhs: Value, **params: Any) -> Any:
         p = ConvParams(**params)
         n = p.dimension_numbers
         text = (
@@ -108,20 +112,7 @@ class ConvGeneralDilated(Primitive):
             },
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        lhs, rhs = primals
-        lhs_dot, rhs_dot = tangents
-        out = self.bind(lhs, rhs, **params)
-        total: Any = Zero.like(out)
-        if type(lhs_dot) is not Zero:
-            total = add_tangents(total, self.bind(lhs_dot, rhs, **params))
-        if type(rhs_dot) is not Zero:
-            total = add_tangents(total, self.bind(lhs, rhs_dot, **params))
-        return out, total
-
-    def transpose(self, ct: Any, lhs: Any, rhs: Any, **params: Any) -> tuple[Any, Any]:
+    def transpose(self, ct: Array, lhs: Array, rhs: Array, **params: Any) -> tuple[Any, Any]:
         p = ConvParams(**params)
         # Where products are added in a wider dtype, cotangents come in it.
         kind = aval_of(ct).dtype
@@ -133,9 +124,7 @@ class ConvGeneralDilated(Primitive):
         grad = _transpose_kernel(ct, _converted(lhs, kind), rhs.aval, p)
         return None, _converted(grad, rhs.aval.dtype)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         p = ConvParams(**params)
         lhs, rhs = args
         wanted, p = p.out_sharding, p._replace(out_sharding=None)
@@ -159,19 +148,19 @@ def _of_cotangent(primal: ShapedArray, *others: Any) -> Any:
     return rules.of_cotangent(primal, rules.mesh_of(map(aval_of, others)))
 
 
-def _bind(lhs: Any, rhs: Any, p: ConvParams) -> Any:
+def _bind(lhs: ArrayLike, rhs: ArrayLike, p: ConvParams) -> Any:
     return conv_general_dilated_p.bind(lhs, rhs, **p._asdict())
 
 
-def _converted(x: Any, dtype: Any) -> Any:
+def _converted(x: Array, dtype: np.dtype[Any]) -> Any:
     return x if aval_of(x).dtype == dtype else convert_element_type(x, dtype)
 
 
-def _spatial(x: Any, spec: Shape) -> list[int]:
+def _spatial(x: ArrayLike, spec: Shape) -> list[int]:
     return [aval_of(x).shape[d] for d in spec[2:]]
 
 
-def _transpose_image(ct: Any, lhs: ShapedArray, rhs: Any, p: ConvParams) -> Any:
+def _transpose_image(ct: Array, lhs: ShapedArray, rhs: Array, p: ConvParams) -> Any:
     """The cotangent of the image: the cotangent of the result, by the turned kernel."""
     n = p.dimension_numbers
     if aval_of(ct).size == 0 or aval_of(rhs).size == 0:
@@ -203,7 +192,7 @@ def _transpose_image(ct: Any, lhs: ShapedArray, rhs: Any, p: ConvParams) -> Any:
     return out
 
 
-def _transpose_kernel(ct: Any, lhs: Any, rhs: ShapedArray, p: ConvParams) -> Any:
+def _transpose_kernel(ct: Array, lhs: Array, rhs: ShapedArray, p: ConvParams) -> Any:
     """The cotangent of the kernel: the image by the cotangent, batch and features exchanged."""
     n = p.dimension_numbers
     if aval_of(ct).size == 0 or aval_of(lhs).size == 0:
@@ -230,21 +219,21 @@ def _transpose_kernel(ct: Any, lhs: Any, rhs: ShapedArray, p: ConvParams) -> Any
     )
 
 
-def _split(x: Any, axis: int, groups: int) -> Any:
+def _split(x: Array, axis: int, groups: int) -> Any:
     """`x` with a dimension cut into (groups, rest); the groups become dimension 0."""
     dims = list(aval_of(x).shape)
     dims[axis : axis + 1] = [groups, dims[axis] // groups]
     return moveaxis(shape.reshape(x, tuple(dims)), axis, 0)
 
 
-def _merge(x: Any, axis: int) -> Any:
+def _merge(x: Array, axis: int) -> Any:
     """`x` with its dimension 0 merged, as the slower one, into dimension `axis` of the rest."""
     size, *dims = aval_of(x).shape
     dims[axis] *= size
     return shape.reshape(moveaxis(x, 0, axis), tuple(dims))
 
 
-def _merge_inside(x: Any, dim: int, axis: int, groups: int) -> Any:
+def _merge_inside(x: Array, dim: int, axis: int, groups: int) -> Any:
     """A batch merged into a dimension of groups, between group and rest."""
     x = moveaxis(x, dim, 0)
     if groups == 1:
@@ -255,7 +244,7 @@ def _merge_inside(x: Any, dim: int, axis: int, groups: int) -> Any:
     return shape.reshape(moved, (*dims[:axis], size * dims[axis], *dims[axis + 1 :]))
 
 
-def _split_inside(x: Any, axis: int, size: int, groups: int) -> tuple[Any, int]:
+def _split_inside(x: Array, axis: int, size: int, groups: int) -> tuple[Any, int]:
     """The inverse of `_merge_inside`: the parts, and where the batch is."""
     dims = aval_of(x).shape
     rest = dims[axis] // size
@@ -266,14 +255,14 @@ def _split_inside(x: Any, axis: int, size: int, groups: int) -> tuple[Any, int]:
     return shape.reshape(moved, (size, *dims[:axis], rest, *dims[axis + 1 :])), 0
 
 
-def _batch_image(size: int, lhs: Any, dim: int, rhs: Any, p: ConvParams) -> tuple[Any, int]:
+def _batch_image(size: int, lhs: Array, dim: int, rhs: Array, p: ConvParams) -> tuple[Any, int]:
     """A batch of images by one kernel: more images."""
     n = p.dimension_numbers
     merged = _merge_inside(lhs, dim, n.lhs_spec[0], p.batch_group_count)
     return _split_inside(_bind(merged, rhs, p), n.out_spec[0], size, 1)
 
 
-def _batch_kernel(size: int, lhs: Any, rhs: Any, dim: int, p: ConvParams) -> tuple[Any, int]:
+def _batch_kernel(size: int, lhs: Array, rhs: Array, dim: int, p: ConvParams) -> tuple[Any, int]:
     """One image by a batch of kernels: more features of the result."""
     n = p.dimension_numbers
     groups = max(p.feature_group_count, p.batch_group_count)
@@ -282,7 +271,7 @@ def _batch_kernel(size: int, lhs: Any, rhs: Any, dim: int, p: ConvParams) -> tup
 
 
 def _batch_both(
-    size: int, lhs: Any, lhs_dim: int, rhs: Any, rhs_dim: int, p: ConvParams
+    size: int, lhs: Array, lhs_dim: int, rhs: Array, rhs_dim: int, p: ConvParams
 ) -> tuple[Any, int]:
     """A batch of images, each by its own kernel: one group of features, or of images, for each."""
     n = p.dimension_numbers
@@ -294,13 +283,6 @@ def _batch_both(
         images = _merge(moveaxis(lhs, lhs_dim, 0), n.lhs_spec[1])
         p = p._replace(feature_group_count=p.feature_group_count * size)
     return _split_inside(_bind(images, kernels, p), n.out_spec[1], size, 1)
-
-
-def _result(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> ShapedArray:
-    check_convolution(lhs, rhs, p)
-    dtype = lhs.dtype if p.preferred_element_type is None else p.preferred_element_type
-    is_weak = lhs.weak_type and rhs.weak_type
-    return shaped_array(result_shape(lhs, rhs, p), np.dtype(dtype), is_weak)
 
 
 def conv_general_dilated(
@@ -317,7 +299,7 @@ def conv_general_dilated(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Convolves images by a kernel, which is not turned (a cross-correlation).
+    """Computes an n-dimensional convolution; the kernel is not flipped (a cross-correlation).
 
     Args:
         lhs: the images.
@@ -386,7 +368,7 @@ def conv(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` without dilations and groups.
+    """Computes a convolution with strides and padding, without dilation and groups.
 
     Source:     mirrors jax.lax.conv (0.10).
 
@@ -415,7 +397,7 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """`conv_general_dilated` without groups.
+    """Computes a convolution with strides, padding and dilation, without groups.
 
     Source:     mirrors jax.lax.conv_with_general_padding (0.10).
 
@@ -448,7 +430,7 @@ def conv_transpose(
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
-    """The gradient of a strided convolution, used as a layer that enlarges images.
+    """Computes a transposed convolution: the gradient of a strided one by its image.
 
     Args:
         lhs: the images.
@@ -514,7 +496,7 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
-    """The windows that a convolution sees, as features of the result.
+    """Extracts the patches that a convolution sees, as features of the result.
 
     Shapes: lhs: T[batch, features, space] -> T[batch, features * window, space], in the orders
             of dimension_numbers; the image's features are the slower part.
@@ -526,7 +508,7 @@ def conv_general_dilated_patches(
         Array([[[1., 2.],
                 [2., 3.]]], dtype=float32)
     """
-    sizes = arguments.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
+    sizes = families.int_tuple(filter_shape, "lax.conv_general_dilated_patches", "filter_shape")
     rank = aval_of(lhs).ndim
     if dimension_numbers is None:
         spec: Shape = tuple(range(rank))
@@ -562,7 +544,7 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Array:
-    """A convolution whose kernel is another one at each place of the result.
+    """Computes a convolution with unshared weights: a kernel for each place of the result.
 
     Args:
         lhs: the images.

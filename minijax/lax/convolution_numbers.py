@@ -10,8 +10,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.errors import error
-from minijax.lax import arguments
-from minijax.lax.precision import CanonicalPrecision
+from minijax.lax import families
+from minijax.lax.dots import CanonicalPrecision
 
 Padding = tuple[tuple[int, int], ...]
 
@@ -119,7 +119,7 @@ def window_of(
     """
     name = "lax.conv_general_dilated"
     ones = (1,) * len(image)
-    steps = arguments.int_tuple(strides, name, "window_strides")
+    steps = families.int_tuple(strides, name, "window_strides")
     spread = ones if image_dilation is None else tuple(image_dilation)
     reach = ones if kernel_dilation is None else tuple(kernel_dilation)
     facts = {"window_strides": steps, "lhs_dilation": spread, "rhs_dilation": reach}
@@ -156,7 +156,7 @@ def _padding(
     """The padding of each spatial dimension, from numbers or from the name of a kind."""
     if isinstance(padding, str):
         reaches = [dilated(k, d) for k, d in zip(kernel, kernel_dilation, strict=True)]
-        return tuple(arguments.padtype_to_pads(image, reaches, strides, padding))
+        return tuple(families.padtype_to_pads(image, reaches, strides, padding))
     try:
         pads = tuple((int(a), int(b)) for a, b in padding)
     except (TypeError, ValueError):
@@ -237,7 +237,7 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
         error(ValueError, name, problem, got=facts)
 
 
-def _check_preferred_type(dtype: Any, preferred: Any) -> None:
+def _check_preferred_type(dtype: np.dtype[Any], preferred: Any) -> None:
     if preferred is None:
         return
     kinds = (np.integer, np.floating, np.complexfloating)

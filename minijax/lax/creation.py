@@ -1,31 +1,303 @@
-"""New arrays: filled with one value, counting up, of any content, or facts of others.
+"""Making arrays, and converting them from dtype to dtype.
 
-New arrays: filled with one value, counting up, or of any content.
-
-Facts of values, and values of facts: dtypes, shapes as arrays, values in the current trace.
+New arrays: filled with one value, counting up, or of any content.  Conversions: by value, by
+bits, and to fewer bits of precision.
 """
 
 from __future__ import annotations
 
 import operator
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import error
+from minijax.core.errors import error, message
+from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.structural import broadcast_in_dim_p
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_unary_linear
+from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
-from minijax.lax.arguments import is_array
-from minijax.lax.convert import convert_element_type, convert_to_type
-from minijax.lax.families import COMPLEX, REAL, check_dtype
+from minijax.lax.families import (
+    COMPLEX,
+    FLOAT,
+    REAL,
+    Avals,
+    BatchDims,
+    Values,
+    check_dtype,
+    is_array,
+)
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import rules
+
+
+class ConvertElementType(Primitive):
+    """Converts each element to `new_dtype`.
+
+    Shapes: x: T[s] -> new_dtype[s].  Linear between floats and complex numbers, of which floats
+    keep the real part.  Booleans say whether an element differs from zero.
+    """
+
+    name = "convert_element_type"
+    shard = rules.elementwise
+    batch = families.batch_unary
+
+    def abstract_eval(
+        self, x: ShapedArray, *, new_dtype: np.dtype[Any], weak_type: bool, **_: Any
+    ) -> ShapedArray:
+        if dtypes.is_extended(x.dtype) or dtypes.is_extended(new_dtype):
+            error(
+                ValueError,
+                "lax.convert_element_type",
+                "random keys convert to and from nothing.",
+                got={"operand": x, "new_dtype": new_dtype},
+            )
+        return shaped_array(x.shape, new_dtype, weak_type)
+
+    def lower(self, ctx: LoweringContext, x: Value, *, new_dtype: np.dtype[Any], **_: Any) -> Any:
+        (aval,) = ctx.avals_in
+        if aval.dtype == new_dtype:
+            return x
+        if new_dtype == dtypes.bool_:
+            return ctx.compare("NE", x, ctx.full(aval.shape, 0, aval.dtype), aval)
+        if dtypes.issubdtype(aval.dtype, np.complexfloating) and not dtypes.issubdtype(
+            new_dtype, np.complexfloating
+        ):
+            part = ctx.tensor_type(aval.shape, dtypes.real_dtype_of(aval.dtype))
+            x = ctx.op("stablehlo.real", [x], None, part)
+        return ctx.convert(x, aval.shape, new_dtype)
+
+    def jvp(
+        self, primals: Values, tangents: Values, *, new_dtype: np.dtype[Any], **params: Any
+    ) -> tuple[Any, Any]:
+        out = self.bind(*primals, new_dtype=new_dtype, **params)
+        (x_dot,) = tangents
+        if type(x_dot) is Zero or not dtypes.issubdtype(new_dtype, np.inexact):
+            return out, Zero.like(out)
+        # The public function would warn of what transposing a conversion to complex drops.
+        return out, self.bind(x_dot, new_dtype=new_dtype, weak_type=False, sharding=None)
+
+    def transpose(self, ct: Array, x: UndefinedPrimal, **_: Any) -> tuple[Any]:
+        # The parts that a conversion drops or makes up as zeros need no care: the pairing of
+        # cotangents and tangents is the real part of their product.
+        return (self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),)
+
+
+printing.hidden_params.set(frozenset({"sharding"}), ConvertElementType)
+vma.keeps_unreduced.set(True, ConvertElementType)
+
+
+convert_element_type_p = ConvertElementType()
+
+
+def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Converts the elements of `operand` to `new_dtype`.
+
+    Floats become integers by dropping the fraction, complex numbers become real by dropping the
+    imaginary part, booleans say whether an element differs from zero.
+
+    Shapes:     operand: T[s] -> new_dtype[s].
+    Derivative: linear between floats and complex numbers; zero from and to others.
+    Lowers to:  stablehlo.convert; a comparison with 0 for booleans.
+    Source:     mirrors jax.lax.convert_element_type.
+
+    Raises:
+        ValueError: `new_dtype` is None.
+        TypeError: it is no dtype that arrays can have.
+
+    Example:
+        >>> lax.convert_element_type(jnp.array([1.9, -1.9]), jnp.int32)
+        Array([ 1, -1], dtype=int32)
+        >>> lax.convert_element_type(jnp.array([0.0, 0.5]), bool)
+        Array([False,  True], dtype=bool)
+    """
+    if new_dtype is None:
+        error(ValueError, "lax.convert_element_type", "new_dtype must be given.")
+    dtype = dtypes.canonicalize_user_dtype(new_dtype, "lax.convert_element_type")
+    return convert_to_type(operand, dtype, weak_type=False)
+
+
+def convert_to_type(operand: Any, dtype: DTypeLike, weak_type: bool) -> Any:
+    """`operand` with the dtype and weak type given; an array that has both is returned itself."""
+    aval = aval_of(operand)
+    if is_array(operand) and aval.dtype == dtype and aval.weak_type == weak_type:
+        return operand
+    if dtypes.issubdtype(aval.dtype, np.complexfloating) and not (
+        dtypes.issubdtype(dtype, np.complexfloating) or dtype == dtypes.bool_
+    ):
+        warnings.warn(
+            message(
+                "lax.convert_element_type",
+                "the imaginary parts are dropped.",
+                got={"operand": aval, "new_dtype": dtype},
+                fix="lax.real(x) says so",
+            ),
+            np.exceptions.ComplexWarning,
+            stacklevel=3,
+        )
+    return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type, sharding=None)
+
+
+class BitcastConvertType(Primitive):
+    """Reads the bits of `x` as elements of `new_dtype`.
+
+    Shapes: x: T[s] -> new_dtype[s]; narrower elements add a last dimension, wider ones use up
+    the last dimension.  Its derivative is zero.
+    """
+
+    name = "bitcast_convert_type"
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
+        shape = _bitcast_shape(x, new_dtype)
+        kinds = (np.bool_, np.complexfloating)
+        special = any(dtypes.issubdtype(d, k) for d in (x.dtype, new_dtype) for k in kinds)
+        if special and x.dtype != new_dtype:
+            error(
+                TypeError,
+                "lax.bitcast_convert_type",
+                "booleans and complex numbers have no bits to read.",
+                got={"operand": x, "new_dtype": new_dtype},
+                fix="convert_element_type for booleans; real and imag for complex numbers",
+            )
+        return shaped_array(shape, new_dtype)
+
+    def shard(self, avals: Avals, outs: Avals, *, new_dtype: np.dtype[Any]) -> PartitionSpec:
+        (x,), (out,) = avals, outs
+        spec = rules.spec_of(x)
+        if out.ndim < x.ndim:
+            rules.check_unsharded(self, avals, (x.ndim - 1,))
+            return rules.dropped(spec, (x.ndim - 1,))
+        return spec.inserted(x.ndim) if out.ndim > x.ndim else spec
+
+    def lower(self, ctx: LoweringContext, x: Value, *, new_dtype: np.dtype[Any]) -> Any:
+        return ctx.op("stablehlo.bitcast_convert", [x])
+
+    def batch(
+        self, size: int, args: Values, dims: BatchDims, *, new_dtype: np.dtype[Any]
+    ) -> tuple[Any, int]:
+        (x,), (dim,) = args, dims
+        if dim == aval_of(x).ndim - 1:
+            x, dim = moveaxis(x, dim, 0), 0
+        return self.bind(x, new_dtype=new_dtype), dim
+
+
+def _bitcast_shape(x: ShapedArray, new_dtype: np.dtype[Any]) -> tuple[int, ...]:
+    old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(new_dtype)
+    if old == new:
+        return x.shape
+    if old > new:
+        return (*x.shape, old // new)
+    if not x.shape or x.shape[-1] * old != new:
+        error(
+            TypeError,
+            "lax.bitcast_convert_type",
+            "the last dimension does not hold the bits of one element.",
+            got={"operand": x, "new_dtype": new_dtype},
+            expected=f"a last dimension of size {new // old}",
+        )
+    return x.shape[:-1]
+
+
+bitcast_convert_type_p = BitcastConvertType()
+
+
+def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
+    """Reinterprets the bits of `operand` as elements of `new_dtype`.
+
+    Shapes:     operand: T[s] -> new_dtype[s] for equal widths; [*s, n] where n narrower elements
+                make a wide one; [s] from [*s, n] in the other direction.
+    Dtypes:     integer or floating; others only to themselves.
+    Derivative: zero.
+    Lowers to:  stablehlo.bitcast_convert.
+    Source:     mirrors jax.lax.bitcast_convert_type.
+
+    Raises:
+        TypeError: one dtype is bool or complex, and the other is not the same; or the last
+            dimension does not hold the bits of one wider element.
+
+    Example:
+        >>> [hex(n) for n in lax.bitcast_convert_type(jnp.array([1.0, -1.0]), jnp.uint32).tolist()]
+        ['0x3f800000', '0xbf800000']
+        >>> lax.bitcast_convert_type(jnp.array([1.0, -1.0]), jnp.uint8).shape
+        (2, 4)
+    """
+    dtype = dtypes.canonicalize_user_dtype(new_dtype, "lax.bitcast_convert_type")
+    return bitcast_convert_type_p.bind(families.operand(operand), new_dtype=dtype)
+
+
+class ReducePrecision(Primitive):
+    """Rounds each element to a float of fewer exponent and mantissa bits.
+
+    Shapes: x: T[s] -> T[s].  Derivatives are rounded likewise.
+    """
+
+    name = "reduce_precision"
+    jvp = jvp_of_unary_linear
+    shard = rules.elementwise
+    batch = families.batch_unary
+
+    def abstract_eval(
+        self, x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
+    ) -> ShapedArray:
+        check_dtype("reduce_precision", "operand", x, FLOAT)
+        return x
+
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, exponent_bits: int, mantissa_bits: int
+    ) -> Any:
+        return ctx.op(
+            "stablehlo.reduce_precision",
+            [x],
+            {
+                "exponent_bits": ctx.integer(exponent_bits, 32),
+                "mantissa_bits": ctx.integer(mantissa_bits, 32),
+            },
+        )
+
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
+        return (self.bind(ct, **params),)
+
+
+reduce_precision_p = ReducePrecision()
+
+
+def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int) -> Array:
+    """Rounds elements to a float format of fewer bits; the dtype stays.
+
+    Shapes:     operand: T[s] -> T[s].
+    Dtypes:     floating.
+    Derivative: the tangent, rounded likewise.
+    Lowers to:  stablehlo.reduce_precision.
+    Source:     mirrors jax.lax.reduce_precision.
+
+    Raises:
+        ValueError: `exponent_bits` is less than 1, or `mantissa_bits` less than 0.
+        TypeError: the operand is not floating.
+
+    Example:
+        >>> x = jnp.array([1 + 2**-7, 1 + 2**-8])
+        >>> lax.reduce_precision(x, exponent_bits=8, mantissa_bits=7) - 1 == x - 1
+        Array([ True, False], dtype=bool)
+    """
+    exponent_bits, mantissa_bits = int(exponent_bits), int(mantissa_bits)
+    if exponent_bits < 1 or mantissa_bits < 0:
+        error(
+            ValueError,
+            "lax.reduce_precision",
+            "exponent_bits must be positive and mantissa_bits not negative.",
+            got={"exponent_bits": exponent_bits, "mantissa_bits": mantissa_bits},
+        )
+    return reduce_precision_p.bind(
+        families.operand(operand), exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+    )
 
 
 class Iota(Primitive):
@@ -38,7 +310,7 @@ class Iota(Primitive):
     shard = rules.nothing_sharded
 
     def abstract_eval(
-        self, *, dtype: Any, shape: Shape, dimension: int, sharding: Any
+        self, *, dtype: np.dtype[Any], shape: Shape, dimension: int, **_: Any
     ) -> ShapedArray:
         aval = shaped_array(shape, dtype)
         check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
@@ -51,7 +323,7 @@ class Iota(Primitive):
             )
         return aval
 
-    def lower(self, ctx: Any, *, dtype: Any, shape: Shape, dimension: int, sharding: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *, dimension: int, **_: Any) -> Any:
         return ctx.op("stablehlo.iota", [], {"iota_dimension": ctx.integer(dimension)})
 
 
@@ -62,7 +334,7 @@ iota_p = Iota()
 
 
 def iota(dtype: DTypeLike, size: int) -> Array:
-    """The numbers 0, 1, … `size` - 1.
+    """The integers from 0 to `size` - 1.
 
     Shapes:     -> dtype[size].
     Dtypes:     integer, floating or complex.
@@ -82,7 +354,7 @@ def iota(dtype: DTypeLike, size: int) -> Array:
 def broadcasted_iota(
     dtype: DTypeLike, shape: Shape, dimension: int, *, out_sharding: ShardingLike = None
 ) -> Array:
-    """An array whose elements are their own index in `dimension`.
+    """An array whose elements are their own index along `dimension`.
 
     Shapes:     -> dtype[shape].
     Dtypes:     integer, floating or complex.
@@ -115,10 +387,10 @@ class Empty(Primitive):
     name = "empty"
     shard = rules.nothing_sharded
 
-    def abstract_eval(self, *, shape: Shape, dtype: Any, out_sharding: Any) -> ShapedArray:
+    def abstract_eval(self, *, shape: Shape, dtype: np.dtype[Any], **_: Any) -> ShapedArray:
         return shaped_array(shape, dtype)
 
-    def lower(self, ctx: Any, *, shape: Shape, dtype: Any, out_sharding: Any) -> Any:
+    def lower(self, ctx: LoweringContext, **_: Any) -> Any:
         physical = physical_aval(ctx.avals_out[0])
         return ctx.full(physical.shape, 0, physical.dtype)
 
@@ -130,7 +402,7 @@ empty_p = Empty()
 
 
 def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) -> Array:
-    """An array of any content.
+    """An array whose contents are undefined.
 
     Shapes:     -> dtype[shape].
     Source:     mirrors jax.lax.empty.
@@ -156,7 +428,7 @@ def full(
     *,
     sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one repeated value.
+    """An array filled with one value.
 
     Shapes:     -> T[shape]; fill_value is a scalar.
     Dtypes:     any; that of `fill_value` by default, and as weak.
@@ -175,8 +447,7 @@ def full(
         Array([7, 7], dtype=bfloat16)
     """
     shape = canonicalize_shape(shape, "lax.full")
-    if np.ndim(fill_value):
-        error(TypeError, "lax.full", "fill_value must be a scalar.", got={"fill_value": fill_value})
+    _check_scalar("lax.full", fill_value)
     weak_type = dtype is None and dtypes.is_weakly_typed(fill_value)
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "lax.full")
@@ -191,7 +462,7 @@ def full_like(
     shape: Shape | None = None,
     sharding: ShardingLike = None,
 ) -> Array:
-    """An array of one repeated value, with the shape and dtype of `x` where none are given.
+    """An array filled with one value, with the shape and dtype of `x` by default.
 
     Shapes:     x: T[s] -> T[s]; fill_value is a scalar.
     Derivative: linear in `fill_value`; `x` gives its type only.
@@ -217,13 +488,7 @@ def full_like(
     like: Any = x if described else aval_of(x)
     weak_type = dtype is None and bool(getattr(like, "weak_type", False))
     dtype = like.dtype if dtype is None else dtype
-    if np.ndim(fill_value):
-        error(
-            TypeError,
-            "lax.full_like",
-            "fill_value must be a scalar.",
-            got={"fill_value": fill_value},
-        )
+    _check_scalar("lax.full_like", fill_value)
     made = _filled(
         canonicalize_shape(like.shape if shape is None else shape, "lax.full_like"),
         fill_value,
@@ -232,6 +497,11 @@ def full_like(
         rules.resolve(sharding, "lax.full_like", "sharding") or _sharding_of(like, shape),
     )
     return casts.varying_as(made, like)
+
+
+def _check_scalar(name: str, fill_value: ArrayLike) -> None:
+    if np.ndim(fill_value):
+        error(TypeError, name, "fill_value must be a scalar.", got={"fill_value": fill_value})
 
 
 def _sharding_of(like: Any, shape: Shape | None) -> Any:
@@ -246,7 +516,9 @@ def as_element(value: Any, dtype: Any) -> Any:
     return dtype.element(value)
 
 
-def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any) -> Any:
+def _filled(
+    shape: Shape, value: ArrayLike, dtype: DTypeLike | None, weak_type: bool, sharding: Any
+) -> Any:
     value = as_element(value, dtype)
     if is_array(value):
         if dtype is not None:
@@ -259,14 +531,14 @@ def _filled(shape: Shape, value: Any, dtype: Any, weak_type: bool, sharding: Any
     return broadcast_in_dim_p.bind(value, shape=shape, broadcast_dimensions=(), sharding=sharding)
 
 
-def dtype(x: Any) -> np.dtype[Any]:
+def dtype(x: ArrayLike) -> np.dtype[Any]:
     """The dtype that a value has as an array.
 
     Dtypes: of Python's scalars, the default one of their kind.
     Source: mirrors jax.lax.dtype (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> lax.dtype(1.5)
@@ -304,13 +576,13 @@ def _stacked(sizes: Sequence[Any]) -> Any:
     return shape.concatenate(parts, 0)
 
 
-def stage(x: Any, /) -> Array:
+def stage(x: ArrayLike, /) -> Array:
     """`x` as an array, of a weak type if it is a Python scalar.
 
     Source: mirrors jax.lax.stage (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> lax.stage(1.5)

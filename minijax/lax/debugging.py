@@ -18,7 +18,7 @@ import logging
 import string
 import sys
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, overload
 
 import numpy as np
@@ -28,8 +28,10 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.lax.callbacks import FlatCallback, example, lower_call
+from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
 from minijax.lowering import eager, module_hooks
 from minijax.lowering.module_hooks import Inspection
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, client, transfer
 from minijax.runtime.array import Array, physical_aval
 from minijax.sharding import rules
@@ -46,8 +48,11 @@ class InspectSharding(Primitive):
     name = "inspect_sharding"
     multiple_results = True
     has_effects = True
+    abstract_eval = no_results
+    shard = no_results
+    jvp = jvp_without_results
 
-    def impl(self, x: Any, *, callback: Inspection) -> list[Any]:
+    def impl(self, x: Array, *, callback: Inspection) -> list[Any]:
         eager.check_no_tracers([x])
         if type.__instancecheck__(Array, x):
             callback.callback(x.sharding)
@@ -55,28 +60,15 @@ class InspectSharding(Primitive):
             callback.callback(SingleDeviceSharding(client.default_device()))
         return []
 
-    def abstract_eval(self, *avals: Any, **_: Any) -> list[Any]:
-        return []
-
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> list[Any]:
-        return []
-
     def effects(self, *avals: Any, **_: Any) -> frozenset[Any]:
         return frozenset({module_hooks.effect})
 
-    def lower(self, ctx: Any, value: Any, *, callback: Inspection) -> list[Any]:
+    def lower(self, ctx: LoweringContext, value: Value, *, callback: Inspection) -> list[Any]:
         if ctx.module.partitioning.partitions > 1:
             callback.lower(ctx, value, physical_aval(ctx.avals_in[0]))
         return []
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        return self.bind(*primals, **params), []
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
         return self.bind(*args, **params), []
 
 
@@ -164,6 +156,8 @@ class DebugCallback(Primitive):
     multiple_results = True
     has_effects = True
     shard = rules.from_types
+    abstract_eval = no_results
+    jvp = jvp_without_results
 
     def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
         eager.check_no_tracers(args)
@@ -171,14 +165,11 @@ class DebugCallback(Primitive):
             transfer.wait_for(effect)
         return callbacks.call_at_once("debug.callback", _without_results(callback), args, ())
 
-    def abstract_eval(self, *avals: Any, **_: Any) -> list[Any]:
-        return []
-
     def effects(self, *avals: Any, effect: Any, **_: Any) -> frozenset[Any]:
         return frozenset({effect})
 
     def lower(
-        self, ctx: Any, *values: Any, callback: Any, effect: Any, partitioned: bool
+        self, ctx: LoweringContext, *values: Value, callback: Any, effect: Any, partitioned: bool
     ) -> list[Any]:
         return lower_call(
             ctx,
@@ -190,13 +181,8 @@ class DebugCallback(Primitive):
             partitioned=partitioned,
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        return self.bind(*primals, **params), []
-
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         # Written out, not a loop: also ordered calls keep their order this way.
         for i in range(size):
@@ -219,7 +205,7 @@ def _without_results(callback: Callable[..., Any]) -> Callable[..., Sequence[Any
     return call
 
 
-def _is_array(x: Any) -> bool:
+def _is_array(x: object) -> bool:
     """Whether a leaf travels with the program; others, such as strings, stay in Python."""
     try:
         aval_of(x)
@@ -229,11 +215,7 @@ def _is_array(x: Any) -> bool:
 
 
 def _bind(
-    function: Callable[..., Any],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
-    ordered: bool,
-    partitioned: bool,
+    function: Callable[..., Any], args: Values, kwargs: Params, ordered: bool, partitioned: bool
 ) -> None:
     leaves, in_tree = tree.flatten((tuple(args), dict(kwargs)))
     fixed = {i: x for i, x in enumerate(leaves) if not _is_array(x)}
@@ -331,9 +313,7 @@ class FormatKeyError(KeyError):
 class _Checker(string.Formatter):
     """Formats stand-ins of arrays, and minds that every argument is used."""
 
-    def check_unused_args(
-        self, used_args: Any, args: Sequence[Any], kwargs: Mapping[str, Any]
-    ) -> None:
+    def check_unused_args(self, used_args: Any, args: Values, kwargs: Params) -> None:
         unused = [f"argument {i}" for i in range(len(args)) if i not in used_args]
         unused += [f"argument {key!r}" for key in kwargs if key not in used_args]
         if unused:
@@ -347,7 +327,7 @@ class _Checker(string.Formatter):
         return format(value[()] if isinstance(value, np.ndarray) else value, format_spec)
 
 
-def _stand_in(x: Any) -> Any:
+def _stand_in(x: Array) -> Any:
     """A value like `x`, which need not be known yet, that formats can be tried on."""
     aval = aval_of(x) if _is_array(x) else None
     if not isinstance(aval, ShapedArray) or dtypes.is_extended(aval.dtype):
@@ -355,7 +335,7 @@ def _stand_in(x: Any) -> Any:
     return np.broadcast_to(np.zeros((), aval.dtype), aval.shape)
 
 
-def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> None:
+def _check_format(name: str, fmt: str, args: Values, kwargs: Params) -> None:
     """Refuses a format that does not fit its arguments.
 
     Raises:
@@ -377,7 +357,7 @@ def _check_format(name: str, fmt: str, args: Sequence[Any], kwargs: Mapping[str,
         else:
             problem = f"{caught}."
         if "does not use" in problem:
-            fix = "values belong into arguments, not into an f-string"
+            fix = "pass values as arguments, not inside an f-string"
         elif "formats one number" in problem:
             fix = "numpy.set_printoptions says how elements of arrays are printed"
         error(kind, name, problem, got=repr(fmt), fix=fix, cause=None)
@@ -469,8 +449,8 @@ def _show(
     name: str,
     fmt: str,
     emit: Callable[[str], None],
-    args: Sequence[Any],
-    kwargs: Mapping[str, Any],
+    args: Values,
+    kwargs: Params,
     ordered: bool,
     partitioned: bool,
     skip_format_check: bool,

@@ -1,35 +1,303 @@
-"""Products of arrays summed over some of their dimensions."""
+"""Matrix products of any dimensions, and how exactly they are computed.
+
+The argument `precision` of products and convolutions is read here, and becomes attributes.
+"""
 
 from __future__ import annotations
 
+import enum
 import operator
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
+from minijax.core.config import default_matmul_precision
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import add_tangents, transpose
+from minijax.interpreters.jvp import is_linear
+from minijax.interpreters.structural import transpose
 from minijax.lax import shardings
-from minijax.lax.convert import convert_element_type
-from minijax.lax.families import operands
-from minijax.lax.precision import (
-    CanonicalPrecision,
-    DotAlgorithm,
-    DotAlgorithmPreset,
-    canonicalize_precision,
-    plan_dot,
-    precision_config,
-)
+from minijax.lax.creation import convert_element_type
+from minijax.lax.families import Avals, BatchDims, Params, Values, jvp_of_product, operands
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
+
+
+class Precision(enum.Enum):
+    """How exactly an accelerator multiplies floats; a CPU always does so in full.
+
+    Source:     mirrors jax.lax.Precision (0.10).
+
+    Example:
+        >>> lax.Precision.HIGH
+        Precision.HIGH
+        >>> lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]), precision=lax.Precision.HIGHEST)
+        Array(11., dtype=float32)
+    """
+
+    DEFAULT = 0
+    HIGH = 1
+    HIGHEST = 2
+
+    def __repr__(self) -> str:
+        return f"Precision.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+_NAMES = {
+    "default": Precision.DEFAULT,
+    "fastest": Precision.DEFAULT,
+    "bfloat16": Precision.DEFAULT,
+    "high": Precision.HIGH,
+    "bfloat16_3x": Precision.HIGH,
+    "tensorfloat32": Precision.HIGH,
+    "highest": Precision.HIGHEST,
+    "float32": Precision.HIGHEST,
+}
+
+
+class DotAlgorithm(NamedTuple):
+    """An algorithm for dots: types to multiply and to add in, and how operands are split.
+
+    Source:     mirrors jax.lax.DotAlgorithm (0.10).
+
+    Attributes:
+        lhs_precision_type: the dtype in which the left operand is multiplied.
+        rhs_precision_type: the same for the right one.
+        accumulation_type: the dtype in which products are added.
+        lhs_component_count: into how many numbers an element of the left operand is split.
+        rhs_component_count: the same for the right one.
+        num_primitive_operations: how many products of components are added.
+        allow_imprecise_accumulation: whether sums may lose bits for speed.
+
+    Example:
+        >>> bf16 = lax.DotAlgorithm(jnp.bfloat16, jnp.bfloat16, jnp.float32)
+        >>> bf16.num_primitive_operations, bf16.allow_imprecise_accumulation
+        (1, False)
+    """
+
+    lhs_precision_type: Any
+    rhs_precision_type: Any
+    accumulation_type: Any
+    lhs_component_count: int = 1
+    rhs_component_count: int = 1
+    num_primitive_operations: int = 1
+    allow_imprecise_accumulation: bool = False
+
+
+class DotAlgorithmPreset(enum.Enum):
+    """Algorithms by name: types of the operands, type of the sums, number of products.
+
+    Source:     mirrors jax.lax.DotAlgorithmPreset (0.10).
+
+    Example:
+        >>> lax.DotAlgorithmPreset.BF16_BF16_F32_X3
+        DotAlgorithmPreset.BF16_BF16_F32_X3
+        >>> lax.dot(jnp.array([1.0, 2.0]), jnp.array([3.0, 4.0]), precision="F32_F32_F32")
+        Array(11., dtype=float32)
+    """
+
+    DEFAULT = enum.auto()
+    ANY_F8_ANY_F8_F32 = enum.auto()
+    ANY_F8_ANY_F8_F32_FAST_ACCUM = enum.auto()
+    ANY_F8_ANY_F8_ANY = enum.auto()
+    ANY_F8_ANY_F8_ANY_FAST_ACCUM = enum.auto()
+    F16_F16_F16 = enum.auto()
+    F16_F16_F32 = enum.auto()
+    BF16_BF16_BF16 = enum.auto()
+    BF16_BF16_F32 = enum.auto()
+    BF16_BF16_F32_X3 = enum.auto()
+    BF16_BF16_F32_X6 = enum.auto()
+    BF16_BF16_F32_X9 = enum.auto()
+    TF32_TF32_F32 = enum.auto()
+    TF32_TF32_F32_X3 = enum.auto()
+    F32_F32_F32 = enum.auto()
+    F64_F64_F64 = enum.auto()
+
+    def __repr__(self) -> str:
+        return f"DotAlgorithmPreset.{self.name}"
+
+    def __str__(self) -> str:
+        return self.name
+
+
+CanonicalPrecision = tuple[Precision, Precision] | DotAlgorithm | DotAlgorithmPreset | None
+"""A precision for each operand, an algorithm, or None: whatever is fast."""
+
+PrecisionLike = (
+    CanonicalPrecision | str | Precision | tuple[str, str] | tuple[str | Precision, str | Precision]
+)
+
+
+def canonicalize_precision(precision: Any, name: str) -> CanonicalPrecision:
+    """The `precision` argument of the public function `name` in the form that parameters have.
+
+    None stands for the precision that `minijax.default_matmul_precision` sets.
+
+    Raises:
+        ValueError: it is none of the ways to write a precision.
+    """
+    if precision is None:
+        precision = default_matmul_precision.value
+        if precision is None:
+            return None
+    if isinstance(precision, (DotAlgorithm, DotAlgorithmPreset)):
+        return precision
+    if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__:
+        return DotAlgorithmPreset[precision]
+    pair = tuple(precision) if isinstance(precision, (tuple, list)) else (precision, precision)
+    if len(pair) == 2:
+        lhs, rhs = (_NAMES.get(p) if isinstance(p, str) else p for p in pair)
+        if isinstance(lhs, Precision) and isinstance(rhs, Precision):
+            return lhs, rhs
+    error(
+        ValueError,
+        name,
+        "not a precision.",
+        got=f"precision: {precision!r}",
+        expected=f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
+        "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one",
+    )
+
+
+def precision_config(ctx: LoweringContext, precision: CanonicalPrecision) -> Any:
+    """The attribute `precision_config` of a dot or convolution."""
+    pair = (Precision.DEFAULT, Precision.DEFAULT)
+    if isinstance(precision, tuple) and not isinstance(precision, DotAlgorithm):
+        pair = precision
+    return ctx.attribute("[" + ", ".join(f"#stablehlo<precision {p.name}>" for p in pair) + "]")
+
+
+class _Format(NamedTuple):
+    """What a preset stands for, in MLIR's names of types; None: as the operands are."""
+
+    operand: str | None
+    accumulation: str | None
+    storage: tuple[np.dtype[Any], ...] = ()
+    products: int = 1
+    imprecise: bool = False
+
+
+_F16, _BF16, _F32, _F64 = dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64
+
+_FORMATS = {
+    "ANY_F8_ANY_F8_F32": _Format(None, "f32"),
+    "ANY_F8_ANY_F8_F32_FAST_ACCUM": _Format(None, "f32", imprecise=True),
+    "ANY_F8_ANY_F8_ANY": _Format(None, None),
+    "ANY_F8_ANY_F8_ANY_FAST_ACCUM": _Format(None, None, imprecise=True),
+    "F16_F16_F16": _Format("f16", "f16", (_F16,)),
+    "F16_F16_F32": _Format("f16", "f32", (_F16,)),
+    "BF16_BF16_BF16": _Format("bf16", "bf16", (_BF16,)),
+    "BF16_BF16_F32": _Format("bf16", "f32", (_BF16, _F32)),
+    "BF16_BF16_F32_X3": _Format("bf16", "f32", (_F32,), 3),
+    "BF16_BF16_F32_X6": _Format("bf16", "f32", (_F32,), 6),
+    "BF16_BF16_F32_X9": _Format("bf16", "f32", (_F32,), 9),
+    "TF32_TF32_F32": _Format("tf32", "f32", (_F32,)),
+    "TF32_TF32_F32_X3": _Format("tf32", "f32", (_F32,), 3),
+    "F32_F32_F32": _Format("f32", "f32", (_F32,)),
+    "F64_F64_F64": _Format("f64", "f64", (_F64,)),
+}
+_ON_CPU = {
+    "F16_F16_F16",
+    "BF16_BF16_F32",
+    "BF16_BF16_F32_X3",
+    "BF16_BF16_F32_X6",
+    "F32_F32_F32",
+    "F64_F64_F64",
+}
+_ACCUMULATION = {"f16": _F16, "bf16": _BF16, "f32": _F32, "f64": _F64}
+
+
+class DotPlan(NamedTuple):
+    """How a dot runs an algorithm: dtypes of its operands and result, and the attribute."""
+
+    lhs: np.dtype[Any]
+    rhs: np.dtype[Any]
+    out: np.dtype[Any]
+    algorithm: Any
+
+
+def plan_dot(
+    ctx: LoweringContext,
+    algorithm: DotAlgorithm | DotAlgorithmPreset,
+    lhs: np.dtype[Any],
+    rhs: np.dtype[Any],
+    out: np.dtype[Any],
+) -> DotPlan:
+    """What the algorithm makes of operands and a result of the given dtypes.
+
+    Raises:
+        ValueError: the platform cannot run the algorithm, or it does not take the operands.
+    """
+    if isinstance(algorithm, DotAlgorithm):
+        return _plan_explicit(ctx, algorithm)
+    if ctx.platform == "cpu" and algorithm.name not in _ON_CPU:
+        error(
+            ValueError,
+            "lax.dot_general",
+            f"the algorithm {algorithm.name} does not run on CPUs.",
+            expected="one of " + ", ".join(sorted(_ON_CPU)),
+        )
+    form = _FORMATS[algorithm.name]
+    if form.operand is None and not (_is_float8(lhs) and _is_float8(rhs)):
+        error(
+            ValueError,
+            "lax.dot_general",
+            f"the algorithm {algorithm.name} multiplies 8-bit floats only.",
+            got=f"operands of dtypes {lhs} and {rhs}",
+        )
+    if form.storage:
+        lhs = lhs if lhs in form.storage else form.storage[0]
+        rhs = rhs if rhs in form.storage else form.storage[0]
+    accumulation = form.accumulation or _element(ctx, out)
+    text = _algorithm_text(
+        form.operand or _element(ctx, lhs),
+        form.operand or _element(ctx, rhs),
+        accumulation,
+        (1, 1, form.products, form.imprecise),
+    )
+    return DotPlan(lhs, rhs, _ACCUMULATION.get(accumulation, out), ctx.attribute(text))
+
+
+def _plan_explicit(ctx: LoweringContext, algorithm: DotAlgorithm) -> DotPlan:
+    lhs, rhs, out = (np.dtype(dtype) for dtype in algorithm[:3])
+    lhs_name, rhs_name, out_name = (_element(ctx, dtype) for dtype in (lhs, rhs, out))
+    text = _algorithm_text(lhs_name, rhs_name, out_name, algorithm[3:])
+    # Components are cut from elements of the wider type in which they are added up again.
+    lhs = lhs if algorithm.lhs_component_count == 1 else out
+    rhs = rhs if algorithm.rhs_component_count == 1 else out
+    return DotPlan(lhs, rhs, out, ctx.attribute(text))
+
+
+def _algorithm_text(
+    lhs: str, rhs: str, accumulation: str, counts: tuple[int, int, int, bool]
+) -> str:
+    lhs_components, rhs_components, products, imprecise = counts
+    return (
+        f"#stablehlo.dot_algorithm<lhs_precision_type = {lhs}, rhs_precision_type = {rhs}, "
+        f"accumulation_type = {accumulation}, lhs_component_count = {lhs_components}, "
+        f"rhs_component_count = {rhs_components}, num_primitive_operations = {products}, "
+        f"allow_imprecise_accumulation = {str(imprecise).lower()}>"
+    )
+
+
+def _element(ctx: LoweringContext, dtype: np.dtype[Any]) -> str:
+    return str(ctx.tensor_type((), dtype).element_type)
+
+
+def _is_float8(dtype: np.dtype[Any]) -> bool:
+    return dtype.name.startswith("float8_")
+
 
 Dims = tuple[int, ...]
 DotDimensionNumbers = tuple[
@@ -48,35 +316,39 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
+    jvp = jvp_of_product
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
-
+    @result_types.function
     def abstract_eval(
         self,
         lhs: ShapedArray,
         rhs: ShapedArray,
         *,
         dimension_numbers: _Numbers,
-        precision: CanonicalPrecision,
-        preferred_element_type: Any,
-        out_sharding: Any,
+        preferred_element_type: np.dtype[Any] | None,
+        **_: Any,
     ) -> ShapedArray:
-        key = (lhs, rhs, dimension_numbers, preferred_element_type)
-        found = self._results.get(key)
-        if found is None:
-            found = self._results[key] = _result(*key)
-        return found
+        _check_numbers(lhs, rhs, dimension_numbers)
+        (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
+        shape = (
+            *(lhs.shape[d] for d in lhs_batch),
+            *(lhs.shape[d] for d in _others(lhs.ndim, lhs_sum, lhs_batch)),
+            *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
+        )
+        dtype = wider_dtype(lhs.dtype, rhs.dtype)
+        if preferred_element_type is not None:
+            check_preferred_type("lax.dot_general", dtype, preferred_element_type)
+            dtype = np.dtype(preferred_element_type)
+        return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
 
     def shard(
         self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
+        avals: Avals,
+        outs: Avals,
         *,
         dimension_numbers: _Numbers,
-        out_sharding: Any,
-        **params: Any,
+        out_sharding: NamedSharding | None,
+        **_: Any,
     ) -> PartitionSpec:
         if out_sharding is None:
             return shardings.product_spec(self, avals, dimension_numbers)
@@ -86,14 +358,13 @@ class DotGeneral(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        lhs: Any,
-        rhs: Any,
+        ctx: LoweringContext,
+        lhs: Value,
+        rhs: Value,
         *,
         dimension_numbers: _Numbers,
         precision: CanonicalPrecision,
-        preferred_element_type: Any,
-        out_sharding: Any,
+        **_: Any,
     ) -> Any:
         (x, y), (out,) = ctx.avals_in, ctx.avals_out
         attributes = {
@@ -116,30 +387,10 @@ class DotGeneral(Primitive):
         value = ctx.op("stablehlo.dot_general", [lhs, rhs], attributes, of_dot)
         return value if out.dtype == kinds[2] else ctx.convert(value, out.shape, out.dtype)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        (x, y), (x_dot, y_dot) = primals, tangents
-        out = self.bind(x, y, **params)
-        total: Any = Zero.like(out)
-        if total.aval.dtype == dtypes.float0:
-            return out, total
-        if type(x_dot) is not Zero:
-            total = self.bind(x_dot, y, **params)
-        if type(y_dot) is not Zero:
-            total = add_tangents(total, self.bind(x, y_dot, **params))
-        return out, total
-
     def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        y: Any,
-        *,
-        dimension_numbers: _Numbers,
-        out_sharding: Any,
-        **params: Any,
+        self, ct: Array, x: Array, y: Array, *, dimension_numbers: _Numbers, **params: Any
     ) -> tuple[Any, Any]:
+        params.pop("out_sharding")
         (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
         avals = [aval_of_input(x), aval_of_input(y)]
         mesh = rules.mesh_of([*avals, aval_of(ct)])
@@ -150,7 +401,7 @@ class DotGeneral(Primitive):
         batch = tuple(range(first))
 
         def product(
-            other: Any, of_ct: Dims, of_other: Dims, other_batch: Dims, aval: Any, places: Dims
+            other: Array, of_ct: Dims, of_other: Dims, other_batch: Dims, aval: Any, places: Dims
         ) -> Any:
             numbers = (of_ct, of_other), (batch, other_batch)
             wanted = rules.of_cotangent(aval, mesh)
@@ -170,11 +421,11 @@ class DotGeneral(Primitive):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         dimension_numbers: _Numbers,
-        out_sharding: Any,
+        out_sharding: NamedSharding | None,
         **params: Any,
     ) -> tuple[Any, int]:
         (x, y), (x_dim, y_dim) = args, dims
@@ -199,9 +450,7 @@ class DotGeneral(Primitive):
 
 
 @printing.shows.rule(DotGeneral)
-def _shown_params_of_dot_general(
-    primitive: DotGeneral, params: Mapping[str, Any]
-) -> dict[str, Any]:
+def _shown_params_of_dot_general(primitive: DotGeneral, params: Params) -> dict[str, Any]:
     numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
     given = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
     return {**given, "dimension_numbers": numbers}
@@ -215,7 +464,7 @@ rules.knows_sums.set(True, DotGeneral)
 dot_general_p = DotGeneral()
 
 
-def aval_of_input(x: Any) -> Any:
+def aval_of_input(x: Array) -> Any:
     """The type of an argument of a transpose rule, linear or known."""
     return x.aval if is_linear(x) else aval_of(x)
 
@@ -238,7 +487,7 @@ def _places(batch: Dims, kept: Dims, summed: Dims, other_summed: Dims) -> Dims:
     return (*batch, *kept, *by_other)
 
 
-def _as_input(grad: Any, aval: ShapedArray, places: Dims) -> Any:
+def _as_input(grad: Array, aval: ShapedArray, places: Dims) -> Any:
     """A cotangent with its dimensions in the input's order, and of the input's dtype."""
     grad = transpose(grad, sorted(range(len(places)), key=places.__getitem__))
     return grad if grad.dtype == aval.dtype else convert_element_type(grad, aval.dtype)
@@ -252,21 +501,6 @@ def _numbers_text(numbers: _Numbers) -> str:
         f"lhs_contracting_dimensions = {list(lhs_sum)}, "
         f"rhs_contracting_dimensions = {list(rhs_sum)}>"
     )
-
-
-def _result(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers, preferred: Any) -> ShapedArray:
-    _check_numbers(lhs, rhs, numbers)
-    (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = numbers
-    shape = (
-        *(lhs.shape[d] for d in lhs_batch),
-        *(lhs.shape[d] for d in _others(lhs.ndim, lhs_sum, lhs_batch)),
-        *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
-    )
-    dtype = wider_dtype(lhs.dtype, rhs.dtype)
-    if preferred is not None:
-        check_preferred_type("lax.dot_general", dtype, preferred)
-        dtype = np.dtype(preferred)
-    return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
 
 
 def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> None:
@@ -298,13 +532,13 @@ _wider = Cache("wider dtypes", "dtypes of products", key="two dtypes")
 
 
 @_wider.function
-def wider_dtype(x: Any, y: Any) -> np.dtype[Any]:
+def wider_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of products of two dtypes: of the greater kind, then width, then range."""
     wider: np.dtype[Any] = max(x, y, key=_extent)
     return wider
 
 
-def _extent(dtype: Any) -> tuple[int, int, float]:
+def _extent(dtype: np.dtype[Any]) -> tuple[int, int, float]:
     bits = dtypes.bit_width(dtype)
     if dtype == dtypes.bool_:
         return 0, bits, 0.0
@@ -315,7 +549,7 @@ def _extent(dtype: Any) -> tuple[int, int, float]:
     return 3, bits, 0.0
 
 
-def check_preferred_type(name: str, dtype: Any, preferred: Any) -> None:
+def check_preferred_type(name: str, dtype: np.dtype[Any], preferred: Any) -> None:
     """Refuses a `preferred_element_type` in which exact results would not fit.
 
     Raises:
@@ -333,14 +567,14 @@ def check_preferred_type(name: str, dtype: Any, preferred: Any) -> None:
         )
 
 
-def _real_bits(dtype: Any) -> int:
+def _real_bits(dtype: np.dtype[Any]) -> int:
     if dtype == dtypes.bool_:
         return 1
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     return dtypes.bit_width(dtypes.real_dtype_of(dtype) if is_complex else dtype)
 
 
-def canonicalize_preferred_type(dtype: Any, name: str) -> Any:
+def canonicalize_preferred_type(dtype: DTypeLike | None, name: str) -> Any:
     """The `preferred_element_type` of the public function `name`: a dtype, or None."""
     return None if dtype is None else dtypes.canonicalize_user_dtype(dtype, name)
 
@@ -354,7 +588,7 @@ def dot_general(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Multiplies `lhs` and `rhs`, sums over contracting dimensions, pairs batch dimensions.
+    """Computes a general dot product: contracts dimensions, and pairs batch dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, j, k] -> T[b, i, j], where b, i, j and k stand for any
                 number of dimensions, anywhere in the operands.
@@ -410,7 +644,7 @@ def dot(
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Products of vectors and matrices; with `dimension_numbers`, what `dot_general` does.
+    """Computes the dot product of vectors or matrices, or as `dimension_numbers` say.
 
     Shapes:     lhs: L[k] or L[i, k], rhs: R[k] or R[k, j] -> T[], T[i], T[j] or T[i, j].
     Dtypes:     as dot_general.
@@ -449,7 +683,7 @@ def dot(
 
 
 def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
-    """Products of matrices, one for each index of the leading dimensions.
+    """Computes batches of matrix products, over the leading dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, k, j] -> T[b, i, j].
     Dtypes:     as dot_general.

@@ -1,19 +1,17 @@
-"""Families of elementwise primitives: one line declares an operation with all its rules.
+"""What primitives share: how arguments are taken and checked, and elementwise families.
 
-How exact elementwise functions have to be: the argument `accuracy` of `exp` and others.
-
-Families of elementwise primitives: one line declares an operation with all its rules.
-
-`Unary` and `Binary` supply abstract evaluation, lowering, differentiation, transposition and
-batching from the name of a StableHLO operation and the derivatives.
+One line declares an elementwise operation: `Unary` and `Binary` supply abstract evaluation,
+lowering, differentiation, transposition and batching from the name of a StableHLO operation and
+the derivatives.  The argument `accuracy` of `exp` and others says how exact it has to be.
 """
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+import operator
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -22,15 +20,150 @@ from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
     moveaxis,
     reduce_sum,
 )
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+Values: TypeAlias = Sequence[Any]
+"""What rules are given: arrays, numbers and tracers; symbolic zeros among tangents."""
+
+BatchDims: TypeAlias = Sequence[Any]
+"""Where the batch dimension of each operand is; None for what is the same for all examples."""
+
+Avals: TypeAlias = Sequence[Any]
+"""Types of operands or results."""
+
+Params: TypeAlias = Mapping[str, Any]
+"""The parameters of an operation."""
+
+
+def is_array(x: object) -> TypeGuard[Array]:
+    """Whether `x` is an array or tracer of ours; a function may return such a value as it is."""
+    return hasattr(x, "aval")
+
+
+def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
+    """An axis as a Python int from 0 to `ndim - 1`; negative ones count from the end.
+
+    Raises:
+        TypeError: the axis is no integer.
+        AxisError: the axis is out of range; NumPy's error, a ValueError and an IndexError.
+    """
+    index = an_integer(axis, name, "the axis")
+    if not -ndim <= index < ndim:
+        error(
+            np.exceptions.AxisError,
+            name,
+            f"axis {index} is out of range.",
+            got=f"an array with {ndim} dimension{'' if ndim == 1 else 's'}",
+            expected=f"an axis from {-ndim} to {ndim - 1}" if ndim else "no axis at all",
+        )
+    return index + ndim if index < 0 else index
+
+
+def an_integer(x: Any, name: str, argument: str) -> int:
+    """A known integer as a Python int.
+
+    Args:
+        x: the integer.
+        name: the public function, for messages.
+        argument: what it calls `x`, as messages begin: "the axis", "`num`".
+
+    Raises:
+        TypeError: it is no integer.
+        TracerIntegerConversionError: it is traced.
+    """
+    try:
+        return operator.index(x)
+    except TypeError as caught:
+        if type(caught) is not TypeError or is_array(x):
+            raise
+        error(
+            TypeError,
+            name,
+            f"{argument} must be an integer.",
+            got=f"{x!r} of type {type(x).__name__}",
+            cause=None,
+        )
+
+
+def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
+    """Axes as distinct Python ints from 0 to `ndim - 1`, in the order given.
+
+    Raises:
+        ValueError: an axis is out of range, or named twice.
+    """
+    found = tuple(canonicalize_axis(axis, ndim, name) for axis in axes)
+    if len(set(found)) != len(found):
+        error(ValueError, name, "an axis is named twice.", got=f"axes {tuple(axes)}")
+    return found
+
+
+def int_tuple(values: Values, name: str, argument: str) -> tuple[int, ...]:
+    """A sequence of concrete integers as a tuple of Python ints.
+
+    Raises:
+        TypeError: it is not a sequence, or an element is not an integer.
+    """
+    try:
+        return tuple(map(operator.index, values))
+    except TypeError as caught:
+        if type(caught) is not TypeError:
+            raise
+        error(
+            TypeError,
+            name,
+            f"{argument} must be a sequence of concrete integers.",
+            got=f"{argument}: {values!r}",
+            cause=None,
+        )
+
+
+def padtype_to_pads(
+    in_shape: Sequence[int],
+    window_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str,
+) -> list[tuple[int, int]]:
+    """The padding of each dimension that a named kind of padding means.
+
+    `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
+    odd element at the end; `"SAME_LOWER"` with the odd element at the start.
+
+    Source:     mirrors jax.lax.padtype_to_pads (0.10).
+
+    Raises:
+        RuntimeError: the name is not known.
+
+    Example:
+        >>> lax.padtype_to_pads((9, 9), window_shape=(3, 4), window_strides=(1, 1), padding="SAME")
+        [(1, 1), (1, 2)]
+    """
+    kind = padding.upper() if isinstance(padding, str) else padding
+    if kind == "VALID":
+        return [(0, 0)] * len(in_shape)
+    if kind not in ("SAME", "SAME_LOWER"):
+        error(
+            RuntimeError,
+            "lax.padtype_to_pads",
+            "unknown kind of padding.",
+            got=repr(padding),
+            expected="'VALID', 'SAME' or 'SAME_LOWER'",
+        )
+    pads = []
+    for size, window, stride in zip(in_shape, window_shape, window_strides, strict=True):
+        windows = -(-size // stride)
+        total = max((windows - 1) * stride + window - size, 0)
+        less, more = total // 2, total - total // 2
+        pads.append((less, more) if kind == "SAME" else (more, less))
+    return pads
 
 
 class AccuracyMode(enum.Enum):
@@ -114,7 +247,7 @@ ANY: Kinds = (np.number, np.bool_)
 ResultDType = Callable[[Any], Any]
 
 
-def same_dtype(dtype: Any) -> Any:
+def same_dtype(dtype: np.dtype[Any]) -> Any:
     """Results have the operands' dtype."""
     return dtype
 
@@ -141,6 +274,59 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
         )
 
 
+def jvp_of_first(
+    primitive: Primitive, primals: Values, tangents: Values, **params: Any
+) -> tuple[Any, Any]:
+    """The jvp of an operation linear in its first operand, and constant in the others."""
+    out = primitive.bind(*primals, **params)
+    if type(tangents[0]) is not Zero:
+        return out, primitive.bind(tangents[0], *primals[1:], **params)
+    return out, list(map(Zero.like, out)) if primitive.multiple_results else Zero.like(out)
+
+
+def jvp_of_product(
+    primitive: Primitive, primals: Values, tangents: Values, **params: Any
+) -> tuple[Any, Any]:
+    """The jvp of an operation linear in each of its first two operands."""
+    out = primitive.bind(*primals, **params)
+    total: Any = Zero.like(out)
+    if total.aval.dtype == dtypes.float0:
+        return out, total
+    for i, tangent in enumerate(tangents[:2]):
+        if type(tangent) is not Zero:
+            term = primitive.bind(*primals[:i], tangent, *primals[i + 1 :], **params)
+            total = add_tangents(total, term)
+    return out, total
+
+
+def jvp_without_results(
+    primitive: Primitive, primals: Values, tangents: Values, **params: Any
+) -> tuple[Any, list[Any]]:
+    """The jvp of an operation that only has an effect: tangents do not matter to it."""
+    return primitive.bind(*primals, **params), []
+
+
+def no_results(primitive: Primitive, *_: Any, **params: Any) -> list[Any]:
+    """The types, or the specs, of the results of an operation that only has an effect."""
+    return []
+
+
+def batch_unary(
+    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
+) -> tuple[Any, Any]:
+    """The batching of a function of each element, or of effects: the dimension stays in place."""
+    return primitive.bind(*args, **params), dims[0]
+
+
+def batch_elementwise(
+    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
+) -> tuple[Any, Any]:
+    """The batching of a function of elements of several operands, which are lined up."""
+    aligned, dim = align_batched(args, dims)
+    out = primitive.bind(*aligned, **params)
+    return out, [dim] * len(out) if primitive.multiple_results else dim
+
+
 class Unary(Primitive):
     """Applies one function to each element.
 
@@ -161,6 +347,7 @@ class Unary(Primitive):
     FLAT = "flat"
     LINEAR = "linear"
     shard = rules.elementwise
+    batch = batch_unary
 
     def __init__(
         self,
@@ -182,27 +369,21 @@ class Unary(Primitive):
         self.transposed = transposed
         self.result = result
         self.total = total
-        self._results: dict[ShapedArray, ShapedArray] = result_types.table()
 
+    @result_types.function
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
-        found = self._results.get(x)
-        if found is None:
-            check_dtype(self.public_name, "x", x, self.accepts)
-            dtype = self.result(x.dtype)
-            found = x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
-            self._results[x] = found
-        return found
+        check_dtype(self.public_name, "x", x, self.accepts)
+        dtype = self.result(x.dtype)
+        return x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
 
-    def lower(self, ctx: Any, x: Any, *, accuracy: Accuracy = None) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, accuracy: Accuracy = None) -> Any:
         if not isinstance(self.op, str):
             return self.op(ctx, x)
         if accuracy is None:
             return ctx.op(self.op, [x])
         return ctx.op(self.op, [x], {"result_accuracy": ctx.attribute(accuracy.attribute_text())})
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         y = self.bind(x, **params)
         if type(x_dot) is Zero or self.derivative is Unary.FLAT:
@@ -212,15 +393,10 @@ class Unary(Primitive):
         assert callable(self.derivative)
         return y, _mul(x_dot, self.derivative(x, y))
 
-    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
         if self.derivative is not Unary.LINEAR:
             self._missing("transposition: it is not linear (transpose)")
         return (self.transposed(ct, x) if self.transposed else self.bind(ct),)
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(args[0], **params), dims[0]
 
 
 vma.keeps_unreduced.derive(Unary)(lambda unary: unary.derivative is Unary.LINEAR)
@@ -247,6 +423,7 @@ class Binary(Primitive):
     """
 
     shard = rules.elementwise
+    batch = batch_elementwise
 
     def __init__(
         self,
@@ -270,21 +447,16 @@ class Binary(Primitive):
         self.result = result
         self.attributes = attributes
         self.total = total
-        self._results: dict[tuple[ShapedArray, ShapedArray], ShapedArray] = result_types.table()
 
+    @result_types.function
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
-        found = self._results.get((x, y))
-        if found is None:
-            check_same_dtype(self.public_name, x=x, y=y)
-            check_dtype(self.public_name, "x", x, self.accepts)
-            shape = broadcast_shape(self.public_name, x=x, y=y)
-            dtype = self.result(x.dtype)
-            weak = x.weak_type and y.weak_type and dtype != dtypes.bool_
-            found = shaped_array(shape, dtype, weak)
-            self._results[x, y] = found
-        return found
+        check_same_dtype(self.public_name, x=x, y=y)
+        check_dtype(self.public_name, "x", x, self.accepts)
+        dtype = self.result(x.dtype)
+        weak = x.weak_type and y.weak_type and dtype != dtypes.bool_
+        return shaped_array(broadcast_shape(self.public_name, x=x, y=y), dtype, weak)
 
-    def lower(self, ctx: Any, x: Any, y: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Any:
         left, right = ctx.avals_in
         if not left.shape == right.shape == ctx.avals_out[0].shape:
             x, y = broadcast_operands(ctx, (x, y))
@@ -292,7 +464,7 @@ class Binary(Primitive):
             return self.op(ctx, x, y)
         return ctx.op(self.op, [x, y], self.attributes(ctx) if self.attributes else None)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         x, y = primals
         if self.derivatives is None:
             self._missing("forward-mode differentiation (jvp)")
@@ -303,7 +475,7 @@ class Binary(Primitive):
                 total = add_tangents(total, broadcast_to(derivative(tangent, x, y, out), out))
         return out, total
 
-    def transpose(self, ct: Any, x: Any, y: Any) -> tuple[Any, Any]:
+    def transpose(self, ct: Array, x: Array, y: Array) -> tuple[Any, Any]:
         results: list[Any] = [None, None]
         for i, (operand, rule) in enumerate(zip((x, y), self.transposes, strict=True)):
             if is_linear(operand):
@@ -312,12 +484,8 @@ class Binary(Primitive):
                 results[i] = sum_to_shape(rule(ct, x, y), operand.aval.shape)
         return results[0], results[1]
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
-        (x, y), dim = align_batched(args, dims)
-        return self.bind(x, y), dim
 
-
-def align_batched(args: Sequence[Any], dims: Sequence[Any]) -> tuple[list[Any], int]:
+def align_batched(args: Values, dims: BatchDims) -> tuple[list[Any], int]:
     """Elementwise operands with their batch dimensions lined up, and where these are.
 
     Operands keep their ranks where they can; others get dimensions of size 1.
@@ -391,7 +559,7 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
     return tuple(result)
 
 
-def broadcast_operands(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
+def broadcast_operands(ctx: LoweringContext, values: Values) -> Sequence[Any]:
     """StableHLO values of the equation's operands, each repeated to the result's shape."""
     shape = ctx.avals_out[0].shape
     if all(aval.shape == shape for aval in ctx.avals_in):
@@ -404,7 +572,7 @@ def broadcast_operands(ctx: Any, values: Sequence[Any]) -> Sequence[Any]:
     ]
 
 
-def broadcast_to(x: Any, like: Any) -> Any:
+def broadcast_to(x: Array, like: Any) -> Any:
     """`x` repeated to the shape of `like`, and split as it is, by rules of elementwise operands.
 
     Were it not split so, its cotangent would be gathered before it is summed.
@@ -416,7 +584,7 @@ def broadcast_to(x: Any, like: Any) -> Any:
     return broadcast_in_dim(x, target.shape, dims, sharding=target.split)
 
 
-def sum_to_shape(ct: Any, shape: tuple[int, ...]) -> Any:
+def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Any:
     """The cotangent of an operand of `shape` that was repeated to the shape of `ct`."""
     full = aval_of(ct).shape
     if full == shape:
@@ -432,7 +600,7 @@ def operand(x: Any, like: Any = None) -> Array:
     """An argument made fit for `bind`: Python scalars take the dtype of `like`.
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
     """
     if hasattr(x, "aval"):
         return x
@@ -466,7 +634,7 @@ _scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = Cache(
 ).table()
 
 
-def _scalar_type(kind: type, dtype: Any) -> Callable[[Any], Any] | None:
+def _scalar_type(kind: type, dtype: np.dtype[Any]) -> Callable[[Any], Any] | None:
     """The NumPy scalar type for Python scalars of a kind that become `dtype`, if they may."""
     fits = (
         dtypes.issubdtype(dtype, np.complexfloating)
@@ -501,7 +669,7 @@ _SCALAR_RANKS: dict[type, int] = {int: 0, float: 1, complex: 2}
 _SCALARS_OF_KINDS: dict[str, type] = {"f": float, "c": complex}
 
 
-def _mul(x: Any, y: Any) -> Any:
+def _mul(x: Array, y: Array) -> Any:
     """Multiplies a tangent by a derivative, by the primitive that `binary.py` declares."""
     return mul_p.bind(x, y)
 

@@ -20,17 +20,15 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import full, moveaxis
-from minijax.lax.arguments import int_tuple
-from minijax.lax.binary import bitwise_or, eq, mul
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import operand
+from minijax.lax.binary import bitwise_or, eq, mul, select
+from minijax.lax.creation import broadcasted_iota, convert_element_type
+from minijax.lax.families import Avals, BatchDims, Values, int_tuple, operand
 from minijax.lax.shape import broadcast_in_dim
 from minijax.lax.unary import conj
 from minijax.lowering import stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -77,15 +75,15 @@ class Fft(Primitive):
             return shaped_array(shape, dtypes.real_dtype_of(x.dtype), False)
         return x
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, fft_type: FftType, fft_lengths: Shape
-    ) -> Any:
+    def shard(self, avals: Avals, outs: Avals, *, fft_type: FftType, fft_lengths: Shape) -> Any:
         # XLA gathers what it transforms; a dimension of another length cannot be split as before.
         if fft_type in (FftType.RFFT, FftType.IRFFT):
             rules.check_unsharded(self, avals, (avals[0].ndim - 1,))
         return rules.spec_of(avals[0])
 
-    def lower(self, ctx: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, fft_type: FftType, fft_lengths: Shape
+    ) -> Any:
         kind = stablehlo.attribute(f"#stablehlo<fft_type {fft_type.name}>")
         lengths = ctx.i64_array(fft_lengths)
         ndim = ctx.avals_in[0].ndim
@@ -93,7 +91,9 @@ class Fft(Primitive):
         x = ctx.module.partitioning.whole_along(ctx, x, range(ndim), ndim)
         return ctx.op("stablehlo.fft", [x], {"fft_type": kind, "fft_length": lengths})
 
-    def transpose(self, ct: Any, x: Any, *, fft_type: FftType, fft_lengths: Shape) -> tuple[Any]:
+    def transpose(
+        self, ct: Array, x: UndefinedPrimal, *, fft_type: FftType, fft_lengths: Shape
+    ) -> tuple[Any]:
         count = math.prod(fft_lengths)
         if fft_type == FftType.RFFT:
             # Re Σ ct[k] ωʲᵏ over k ≤ n/2, where IRFFT counts all but the outermost twice.
@@ -106,13 +106,7 @@ class Fft(Primitive):
         return (self.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths),)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        fft_type: FftType,
-        fft_lengths: Shape,
+        self, size: int, args: Values, dims: BatchDims, *, fft_type: FftType, fft_lengths: Shape
     ) -> tuple[Any, int]:
         (x,), (dim,) = args, dims
         if dim >= x.ndim - len(fft_lengths):
@@ -126,7 +120,7 @@ vma.keeps_unreduced.set(True, Fft)
 fft_p = Fft()
 
 
-def _weights(spectrum: Any, n: int, alone: float, paired: float) -> Any:
+def _weights(spectrum: Array, n: int, alone: float, paired: float) -> Any:
     """One number for frequencies 0 and n/2 of n real values, another for those that have a twin."""
     aval = aval_of(spectrum)
     half = aval.shape[-1]
@@ -192,7 +186,7 @@ def _kind(given: FftType | str) -> FftType:
     )
 
 
-def _of_dtype(x: Any, kind: FftType) -> Array:
+def _of_dtype(x: Array, kind: FftType) -> Array:
     aval = aval_of(x)
     if kind != FftType.RFFT:
         return convert_element_type(x, dtypes.to_complex_dtype(aval.dtype))

@@ -1,4 +1,4 @@
-"""Functionalization: a program that may go wrong becomes one that also returns what went wrong.
+"""Functionalization: a program that may go wrong also returns what went wrong first.
 
 Input: a closed jaxpr, and the kinds of faults to look for.  Output: a jaxpr that returns the first
 fault as numbers before its results, and what the numbers stand for.  Operations that hold jaxprs
@@ -6,6 +6,10 @@ hold such jaxprs in turn, each made once.
 
 A fault of an element that only goes into the unselected side of a `select` is none: where all ways
 of an element lead through elementwise operations to selections, it is judged there.
+
+What primitives do with faulty elements is one page for all that most programs load; what loads
+later declares its own beside its primitive, and so does what may go wrong in an operation itself
+(`checking.faults`).
 """
 
 from __future__ import annotations
@@ -18,12 +22,13 @@ import numpy as np
 
 from minijax.core import config, dtypes
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.trace import current
-from minijax.interpreters import checking, staging
+from minijax.interpreters import casts, checking, reshard, staging, structural
 from minijax.interpreters.checking import (
     CHECK_EFFECT,
     COMPUTES,
+    COPIES,
     ELEMENTWISE,
     INSPECTS,
     MOVES,
@@ -33,20 +38,100 @@ from minijax.interpreters.checking import (
     SELECTS,
     Fault,
     Site,
+    fault_flow,
     site_of,
 )
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import (
     binary,
-    choice,
-    convert,
     creation,
-    fault_rules,
+    families,
+    gather_scatter,
+    padding,
     reduction,
+    references,
     shape,
+    shardings,
     slicing,
+    sorting,
     unary,
+    windows,
 )
+from minijax.lax.families import Values
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
+
+
+@fault_flow.derive(families.Unary)
+def _flow_of_unary(primitive: families.Unary) -> str:
+    if primitive.result is families.bool_dtype:
+        return INSPECTS
+    return PRESERVES if primitive.total else ELEMENTWISE
+
+
+@fault_flow.derive(families.Binary)
+def _flow_of_binary(primitive: families.Binary) -> str:
+    return PRESERVES if primitive.total else ELEMENTWISE
+
+
+fault_flow.set(
+    ELEMENTWISE,
+    structural.AddAny,
+    creation.ConvertElementType,
+    creation.ReducePrecision,
+    unary.IntegerPow,
+    unary.Pow,
+)
+fault_flow.set(
+    PRESERVES,
+    casts.Cast,
+    binary.Clamp,
+    shardings.ShardingConstraint,
+    unary.Abs,
+    unary.Conj,
+    unary.Round,
+    unary.StopGradient,
+)
+fault_flow.set(
+    MOVES,
+    reshard.Reshard,
+    shape.Copy,
+    shape.Reshape,
+    shape.Rev,
+    shape.Squeeze,
+    slicing.Slice,
+    structural.BroadcastInDim,
+    structural.Transpose,
+)
+fault_flow.set(
+    COPIES,
+    creation.BitcastConvertType,
+    creation.Empty,
+    gather_scatter.Gather,
+    padding.Pad,
+    references.Freeze,
+    references.Get,
+    references.NewRef,
+    references.Swap,
+    shape.Concatenate,
+    shape.Split,
+    slicing.DynamicSlice,
+    slicing.DynamicUpdateSlice,
+    sorting.ApproxTopK,
+    sorting.Sort,
+    sorting.TopK,
+    shape.Stack,
+    shape.Unstack,
+    windows.SelectAndGatherAdd,
+    windows.SelectAndScatter,
+)
+fault_flow.set(SELECTS, binary.SelectN)
+
+
+def flow_of(eqn: Eqn) -> str:
+    """What becomes of faulty elements in an equation."""
+    return fault_flow.of(eqn.primitive)
+
 
 _INT32 = np.dtype(np.int32)
 _UINT32 = np.dtype(np.uint32)
@@ -133,7 +218,7 @@ class Checker:
         self._judged_later = _judged_later(jaxpr)
         self._facts: dict[tuple[str, int], Any] = {}
 
-    def run(self, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
+    def run(self, consts: Sequence[Any], args: Values) -> list[Any]:
         """The results of the jaxpr; what may fail is collected on the way."""
         self._values.update(zip(self.jaxpr.constvars, consts, strict=True))
         self._values.update(zip(self.jaxpr.invars, args, strict=True))
@@ -156,7 +241,7 @@ class Checker:
         """
         self._states.append((self._number, State(*state), tuple(sites)))
 
-    def judge(self, fault: Fault, eqn: Any = None, number: int | None = None) -> None:
+    def judge(self, fault: Fault, eqn: Eqn | None = None, number: int | None = None) -> None:
         """Tells of a fault of an equation, the current one by default."""
         eqn = self._eqn if eqn is None else eqn
         if fault.kind == NON_FINITE and NAN in self.kinds:
@@ -191,7 +276,7 @@ class Checker:
     def _read(self, atom: Any) -> Any:
         return atom.value if type(atom) is Literal else self._values[atom]
 
-    def _equation(self, eqn: Any) -> None:
+    def _equation(self, eqn: Eqn) -> None:
         primitive = eqn.primitive
         args = list(map(self._read, eqn.invars))
         check_inside = checking.check_inside.of(primitive)
@@ -205,19 +290,19 @@ class Checker:
         for fault in self._faults_of(eqn, args, outs):
             self._found(_Found(fault, eqn, self._number))
 
-    def _faults_of(self, eqn: Any, args: Sequence[Any], outs: Sequence[Any]) -> list[Fault]:
+    def _faults_of(self, eqn: Eqn, args: Values, outs: Values) -> list[Fault]:
         primitive = eqn.primitive
         faults: list[Fault] = []
         own = checking.faults.of(primitive)
         if own is not None:
             faults += own(args, outs, **eqn.params)
-        flow = fault_rules.flow_of(eqn)
+        flow = flow_of(eqn)
         if self.kinds & {NAN, NON_FINITE} and flow in (ELEMENTWISE, COMPUTES):
             for out in outs:
                 faults += self._non_finite(out, args, flow == ELEMENTWISE)
         return faults
 
-    def _non_finite(self, out: Any, args: Sequence[Any], elementwise: bool) -> list[Fault]:
+    def _non_finite(self, out: Array, args: Values, elementwise: bool) -> list[Fault]:
         """A NaN without a NaN among the operands; an infinity where all of them are finite."""
         if not _is_inexact(out):
             return []
@@ -232,7 +317,7 @@ class Checker:
         return [Fault(NON_FINITE, bad, _Produced(), (out,))]
 
     def _made(
-        self, out: Any, inputs: Sequence[Any], test: Callable[[Any], Any], elementwise: bool
+        self, out: Array, inputs: Sequence[Any], test: Callable[[Any], Any], elementwise: bool
     ) -> Any:
         """Where the result passes a test that no operand passes, there or anywhere."""
         bad = self._fact(test, out)
@@ -244,7 +329,7 @@ class Checker:
             bad = binary.bitwise_and(bad, unary.bitwise_not(_broadcast(given, dims)))
         return bad
 
-    def _fact(self, test: Callable[[Any], Any], x: Any) -> Any:
+    def _fact(self, test: Callable[[Any], Any], x: Array) -> Any:
         """What a test says of a value; asked once."""
         key = (test.__name__, id(x))
         found = self._facts.get(key)
@@ -261,9 +346,9 @@ class Checker:
         else:
             self.judge(*found)
 
-    def _pass_on(self, eqn: Any, args: Sequence[Any]) -> None:
+    def _pass_on(self, eqn: Eqn, args: Values) -> None:
         """Hands faults of the operands that are judged later to the result."""
-        flow = fault_rules.flow_of(eqn)
+        flow = flow_of(eqn)
         if flow == INSPECTS or not self._pending:
             return
         seen: set[int] = set()
@@ -284,12 +369,12 @@ def _first_of(states: Sequence[State]) -> State | None:
         for column in zip(*states, strict=True)
     )
     last = full((len(states),), np.iinfo(np.int32).max, _INT32)
-    order = choice.select(binary.eq(codes, np.int32(0)), last, codes)
+    order = binary.select(binary.eq(codes, np.int32(0)), last, codes)
     first = reduction.argmin(order, 0, _INT32)
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
 
-def _moved(fault: Fault, var: Var, eqn: Any, args: Sequence[Any], flow: str) -> Fault:
+def _moved(fault: Fault, var: Var, eqn: Eqn, args: Values, flow: str) -> Fault:
     """A fault of an operand as one of the result."""
     dims = eqn.outvars[0].aval.shape
     if flow == MOVES:
@@ -299,7 +384,7 @@ def _moved(fault: Fault, var: Var, eqn: Any, args: Sequence[Any], flow: str) -> 
     found = [_broadcast(x, dims) for x in fault.found]
     if flow == SELECTS and eqn.invars[0] is not var:
         nothing = full(dims, False, np.bool_)
-        bad = choice.select_n(args[0], *(bad if v is var else nothing for v in eqn.invars[1:]))
+        bad = binary.select_n(args[0], *(bad if v is var else nothing for v in eqn.invars[1:]))
     return fault._replace(bad=bad, found=tuple(found))
 
 
@@ -308,7 +393,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     later = {v for eqn in jaxpr.eqns for v in eqn.outvars} - set(jaxpr.outvars)
     selected: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
-        flow = fault_rules.flow_of(eqn)
+        flow = flow_of(eqn)
         operands = [v for v in eqn.invars if type(v) is Var]
         out = eqn.outvars[0] if flow in _PASSING else None
         if _inspects(eqn) or (out in later and out in selected):
@@ -321,10 +406,10 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     return later & selected
 
 
-def _inspects(eqn: Any) -> bool:
+def _inspects(eqn: Eqn) -> bool:
     """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
-    if fault_rules.flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
-        return bool(fault_rules.flow_of(eqn) == INSPECTS)
+    if flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
+        return bool(flow_of(eqn) == INSPECTS)
     if len(eqn.invars) != 2 or eqn.outvars[0].aval.dtype != np.bool_:
         return False
     x, y = eqn.invars
@@ -340,21 +425,21 @@ class _Produced:
         return f"produced an infinity ({np.asarray(value)})"
 
 
-def _is_inexact(x: Any) -> bool:
+def _is_inexact(x: Array) -> bool:
     aval = aval_of(x)
     is_array = isinstance(aval, ShapedArray) and not aval.is_extended
     return is_array and bool(dtypes.issubdtype(aval.dtype, np.inexact))
 
 
-def _is_finite_constant(x: Any) -> bool:
+def _is_finite_constant(x: Array) -> bool:
     return isinstance(x, (int, float, complex, np.generic)) and bool(np.isfinite(x))
 
 
-def _is_nan(x: Any) -> Any:
+def _is_nan(x: Array) -> Any:
     return binary.ne(x, x)
 
 
-def _is_not_finite(x: Any) -> Any:
+def _is_not_finite(x: Array) -> Any:
     if dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
         finite = binary.bitwise_and(unary.is_finite(unary.real(x)), unary.is_finite(unary.imag(x)))
     else:
@@ -362,18 +447,18 @@ def _is_not_finite(x: Any) -> Any:
     return unary.bitwise_not(finite)
 
 
-def _anywhere(x: Any) -> Any:
+def _anywhere(x: Array) -> Any:
     return reduction.reduce_or(x, tuple(range(aval_of(x).ndim)))
 
 
-def _broadcast(x: Any, dims: tuple[int, ...]) -> Any:
+def _broadcast(x: Array, dims: tuple[int, ...]) -> Any:
     given = aval_of(x).shape
     if given == dims:
         return x
     return broadcast_in_dim(x, dims, range(len(dims) - len(given), len(dims)))
 
 
-def _at(rows: Any, place: Any) -> Any:
+def _at(rows: ArrayLike, place: Array) -> Any:
     """The row of an array at a position."""
     dims = aval_of(rows).shape
     starts = [place, *(np.int32(0) for _ in dims[1:])]
@@ -381,12 +466,12 @@ def _at(rows: Any, place: Any) -> Any:
     return shape.reshape(row, dims[1:])
 
 
-def shifted(code: Any, offset: int) -> Any:
+def shifted(code: Array, offset: int) -> Any:
     """A code among sites that start at a number."""
     if not offset:
         return code
     failed = binary.ne(code, np.int32(0))
-    return choice.select(failed, binary.add(code, np.int32(offset)), code)
+    return binary.select(failed, binary.add(code, np.int32(offset)), code)
 
 
 def padded(state: State, words: int) -> State:
@@ -407,7 +492,7 @@ def no_fault(words: int) -> State:
 def earlier(first: Sequence[Any], second: Sequence[Any]) -> State:
     """The first of two faults, if there is one."""
     failed = binary.ne(first[0], np.int32(0))
-    return State(*(choice.select(failed, a, b) for a, b in zip(first, second, strict=True)))
+    return State(*(binary.select(failed, a, b) for a, b in zip(first, second, strict=True)))
 
 
 def first_of_batch(
@@ -451,7 +536,7 @@ def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
         )
     )
     starts = np.cumsum([0, *sizes[:-1]], dtype=_INT32)
-    after = convert.convert_element_type(binary.ge(place, starts), _INT32)
+    after = creation.convert_element_type(binary.ge(place, starts), _INT32)
     number = binary.sub(reduction.reduce_sum(after, (0,)), np.int32(1))
     code = _at(np.array([code for _, code in faults], _INT32), number)
     words = full((0,), 0, _UINT32)
@@ -462,7 +547,7 @@ def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
         ]
         words = shape.reshape(_at(shape.concatenate(columns, 0), place), (1,))
     return State(
-        choice.select(failed, code, np.int32(0)),
+        binary.select(failed, code, np.int32(0)),
         binary.sub(place, _at(starts, number)),
         words,
     )
@@ -481,24 +566,24 @@ def _state_of(fault: Fault, code: int) -> State:
             found.append(_at(shape.reshape(x, (batch, *own[fault.batch_dims :])), example))
     words = [_words(x) for x in found]
     return State(
-        choice.select(failed, np.int32(code), np.int32(0)),
+        binary.select(failed, np.int32(code), np.int32(0)),
         place,
         shape.concatenate(words, 0) if words else full((0,), 0, _UINT32),
     )
 
 
-def _first(bad: Any) -> tuple[Any, Any]:
+def _first(bad: Array) -> tuple[Any, Any]:
     """Whether anything is true, and the flat position of the first; if nothing is, the last."""
     size = aval_of(bad).size
     if size == 1:
         return shape.reshape(bad, ()), full((), 0, _INT32)
     numbers = creation.iota(_INT32, size)
     flat = shape.reshape(bad, (size,))
-    place = reduction.reduce_min(choice.select(flat, numbers, full((size,), size, _INT32)), (0,))
+    place = reduction.reduce_min(binary.select(flat, numbers, full((size,), size, _INT32)), (0,))
     return binary.lt(place, np.int32(size)), binary.min(place, np.int32(size - 1))
 
 
-def _words(x: Any) -> Any:
+def _words(x: Array) -> Any:
     """A value as 32-bit words, in memory order."""
     dtype = aval_of(x).dtype
     size = aval_of(x).size
@@ -506,9 +591,9 @@ def _words(x: Any) -> Any:
         parts = [shape.reshape(p, (size, 1)) for p in (unary.real(x), unary.imag(x))]
         return _words(shape.concatenate(parts, 1))
     if dtype == np.bool_:
-        return convert.convert_element_type(shape.reshape(x, (size,)), _UINT32)
+        return creation.convert_element_type(shape.reshape(x, (size,)), _UINT32)
     if dtype.itemsize >= 4:
-        bits = convert.bitcast_convert_type(x, _UINT32)
+        bits = creation.bitcast_convert_type(x, _UINT32)
         return shape.reshape(bits, (aval_of(bits).size,))
-    bits = convert.bitcast_convert_type(x, np.dtype(f"uint{8 * dtype.itemsize}"))
-    return convert.convert_element_type(shape.reshape(bits, (size,)), _UINT32)
+    bits = creation.bitcast_convert_type(x, np.dtype(f"uint{8 * dtype.itemsize}"))
+    return creation.convert_element_type(shape.reshape(bits, (size,)), _UINT32)

@@ -1,18 +1,11 @@
 """How gathers and scatters find their windows: dimension numbers, modes, bounds, checks.
 
-Positions out of bounds: the faults of operations that index, and assertions of their callers.
-
-Operations that clamp, fill or drop cannot know whether that was meant.  The public functions know:
-where the user names no mode, they assert that positions are in bounds, if somebody looks.
-
-How gathers and scatters find their windows: dimension numbers, modes, and checks of both.
-
 A gather's numbers and a scatter's say the same in the same order, hence
 `ScatterDimensionNumbers(*numbers)` is the scatter that writes what a gather reads.
 
-What gathers and scatters do about indices out of range: clamp them, fill, or drop.
-
-Positions out of bounds that are faults, because the user named no mode, are in `bounds.py`.
+A mode says what happens to indices out of range: they are clamped, filled, or dropped.  Operations
+that do so cannot know whether that was meant.  The public functions know: where the user names no
+mode, they assert that positions are in bounds, if somebody looks.
 """
 
 from __future__ import annotations
@@ -29,9 +22,11 @@ from minijax.core.errors import error
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import binary
+from minijax.lowering.stablehlo import LoweringContext, Value
+from minijax.runtime.annotations import ArrayLike
 
 
-def outside(positions: Any, low: int, high: int, text: str) -> list[Fault]:
+def outside(positions: ArrayLike, low: int, high: int, text: str) -> list[Fault]:
     """The fault of positions that are not from `low` to `high`; none if that is known."""
     if isinstance(positions, (int, np.integer, np.ndarray)):
         host = np.asarray(positions)
@@ -40,7 +35,7 @@ def outside(positions: Any, low: int, high: int, text: str) -> list[Fault]:
     return [Fault(INDEX, _not_between(positions, low, high), text, (positions,))]
 
 
-def windows_outside(x: Any, starts: Any, dims: Shape, sizes: Shape) -> list[Fault]:
+def windows_outside(x: ArrayLike, starts: ArrayLike, dims: Shape, sizes: Shape) -> list[Fault]:
     """The fault of windows of `x` that do not lie inside.
 
     Args:
@@ -68,7 +63,9 @@ def windows_outside(x: Any, starts: Any, dims: Shape, sizes: Shape) -> list[Faul
     return [Fault(INDEX, bad, text, found)]
 
 
-def assert_in_bounds(name: str, positions: Any, size: int, axis: int, *, wrap: bool = True) -> None:
+def assert_in_bounds(
+    name: str, positions: ArrayLike, size: int, axis: int, *, wrap: bool = True
+) -> None:
     """Asserts that positions along an axis are in bounds, where somebody looks for such faults.
 
     Args:
@@ -85,7 +82,7 @@ def assert_in_bounds(name: str, positions: Any, size: int, axis: int, *, wrap: b
         check(fault._replace(name=name))
 
 
-def _not_between(positions: Any, low: int, high: int) -> Any:
+def _not_between(positions: ArrayLike, low: int, high: int) -> Any:
     dtype = aval_of(positions).dtype
     bad = binary.gt(positions, _fitting([high], dtype)[0])
     if dtypes.issubdtype(dtype, np.unsignedinteger):
@@ -93,7 +90,7 @@ def _not_between(positions: Any, low: int, high: int) -> Any:
     return binary.bitwise_or(bad, binary.lt(positions, _fitting([low], dtype)[0]))
 
 
-def _fitting(bounds: Sequence[int], dtype: Any) -> Any:
+def _fitting(bounds: Sequence[int], dtype: np.dtype[Any]) -> Any:
     """Bounds in the dtype of positions, which may be too narrow to reach them."""
     info = dtypes.iinfo(dtype)
     return np.array([min(max(b, int(info.min)), int(info.max)) for b in bounds]).astype(dtype)
@@ -207,6 +204,17 @@ Numbers = GatherDimensionNumbers | ScatterDimensionNumbers
 def shifted(dims: Sequence[int], by: int = 1) -> Shape:
     """Dimension numbers moved by a new leading dimension."""
     return tuple(d + by for d in dims)
+
+
+def with_batch(n: Numbers, indices_mapped: bool, operand_mapped: bool = True) -> Any:
+    """Dimension numbers for a batch along the leading dimensions of all that is mapped."""
+    window, single, index_map, batching, index_batching = n
+    if not operand_mapped:
+        return type(n)(shifted(window), single, index_map, batching, shifted(index_batching))
+    kept = shifted(single), shifted(index_map)
+    if not indices_mapped:
+        return type(n)((0, *shifted(window)), *kept, shifted(batching), index_batching)
+    return type(n)(shifted(window), *kept, (0, *shifted(batching)), (0, *shifted(index_batching)))
 
 
 def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> Shape:
@@ -325,13 +333,13 @@ def _problem_of_numbers(x: ShapedArray, indices: ShapedArray, n: Numbers) -> str
     return None
 
 
-def _bounds(limits: Sequence[int], dtype: Any) -> np.ndarray[Any, Any]:
+def _bounds(limits: Sequence[int], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     """The largest starts, as indices of a dtype that may be too narrow for some of them."""
     top = int(dtypes.iinfo(dtype).max)
     return np.array([min(limit, top) for limit in limits]).astype(dtype)
 
 
-def clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+def clamped(ctx: LoweringContext, indices: Value, aval: ShapedArray, limits: Sequence[int]) -> Any:
     """StableHLO for: indices int[b, n] with every component moved between 0 and its limit."""
     high = ctx.constant(_bounds(limits, aval.dtype))
     high = ctx.broadcast(high, aval.shape, aval.dtype, [aval.ndim - 1])
@@ -339,7 +347,9 @@ def clamped(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) ->
     return ctx.op("stablehlo.clamp", [low, indices, high], None, ctx.type_of(aval))
 
 
-def indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[int]) -> Any:
+def indices_inside(
+    ctx: LoweringContext, indices: Value, aval: ShapedArray, limits: Sequence[int]
+) -> Any:
     """StableHLO for: which indices int[b, n] have every component from 0 to its limit; bool[b]."""
     dtype = aval.dtype
     high = ctx.constant(_bounds(limits, dtype))
@@ -352,7 +362,9 @@ def indices_inside(ctx: Any, indices: Any, aval: ShapedArray, limits: Sequence[i
     return ctx.reduce("stablehlo.and", both, [aval.ndim - 1], True, kept, np.bool_)
 
 
-def fill_outside(ctx: Any, out: Any, inside: Any, offset_dims: Shape, fill_value: Any) -> Any:
+def fill_outside(
+    ctx: LoweringContext, out: Value, inside: Value, offset_dims: Shape, fill_value: Any
+) -> Any:
     """StableHLO for: the windows `out` where their starts are inside, else `fill_value`."""
     aval = ctx.avals_out[0]
     kept = [d for d in range(aval.ndim) if d not in offset_dims]

@@ -1,8 +1,8 @@
 """Gather and scatter: windows of an array, from starts given by an array of indices.
 
 Gather reads windows, scatter combines updates with them; each appears in the other's derivatives.
-What happens out of range is the `mode`, and in `index_modes.py`.  Dimension numbers are explained
-in `gather_numbers.py`.
+What happens out of range is the `mode`, which `lax/gather_numbers.py` explains together with the
+dimension numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     full,
@@ -29,32 +29,15 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.lax import (
-    arguments,
-    binary,
-    choice,
-    convert,
-    creation,
-    gather_numbers,
-    shape,
-    shardings,
-    unary,
-)
+from minijax.lax import binary, creation, families, gather_numbers, shape, shardings, unary
+from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lax.gather_numbers import (
     GatherDimensionNumbers,
     GatherScatterMode,
     ScatterDimensionNumbers,
-    check_scatter,
-    clamped,
-    fill_of_dtype,
-    fill_outside,
-    fill_value_of_mode,
-    gathered_type,
-    indices_inside,
-    shifted,
-    window_sizes,
 )
-from minijax.lax.reducers import region_of_jaxpr, stage_reducer
+from minijax.lax.reduction import region_of_jaxpr, stage_reducer
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -68,34 +51,21 @@ class Gather(Primitive):
 
     name = "gather"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
+    @result_types.function
+    def abstract_eval(self, x: ShapedArray, indices: ShapedArray, **params: Any) -> ShapedArray:
+        return gather_numbers.gathered_type(
+            x, indices, params["dimension_numbers"], params["slice_sizes"]
+        )
 
-    def abstract_eval(
-        self,
-        x: ShapedArray,
-        indices: ShapedArray,
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        slice_sizes: Shape,
-        **_: Any,
-    ) -> ShapedArray:
-        key = (x, indices, dimension_numbers, slice_sizes)
-        found = self._results.get(key)
-        if found is None:
-            found = self._results[key] = gathered_type(*key)
-        return found
-
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         numbers, sizes = params["dimension_numbers"], params["slice_sizes"]
         return shardings.gathered_spec(self, avals, numbers, sizes)
 
     def lower(
         self,
-        ctx: Any,
-        x: Any,
-        indices: Any,
+        ctx: LoweringContext,
+        x: Value,
+        indices: Value,
         *,
         dimension_numbers: GatherDimensionNumbers,
         slice_sizes: Shape,
@@ -125,111 +95,55 @@ class Gather(Primitive):
         if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return out
         limits = [operand.shape[d] - slice_sizes[d] for d in n.start_index_map]
-        inside = indices_inside(ctx, indices, starts, limits)
-        return fill_outside(ctx, out, inside, n.offset_dims, fill_value)
+        inside = gather_numbers.indices_inside(ctx, indices, starts, limits)
+        return gather_numbers.fill_outside(ctx, out, inside, n.offset_dims, fill_value)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         x, indices = primals
         out = self.bind(x, indices, **params)
         if type(tangents[0]) is Zero:
             return out, Zero.like(out)
-        fill_value = fill_value_of_mode(params["mode"], 0)
+        fill_value = gather_numbers.fill_value_of_mode(params["mode"], 0)
         return out, self.bind(tangents[0], indices, **{**params, "fill_value": fill_value})
 
     def transpose(
         self,
-        ct: Any,
-        x: Any,
-        indices: Any,
-        *,
-        dimension_numbers: GatherDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
-        **_: Any,
-    ) -> tuple[Any, None]:
-        # Elements that were read more than once add their cotangents up.
-        out = scatter_add(
-            zeros(x.aval.cotangent_aval()),
-            indices,
-            ct,
-            ScatterDimensionNumbers(*dimension_numbers),
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-        )
-        return out, None
-
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        ct: Array,
+        x: UndefinedPrimal,
+        indices: Array,
         *,
         dimension_numbers: GatherDimensionNumbers,
         slice_sizes: Shape,
-        indices_are_sorted: bool,
-        unique_indices: bool,
+        fill_value: Any,
         **params: Any,
-    ) -> tuple[Any, int]:
+    ) -> tuple[Any, None]:
+        # Elements that were read more than once add their cotangents up.
+        numbers = ScatterDimensionNumbers(*dimension_numbers)
+        return scatter_add(zeros(x.aval.cotangent_aval()), indices, ct, numbers, **params), None
+
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         x, indices = (
             a if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True)
         )
-        n = dimension_numbers
         x_mapped, indices_mapped = (d is not None for d in dims)
-        if not x_mapped:
-            numbers = n._replace(
-                offset_dims=shifted(n.offset_dims),
-                start_indices_batching_dims=shifted(n.start_indices_batching_dims),
-            )
-        else:
-            numbers = GatherDimensionNumbers(
-                offset_dims=shifted(n.offset_dims),
-                collapsed_slice_dims=shifted(n.collapsed_slice_dims),
-                start_index_map=shifted(n.start_index_map),
-                operand_batching_dims=shifted(n.operand_batching_dims),
-                start_indices_batching_dims=n.start_indices_batching_dims,
-            )
-            if indices_mapped:
-                slice_sizes = (min(size, 1), *slice_sizes)
-                numbers = numbers._replace(
-                    operand_batching_dims=(0, *numbers.operand_batching_dims),
-                    start_indices_batching_dims=(0, *shifted(n.start_indices_batching_dims)),
-                )
-            else:
-                slice_sizes = (size, *slice_sizes)
-                numbers = numbers._replace(offset_dims=(0, *numbers.offset_dims))
-        out = self.bind(
-            x,
-            indices,
-            dimension_numbers=numbers,
-            slice_sizes=slice_sizes,
-            # What each example promises of its own indices need not hold of all together.
-            indices_are_sorted=indices_are_sorted and not indices_mapped,
-            unique_indices=unique_indices and (x_mapped or not indices_mapped),
-            **params,
-        )
-        return out, 0
+        numbers = params["dimension_numbers"]
+        params["dimension_numbers"] = gather_numbers.with_batch(numbers, indices_mapped, x_mapped)
+        if x_mapped:
+            count = min(size, 1) if indices_mapped else size
+            params["slice_sizes"] = (count, *params["slice_sizes"])
+        # What each example promises of its own indices need not hold of all together.
+        params["indices_are_sorted"] &= not indices_mapped
+        params["unique_indices"] &= x_mapped or not indices_mapped
+        return self.bind(x, indices, **params), 0
 
 
 @checking.faults.rule(Gather)
-def _faults_of_gather(
-    primitive: Gather,
-    args: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    dimension_numbers: GatherDimensionNumbers,
-    slice_sizes: Shape,
-    mode: GatherScatterMode,
-    **_: Any,
-) -> list[Fault]:
-    if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
+def _faults_of_gather(primitive: Gather, args: Values, outs: Values, **params: Any) -> list[Fault]:
+    if params["mode"] is not GatherScatterMode.PROMISE_IN_BOUNDS:
         return []
     x, indices = args
-    dims = dimension_numbers.start_index_map
-    return gather_numbers.windows_outside(x, indices, dims, slice_sizes)
+    dims = params["dimension_numbers"].start_index_map
+    return gather_numbers.windows_outside(x, indices, dims, params["slice_sizes"])
 
 
 vma.linear_in.set(((0,),), Gather)
@@ -277,18 +191,18 @@ def gather(
     """
     kind = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else GatherScatterMode.from_any(mode)
     if fill_value is None:
-        fill_value = fill_of_dtype(aval_of(operand).dtype)
+        fill_value = gather_numbers.fill_of_dtype(aval_of(operand).dtype)
     else:
         fill_value = np.asarray(fill_value).item()
     return gather_p.bind(
         operand,
         start_indices,
         dimension_numbers=GatherDimensionNumbers(*map(tuple, dimension_numbers)),
-        slice_sizes=arguments.int_tuple(slice_sizes, "lax.gather", "slice_sizes"),
+        slice_sizes=families.int_tuple(slice_sizes, "lax.gather", "slice_sizes"),
         indices_are_sorted=bool(indices_are_sorted),
         unique_indices=bool(unique_indices),
         mode=kind,
-        fill_value=fill_value_of_mode(kind, fill_value),
+        fill_value=gather_numbers.fill_value_of_mode(kind, fill_value),
     )
 
 
@@ -300,7 +214,8 @@ class Scatter(Primitive):
     Args:
         name: the primitive's name.
         combine: the function of `lax` that combines old and new; None overwrites.
-        tangent: the derivative, `(primals, x_dot, updates_dot, out, params) -> tangent`.
+        tangent: the derivative, `(primals, x_dot, updates_dot, out, params) -> tangent`; None where
+            the operation is linear in old and new elements together.
         transposes: for the operand and for the updates, `(ct, x, indices, updates, params) ->
             cotangent`; None where the operation is not linear.
     """
@@ -309,7 +224,7 @@ class Scatter(Primitive):
         self,
         name: str,
         combine: Callable[[Any, Any], Any] | None,
-        tangent: Callable[..., Any],
+        tangent: Callable[..., Any] | None,
         transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
     ) -> None:
         super().__init__(name)
@@ -317,10 +232,9 @@ class Scatter(Primitive):
         self.combine = combine
         self.tangent = tangent
         self.transposes = transposes
-        self._checked: set[Any] = set()
         self._update_jaxprs: dict[Any, ClosedJaxpr] = {}
 
-    def update_jaxpr(self, dtype: Any) -> ClosedJaxpr | None:
+    def update_jaxpr(self, dtype: np.dtype[Any]) -> ClosedJaxpr | None:
         """How old and new elements of a dtype are combined; None: the new one replaces the old.
 
         Raises:
@@ -336,37 +250,31 @@ class Scatter(Primitive):
             found = self._update_jaxprs[dtype] = ClosedJaxpr(jaxpr, consts)
         return found
 
-    def apply(self, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+    def apply(self, x: Array, indices: Array, updates: Array, params: Params) -> Any:
         """Binds this scatter with the parameters of any other."""
         combining = {"update_jaxpr": self.update_jaxpr(aval_of(x).dtype), "update_consts": ()}
         return self.bind(x, indices, updates, **{**params, **combining})
 
+    @result_types.function
     def abstract_eval(
-        self,
-        x: ShapedArray,
-        indices: ShapedArray,
-        updates: ShapedArray,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        **_: Any,
+        self, x: ShapedArray, indices: ShapedArray, updates: ShapedArray, **params: Any
     ) -> ShapedArray:
-        key = (x, indices, updates, dimension_numbers)
-        if key not in self._checked:
-            check_scatter(self.public_name, *key)
-            self._checked.add(key)
+        gather_numbers.check_scatter(
+            self.public_name, x, indices, updates, params["dimension_numbers"]
+        )
         return x
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         numbers = params["dimension_numbers"]
-        windows = window_sizes(avals[0], avals[2], numbers)
+        windows = gather_numbers.window_sizes(avals[0], avals[2], numbers)
         return shardings.scattered_spec(self, avals, numbers, windows)
 
     def lower(
         self,
-        ctx: Any,
-        x: Any,
-        indices: Any,
-        updates: Any,
+        ctx: LoweringContext,
+        x: Value,
+        indices: Value,
+        updates: Value,
         *,
         dimension_numbers: ScatterDimensionNumbers,
         indices_are_sorted: bool,
@@ -377,14 +285,14 @@ class Scatter(Primitive):
     ) -> Any:
         n = dimension_numbers
         operand, starts, new = ctx.avals_in
-        sizes = window_sizes(operand, new, n)
+        sizes = gather_numbers.window_sizes(operand, new, n)
         limits = [operand.shape[d] - sizes[d] for d in n.scatter_dims_to_operand_dims]
         if max(limits, default=0) > dtypes.iinfo(starts.dtype).max:
             # XLA compares indices with bounds in the dtype of the indices.
             starts = shaped_array(starts.shape, np.dtype(np.int32))
             indices = ctx.convert(indices, starts.shape, starts.dtype)
         if mode is GatherScatterMode.CLIP:
-            indices = clamped(ctx, indices, starts, limits)
+            indices = gather_numbers.clamped(ctx, indices, starts, limits)
         text = (
             f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
             f"inserted_window_dims = {list(n.inserted_window_dims)}, "
@@ -410,16 +318,17 @@ class Scatter(Primitive):
             regions=[region],
         )[0]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         out = self.bind(*primals, **params)
         if type(tangents[0]) is type(tangents[2]) is Zero:
             return out, Zero.like(out)
-        return out, self.tangent(primals, tangents[0], tangents[2], out, params)
+        x_dot, _, updates_dot = tangents
+        if self.tangent is not None:
+            return out, self.tangent(primals, x_dot, updates_dot, out, params)
+        return out, self.bind(instantiate(x_dot), primals[1], instantiate(updates_dot), **params)
 
     def transpose(
-        self, ct: Any, x: Any, indices: Any, updates: Any, **params: Any
+        self, ct: Array, x: Array, indices: Array, updates: Array, **params: Any
     ) -> tuple[Any, None, Any]:
         results: list[Any] = [None, None]
         for i, (operand, rule) in enumerate(zip((x, updates), self.transposes, strict=True)):
@@ -429,64 +338,29 @@ class Scatter(Primitive):
                 results[i] = rule(ct, x, indices, updates, params)
         return results[0], None, results[1]
 
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        **params: Any,
-    ) -> tuple[Any, int]:
-        x, indices, updates = args
-        n = dimension_numbers
-        x, updates = (to_batch_dim(a, d, 0, size) for a, d in ((x, dims[0]), (updates, dims[2])))
-        numbers = ScatterDimensionNumbers(
-            update_window_dims=shifted(n.update_window_dims),
-            inserted_window_dims=shifted(n.inserted_window_dims),
-            scatter_dims_to_operand_dims=shifted(n.scatter_dims_to_operand_dims),
-            operand_batching_dims=shifted(n.operand_batching_dims),
-            scatter_indices_batching_dims=n.scatter_indices_batching_dims,
-        )
-        if dims[1] is None:
-            numbers = numbers._replace(update_window_dims=(0, *numbers.update_window_dims))
-        else:
-            indices = moveaxis(indices, dims[1], 0)
-            numbers = numbers._replace(
-                operand_batching_dims=(0, *numbers.operand_batching_dims),
-                scatter_indices_batching_dims=(0, *shifted(n.scatter_indices_batching_dims)),
-            )
-        out = self.bind(
-            x,
-            indices,
-            updates,
-            dimension_numbers=numbers,
-            indices_are_sorted=indices_are_sorted and dims[1] is None,
-            **params,
-        )
-        return out, 0
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+        x, updates = (to_batch_dim(args[i], dims[i], 0, size) for i in (0, 2))
+        is_mapped = dims[1] is not None
+        indices = moveaxis(args[1], dims[1], 0) if is_mapped else args[1]
+        numbers = params["dimension_numbers"]
+        params["dimension_numbers"] = gather_numbers.with_batch(numbers, is_mapped)
+        params["indices_are_sorted"] &= not is_mapped
+        return self.bind(x, indices, updates, **params), 0
 
 
 @checking.faults.rule(Scatter)
 def _faults_of_scatter(
-    primitive: Scatter,
-    args: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    dimension_numbers: ScatterDimensionNumbers,
-    mode: GatherScatterMode,
-    **_: Any,
+    primitive: Scatter, args: Values, outs: Values, **params: Any
 ) -> list[Fault]:
-    if mode is not GatherScatterMode.PROMISE_IN_BOUNDS:
+    if params["mode"] is not GatherScatterMode.PROMISE_IN_BOUNDS:
         return []
     x, indices, updates = args
-    n = dimension_numbers
-    sizes = window_sizes(aval_of(x), aval_of(updates), n)
+    n = params["dimension_numbers"]
+    sizes = gather_numbers.window_sizes(aval_of(x), aval_of(updates), n)
     return gather_numbers.windows_outside(x, indices, n.scatter_dims_to_operand_dims, sizes)
 
 
-def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any]) -> Any:
+def _windows_at(x: Array, indices: Array, update_shape: Shape, params: Params) -> Any:
     """The windows of `x` that a scatter with these parameters writes; zero where it drops."""
     aval = aval_of(x)
     n = params["dimension_numbers"]
@@ -494,29 +368,16 @@ def _windows_at(x: Any, indices: Any, update_shape: Shape, params: dict[str, Any
         x,
         indices,
         dimension_numbers=GatherDimensionNumbers(*n),
-        slice_sizes=window_sizes(aval, aval.with_shape(update_shape), n),
+        slice_sizes=gather_numbers.window_sizes(aval, aval.with_shape(update_shape), n),
         indices_are_sorted=params["indices_are_sorted"],
         unique_indices=params["unique_indices"],
         mode=params["mode"],
-        fill_value=fill_value_of_mode(params["mode"], 0),
+        fill_value=gather_numbers.fill_value_of_mode(params["mode"], 0),
     )
 
 
-def _tangent_of_sum(
-    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
-) -> Any:
-    """The derivative of adding: the same sum of the tangents."""
-    return scatter_add_p.bind(instantiate(x_dot), primals[1], instantiate(updates_dot), **params)
-
-
-def _tangent_of_difference(
-    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
-) -> Any:
-    return scatter_sub_p.bind(instantiate(x_dot), primals[1], instantiate(updates_dot), **params)
-
-
 def _tangent_of_product(
-    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+    primals: Values, x_dot: Any, updates_dot: Any, out: Array, params: Params
 ) -> Any:
     """The derivative of multiplying, where no element is written twice."""
     x, indices, updates = primals
@@ -537,7 +398,7 @@ def _tangent_of_product(
 
 
 def _tangent_of_overwriting(
-    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+    primals: Values, x_dot: Array, updates_dot: Array, out: Array, params: Params
 ) -> Any:
     """The derivative of overwriting: that of the update that was written last."""
     x, indices, updates = primals
@@ -558,24 +419,24 @@ def _tangent_of_overwriting(
     numbers = shape.reshape(binary.add(creation.iota(dtype, count), one), dims)
     last = scatter_p.bind(full(aval_of(x).shape, 0, dtype), indices, numbers, **params)
     written = binary.eq(_windows_at(last, indices, dims, params), numbers)
-    kept = choice.select(written, updates_dot, creation.full_like(updates_dot, 0))
+    kept = binary.select(written, updates_dot, creation.full_like(updates_dot, 0))
     blank = creation.full_like(x_dot, 0)
-    untouched = choice.select(binary.eq(last, zero), x_dot, blank)
+    untouched = binary.select(binary.eq(last, zero), x_dot, blank)
     return add_tangents(untouched, scatter_add_p.apply(blank, indices, kept, params))
 
 
 def _tangent_of_extremum(
-    primals: Any, x_dot: Any, updates_dot: Any, out: Any, params: dict[str, Any]
+    primals: Values, x_dot: Array, updates_dot: Array, out: Array, params: Params
 ) -> Any:
     """The derivative of a minimum or maximum: the mean of the tangents of all that attain it."""
     x, indices, updates = primals
     x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
     dtype = aval_of(x_dot).dtype
     chosen = _windows_at(out, indices, aval_of(updates).shape, params)
-    own = convert.convert_element_type(binary.eq(x, out), dtype)
-    given = convert.convert_element_type(binary.eq(updates, chosen), dtype)
+    own = creation.convert_element_type(binary.eq(x, out), dtype)
+    given = creation.convert_element_type(binary.eq(updates, chosen), dtype)
 
-    def sum_over_windows(values: Any) -> Any:
+    def sum_over_windows(values: Array) -> Any:
         blank = full(aval_of(x).shape, 0, dtype)
         return scatter_add_p.apply(blank, indices, values, params)
 
@@ -585,11 +446,7 @@ def _tangent_of_extremum(
     return binary.div(total, binary.max(counts, np.ones((), dtype)[()]))
 
 
-def _cotangent_itself(ct: Any, *_: Any) -> Any:
-    return ct
-
-
-def _cotangent_outside(ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+def _cotangent_outside(ct: Array, x: Array, indices: Array, updates: Array, params: Params) -> Any:
     """What was overwritten has no influence."""
     window = aval_of(ct).with_shape(
         (updates.aval if is_linear(updates) else aval_of(updates)).shape
@@ -597,33 +454,28 @@ def _cotangent_outside(ct: Any, x: Any, indices: Any, updates: Any, params: dict
     return scatter_p.bind(ct, indices, zeros(window), **params)
 
 
-def _cotangent_inside(ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
+def _cotangent_inside(ct: Array, x: Array, indices: Array, updates: Array, params: Params) -> Any:
     return _windows_at(ct, indices, updates.aval.shape, params)
-
-
-def _negated_cotangent_inside(ct: Any, *args: Any) -> Any:
-    return unary.neg(_cotangent_inside(ct, *args))
-
-
-def _scaled_cotangent(ct: Any, x: Any, indices: Any, updates: Any, params: dict[str, Any]) -> Any:
-    return scatter_mul_p.bind(ct, indices, updates, **params)
 
 
 scatter_p = Scatter(
     "scatter", None, _tangent_of_overwriting, (_cotangent_outside, _cotangent_inside)
 )
-scatter_add_p = Scatter(
-    "scatter-add", binary.add, _tangent_of_sum, (_cotangent_itself, _cotangent_inside)
-)
+scatter_add_p = Scatter("scatter-add", binary.add, None, (lambda ct, *_: ct, _cotangent_inside))
 scatter_sub_p = Scatter(
     "scatter-sub",
     binary.sub,
-    _tangent_of_difference,
-    (_cotangent_itself, _negated_cotangent_inside),
+    None,
+    (lambda ct, *_: ct, lambda *args: unary.neg(_cotangent_inside(*args))),
 )
 # Adding, subtracting and replacing are linear in old and new elements together.
 vma.linear_in.set(((0, 2),), scatter_p, scatter_add_p, scatter_sub_p)
-scatter_mul_p = Scatter("scatter-mul", binary.mul, _tangent_of_product, (_scaled_cotangent, None))
+scatter_mul_p: Scatter = Scatter(
+    "scatter-mul",
+    binary.mul,
+    _tangent_of_product,
+    (lambda ct, x, *others: scatter_mul_p.bind(ct, *others[:2], **others[2]), None),
+)
 scatter_min_p = Scatter("scatter-min", binary.min, _tangent_of_extremum)
 scatter_max_p = Scatter("scatter-max", binary.max, _tangent_of_extremum)
 
@@ -644,7 +496,7 @@ def _public(primitive: Scatter, verb: str, derivative: str, shown: str) -> Calla
     ) -> Array:
         numbers = ScatterDimensionNumbers(*map(tuple, dimension_numbers))
         if mode is None and is_checking(INDEX):
-            sizes = window_sizes(aval_of(operand), aval_of(updates), numbers)
+            sizes = gather_numbers.window_sizes(aval_of(operand), aval_of(updates), numbers)
             dims = numbers.scatter_dims_to_operand_dims
             for fault in gather_numbers.windows_outside(operand, scatter_indices, dims, sizes):
                 check(fault._replace(name=primitive.name))
@@ -756,7 +608,7 @@ def scatter_apply(
     """
     aval = aval_of(operand)
     name = "lax.scatter_apply"
-    sizes = arguments.int_tuple(update_shape, name, "update_shape")
+    sizes = families.int_tuple(update_shape, name, "update_shape")
     jaxpr = stage_reducer(name, lambda old, _: func(old), [operand], _LEAF)
     if jaxpr.out_avals[0].dtype != aval.dtype:
         error(

@@ -13,7 +13,8 @@ with their neighbours along the dimension that a product sums over.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -24,18 +25,19 @@ from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
-from minijax.interpreters.jvp import Zero
-from minijax.interpreters.structural import add_tangents, moveaxis
-from minijax.lax.binary import bitwise_and, le, lt, mul, sub
-from minijax.lax.choice import select
-from minijax.lax.compositions import Composed
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full, full_like
-from minijax.lax.cumulative import cumsum
-from minijax.lax.dots import DotDimensionNumbers, canonicalize_preferred_type, dot_general
-from minijax.lax.families import operand
-from minijax.lax.precision import canonicalize_precision
+from minijax.interpreters.structural import moveaxis
+from minijax.lax.binary import bitwise_and, le, lt, mul, select, sub
+from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like
+from minijax.lax.dots import (
+    DotDimensionNumbers,
+    canonicalize_precision,
+    canonicalize_preferred_type,
+    dot_general,
+)
+from minijax.lax.families import Avals, Params, jvp_of_product, operand
+from minijax.lax.foreign import Composed
 from minijax.lax.shape import broadcast_in_dim, reshape
+from minijax.lax.window_reduction import cumsum
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -43,6 +45,7 @@ from minijax.sharding import rules
 _RAGGED_DOT = "lax.ragged_dot_general"
 
 
+@dataclass(frozen=True, slots=True)
 class RaggedDotDimensionNumbers:
     """Which dimensions a ragged product multiplies, sums over, and finds groups along.
 
@@ -60,36 +63,17 @@ class RaggedDotDimensionNumbers:
         (0,)
     """
 
-    __slots__ = ("dot_dimension_numbers", "lhs_ragged_dimensions", "rhs_group_dimensions")
+    dot_dimension_numbers: Any
+    lhs_ragged_dimensions: Sequence[int]
+    rhs_group_dimensions: Sequence[int]
 
-    def __init__(
-        self,
-        dot_dimension_numbers: Any,
-        lhs_ragged_dimensions: Sequence[int],
-        rhs_group_dimensions: Sequence[int],
-    ) -> None:
+    def __post_init__(self) -> None:
         contracting, batch = (
-            tuple(tuple(map(int, dims)) for dims in pair) for pair in dot_dimension_numbers
+            tuple(tuple(map(int, dims)) for dims in pair) for pair in self.dot_dimension_numbers
         )
-        self.dot_dimension_numbers: Any = (contracting, batch)
-        self.lhs_ragged_dimensions = tuple(map(int, lhs_ragged_dimensions))
-        self.rhs_group_dimensions = tuple(map(int, rhs_group_dimensions))
-
-    def _facts(self) -> tuple[Any, ...]:
-        return self.dot_dimension_numbers, self.lhs_ragged_dimensions, self.rhs_group_dimensions
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, RaggedDotDimensionNumbers) and self._facts() == other._facts()
-
-    def __hash__(self) -> int:
-        return hash(self._facts())
-
-    def __repr__(self) -> str:
-        return (
-            f"RaggedDotDimensionNumbers(dot_dimension_numbers={self.dot_dimension_numbers}, "
-            f"lhs_ragged_dimensions={self.lhs_ragged_dimensions}, "
-            f"rhs_group_dimensions={self.rhs_group_dimensions})"
-        )
+        object.__setattr__(self, "dot_dimension_numbers", (contracting, batch))
+        for name in ("lhs_ragged_dimensions", "rhs_group_dimensions"):
+            object.__setattr__(self, name, tuple(map(int, getattr(self, name))))
 
 
 class _Plan(NamedTuple):
@@ -127,12 +111,13 @@ class RaggedDotGeneral(Composed):
     """
 
     name = "ragged_dot_general"
+    jvp = jvp_of_product
 
     def __init__(self) -> None:
         super().__init__()
         self._compositions: dict[Any, ClosedJaxpr] = {}
 
-    def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
+    def composition(self, avals: Avals, params: Params) -> ClosedJaxpr:
         key = (*avals, *params.values())
         found = self._compositions.get(key)
         if found is None:
@@ -147,20 +132,6 @@ class RaggedDotGeneral(Composed):
             )
         return found
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        lhs, rhs, sizes = primals
-        out = self.bind(lhs, rhs, sizes, **params)
-        total: Any = Zero.like(out)
-        if total.aval.dtype == dtypes.float0:
-            return out, total
-        if type(tangents[0]) is not Zero:
-            total = self.bind(tangents[0], rhs, sizes, **params)
-        if type(tangents[1]) is not Zero:
-            total = add_tangents(total, self.bind(lhs, tangents[1], sizes, **params))
-        return out, total
-
 
 vma.linear_in.set(((0,), (1,)), RaggedDotGeneral)
 rules.sharding_param.set("out_sharding", RaggedDotGeneral)
@@ -169,7 +140,7 @@ rules.sharding_param.set("out_sharding", RaggedDotGeneral)
 ragged_dot_general_p = RaggedDotGeneral()
 
 
-def _product(plan: _Plan, lhs: Any, rhs: Any, sizes: Any, options: Mapping[str, Any]) -> Any:
+def _product(plan: _Plan, lhs: Array, rhs: Array, sizes: Any, options: Params) -> Any:
     if plan.keeps_batch:
         return dot_general(lhs, rhs, plan.numbers, **options)
     masked = _one_group_each(plan, lhs, sizes)
@@ -190,7 +161,7 @@ def _product(plan: _Plan, lhs: Any, rhs: Any, sizes: Any, options: Mapping[str, 
     return moveaxis(out, count, 0)
 
 
-def _one_group_each(plan: _Plan, lhs: Any, sizes: Any) -> Any:
+def _one_group_each(plan: _Plan, lhs: Array, sizes: Any) -> Any:
     """T[g, lhs]: the left operand, with all but the rows of one group replaced by 0."""
     aval = aval_of(lhs)
     dims = (aval_of(sizes).shape[-1], *aval.shape)
@@ -199,7 +170,7 @@ def _one_group_each(plan: _Plan, lhs: Any, sizes: Any) -> Any:
     places = (*(d + 1 for d in plan.prefix[: aval_of(sizes).ndim - 1]), 0)
     order = sorted(range(len(places)), key=places.__getitem__)
 
-    def spread(x: Any) -> Any:
+    def spread(x: Array) -> Any:
         x = moveaxis(x, len(places) - 1, 0) if len(places) > 1 else x
         return broadcast_in_dim(x, dims, [places[i] for i in order])
 
@@ -394,8 +365,8 @@ class ScaledDot(Composed):
 
     name = "scaled_dot"
 
-    def composition(self, avals: Sequence[Any], params: Mapping[str, Any]) -> ClosedJaxpr:
-        def product(lhs: Any, rhs: Any, lhs_scale: Any, rhs_scale: Any) -> list[Any]:
+    def composition(self, avals: Avals, params: Params) -> ClosedJaxpr:
+        def product(lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array) -> list[Any]:
             x, y = _scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale)
             return [dot_general(x, y, **params)]
 
@@ -405,13 +376,13 @@ class ScaledDot(Composed):
 scaled_dot_p = ScaledDot()
 
 
-def _scaled(x: Any, scale: Any) -> Any:
+def _scaled(x: Array, scale: Array) -> Any:
     """bfloat16: an array times its scales."""
     x = convert_element_type(x, _BFLOAT16)
     return mul(x, convert_element_type(_repeated(scale, aval_of(x).shape), _BFLOAT16))
 
 
-def _repeated(scale: Any, dims: Shape) -> Any:
+def _repeated(scale: Array, dims: Shape) -> Any:
     """Scales, each repeated over its block."""
     own = aval_of(scale).shape
     blocks: list[int] = []
@@ -499,7 +470,7 @@ def _numbers(rank: int) -> DotDimensionNumbers:
     return ((rank - 1,), (rank - 2,)), (batch, batch)
 
 
-def _check_scale(name: str, x: Any, scale: Any, contracting: Sequence[int]) -> None:
+def _check_scale(name: str, x: Array, scale: Array, contracting: Sequence[int]) -> None:
     got = {name: x, f"{name}_scale": scale}
     if x.ndim != scale.ndim:
         error(TypeError, _SCALED_DOT, "an operand and its scale differ in rank.", got=got)

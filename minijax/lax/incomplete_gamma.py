@@ -13,11 +13,25 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.lax.binary import add, bitwise_and, bitwise_or, div, eq, ge, gt, le, lt, max, mul, sub
-from minijax.lax.choice import select
+from minijax.lax.binary import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    div,
+    eq,
+    ge,
+    gt,
+    le,
+    lt,
+    max,
+    mul,
+    select,
+    sub,
+)
 from minijax.lax.families import FLOAT, Binary, operands
 from minijax.lax.special import Computation, digamma, epsilon, full_like, lgamma
 from minijax.lax.unary import abs, bitwise_not, exp, log, log1p, neg, square
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -33,12 +47,12 @@ class _Series(NamedTuple):
     total_dot: Any
 
 
-def _series_start(a: Any, x: Any) -> _Series:
+def _series_start(a: Array, x: Array) -> _Series:
     one, zero = full_like(a, 1.0), full_like(a, 0.0)
     return _Series(a, x, one, one, zero, zero)
 
 
-def _series_step(n: Any, s: _Series, differentiate: bool) -> tuple[Any, _Series]:
+def _series_step(n: Array, s: _Series, differentiate: bool) -> tuple[Any, _Series]:
     divisor = add(s.a, n)
     ratio = div(s.x, divisor)
     term = mul(s.term, ratio)
@@ -68,14 +82,14 @@ class _Fraction(NamedTuple):
         return sub(self.p_dot, mul(self.p, self.q_dot))
 
 
-def _fraction_start(a: Any, x: Any) -> _Fraction:
+def _fraction_start(a: Array, x: Array) -> _Fraction:
     one, zero = full_like(a, 1.0), full_like(a, 0.0)
     q = mul(x, add(sub(x, a), 2.0))
     p_before, q_before = div(one, q), div(x, q)
     return _Fraction(a, x, div(add(x, 1.0), q), p_before, q_before, zero, neg(q_before), zero, zero)
 
 
-def _fraction_step(n: Any, s: _Fraction, differentiate: bool) -> tuple[Any, _Fraction]:
+def _fraction_step(n: Array, s: _Fraction, differentiate: bool) -> tuple[Any, _Fraction]:
     # p_new = z p - w p_before and likewise q, where z = x - a + 2 (n + 1), w = n (n + 1 - a).
     z = add(sub(s.x, s.a), mul(add(n, 1.0), 2.0))
     w = mul(sub(add(n, 1.0), s.a), n)
@@ -96,11 +110,11 @@ def _fraction_step(n: Any, s: _Fraction, differentiate: bool) -> tuple[Any, _Fra
     return changes, new
 
 
-def _is_more(change: Any, value: Any) -> Any:
+def _is_more(change: Array, value: Any) -> Any:
     return gt(abs(change), mul(abs(value), epsilon(value)))
 
 
-def _by_series(a: Any, x: Any) -> Any:
+def _by_series(a: Array, x: Array) -> Any:
     return bitwise_or(le(x, 1.0), le(x, a))
 
 
@@ -110,18 +124,18 @@ def _gamma(differentiate: bool, finish: Callable[..., Any]) -> Callable[..., Any
     With S the series and F the fraction, P = xᵃ e⁻ˣ S / Γ(a + 1) and Q = xᵃ e⁻ˣ F / Γ(a).
     """
 
-    def used(use: Any, a: Any, x: Any) -> tuple[Any, Any]:
+    def used(use: Array, a: Array, x: Array) -> tuple[Any, Any]:
         # Elements that the other method computes get arguments that converge fast.
         one = full_like(a, 1.0)
         return select(use, a, one), select(use, x, one)
 
-    def for_series(a: Any, x: Any) -> Sequence[Any]:
+    def for_series(a: Array, x: Array) -> Sequence[Any]:
         return _series_start(*used(_by_series(a, x), a, x))
 
-    def for_fraction(a: Any, x: Any) -> Sequence[Any]:
+    def for_fraction(a: Array, x: Array) -> Sequence[Any]:
         return _fraction_start(*used(bitwise_not(_by_series(a, x)), a, x))
 
-    def lower(ctx: Any, *values: Any) -> Any:
+    def lower(ctx: LoweringContext, *values: Value) -> Any:
         computation = Computation(ctx, values)
         a, x = computation.values
         series = computation.iterate(
@@ -135,7 +149,7 @@ def _gamma(differentiate: bool, finish: Callable[..., Any]) -> Callable[..., Any
             _Fraction(*computation.apply(for_fraction, a, x)),
         )
 
-        def combine(a: Any, x: Any, *states: Any) -> Sequence[Any]:
+        def combine(a: Array, x: Array, *states: Any) -> Sequence[Any]:
             s, f = _Series(*states[:6]), _Fraction(*states[6:])
             return [finish(a, x, s.total, s.total_dot, f.p, f.slope())]
 
@@ -157,7 +171,7 @@ _STIRLING = (
 )
 
 
-def stirling_rest(x: Any) -> Any:
+def stirling_rest(x: Array) -> Any:
     """`ln Γ(x) - (x - 1/2) ln x + x - ln √(2π)` for x >= 8."""
     z = div(1.0, square(x))
     series: Any = full_like(x, _STIRLING[-1])
@@ -166,7 +180,7 @@ def stirling_rest(x: Any) -> Any:
     return div(series, x)
 
 
-def _log_weight(a: Any, x: Any, shift: float) -> Any:
+def _log_weight(a: Array, x: Array, shift: float) -> Any:
     """`ln(xᵃ e⁻ˣ / Γ(a + shift))` for a shift of 0 or 1."""
     plain = sub(sub(mul(a, log(x)), x), lgamma(add(a, shift)))
     # Where a is large, the terms cancel: by Stirling's series before they are made.
@@ -178,19 +192,19 @@ def _log_weight(a: Any, x: Any, shift: float) -> Any:
     return select(gt(a, 8.0), stirling, plain)
 
 
-def _lower_tail(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> Any:
+def _lower_tail(a: Array, x: Array, s: Array, s_dot: Array, f: Array, f_dot: Array) -> Any:
     p = mul(exp(_log_weight(a, x, 1.0)), s)
     q = mul(exp(_log_weight(a, x, 0.0)), f)
     return _within_domain(a, x, select(_by_series(a, x), p, sub(1.0, q)), 1.0)
 
 
-def _upper_tail(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> Any:
+def _upper_tail(a: Array, x: Array, s: Array, s_dot: Array, f: Array, f_dot: Array) -> Any:
     p = mul(exp(_log_weight(a, x, 1.0)), s)
     q = mul(exp(_log_weight(a, x, 0.0)), f)
     return _within_domain(a, x, select(_by_series(a, x), sub(1.0, p), q), 0.0)
 
 
-def _within_domain(a: Any, x: Any, result: Any, at_infinity: float) -> Any:
+def _within_domain(a: Array, x: Array, result: Array, at_infinity: float) -> Any:
     # All mass is below x where x is infinite, or a is zero.
     all_below = bitwise_or(eq(x, np.inf), bitwise_and(eq(a, 0.0), gt(x, 0.0)))
     result = select(all_below, full_like(x, at_infinity), result)
@@ -198,11 +212,13 @@ def _within_domain(a: Any, x: Any, result: Any, at_infinity: float) -> Any:
     return select(bitwise_and(ge(a, 0.0), ge(x, 0.0)), result, full_like(result, np.nan))
 
 
-def _nan_where(outside: Any, result: Any) -> Any:
+def _nan_where(outside: Array, result: Array) -> Any:
     return select(outside, full_like(result, np.nan), result)
 
 
-def _logarithmic_slopes(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) -> tuple[Any, Any]:
+def _logarithmic_slopes(
+    a: Array, x: Array, s: Array, s_dot: Array, f: Array, f_dot: Array
+) -> tuple[Any, Any]:
     """The derivatives by a of P and Q, each divided by its weight."""
     log_x = log(x)
     by_series = add(mul(sub(log_x, digamma(add(a, 1.0))), s), s_dot)
@@ -210,7 +226,7 @@ def _logarithmic_slopes(a: Any, x: Any, s: Any, s_dot: Any, f: Any, f_dot: Any) 
     return by_series, by_fraction
 
 
-def _slope(a: Any, x: Any, *parts: Any) -> Any:
+def _slope(a: Array, x: Array, *parts: Any) -> Any:
     by_series, by_fraction = _logarithmic_slopes(a, x, *parts)
     result = select(
         _by_series(a, x),
@@ -220,19 +236,19 @@ def _slope(a: Any, x: Any, *parts: Any) -> Any:
     return _slope_within_domain(a, x, result)
 
 
-def _sample_slope(a: Any, x: Any, *parts: Any) -> Any:
+def _sample_slope(a: Array, x: Array, *parts: Any) -> Any:
     # The weights cancel against the density xᵃ⁻¹ e⁻ˣ / Γ(a).
     by_series, by_fraction = _logarithmic_slopes(a, x, *parts)
     result = select(_by_series(a, x), neg(mul(div(x, a), by_series)), mul(x, by_fraction))
     return _slope_within_domain(a, x, result)
 
 
-def _slope_within_domain(a: Any, x: Any, result: Any) -> Any:
+def _slope_within_domain(a: Array, x: Array, result: Array) -> Any:
     result = select(eq(x, 0.0), full_like(x, 0.0), result)
     return _nan_where(bitwise_or(le(a, 0.0), lt(x, 0.0)), result)
 
 
-def _density(a: Any, x: Any) -> Any:
+def _density(a: Array, x: Array) -> Any:
     """The derivative of P by x, `xᵃ⁻¹ e⁻ˣ / Γ(a)`."""
     return exp(sub(mul(sub(a, 1.0), log(x)), add(x, lgamma(a))))
 

@@ -21,12 +21,12 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, structural
-from minijax.interpreters.jvp import is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
-from minijax.lax.arguments import int_tuple
-from minijax.lax.choice import select_n
-from minijax.lax.families import check_same_dtype, operands
-from minijax.lax.shape import reshape
+from minijax.lax.binary import select_n
+from minijax.lax.families import Avals, BatchDims, Values, check_same_dtype, int_tuple, operands
+from minijax.lax.shape import reshape, slice_op
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -80,7 +80,9 @@ class Pad(Primitive):
         weak = x.weak_type and value.weak_type
         return (x if weak else x.strip_weak_type()).with_shape(shape)
 
-    def lower(self, ctx: Any, x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, value: Value, *, padding_config: PaddingConfig
+    ) -> Any:
         aval = ctx.avals_out[0]
         several = ctx.module.partitioning.partitions > 1
         # XLA's partitioner aborts where padding within takes elements off the start as well.
@@ -94,15 +96,10 @@ class Pad(Primitive):
         padded = ctx.op("stablehlo.pad", [x, value], attributes, wider)
         if not any(cuts):
             return padded
-        attributes = {
-            "start_indices": ctx.i64_array(cuts),
-            "limit_indices": ctx.i64_array(shape),
-            "strides": ctx.i64_array([1] * aval.ndim),
-        }
-        return ctx.op("stablehlo.slice", [padded], attributes)
+        return slice_op(ctx, padded, cuts, shape)
 
     def transpose(
-        self, ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
+        self, ct: Array, x: Array, value: Any, *, padding_config: PaddingConfig
     ) -> tuple[Any, Any]:
         shape = x.aval.shape if is_linear(x) else aval_of(x).shape
         ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None
@@ -113,12 +110,7 @@ class Pad(Primitive):
         return ct_x, structural.reduce_sum(outside, range(outside.ndim))
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        padding_config: PaddingConfig,
+        self, size: int, args: Values, dims: BatchDims, *, padding_config: PaddingConfig
     ) -> tuple[Any, int]:
         (x, value), (dim, value_dim) = args, dims
         if value_dim is None:
@@ -142,7 +134,7 @@ def _mask_of_operand(shape: Shape, padding_config: PaddingConfig) -> Any:
     return pad(structural.full(shape, True, np.bool_), np.False_, padding_config)
 
 
-def unpad(ct: Any, shape: Shape, padding_config: PaddingConfig) -> Any:
+def unpad(ct: Array, shape: Shape, padding_config: PaddingConfig) -> Any:
     """The elements of `ct` where padding an array of `shape` puts the array's elements."""
     # Rows of interior + 1 elements begin with one of the array's: complete the last row, make
     # rows a dimension, and cut off all but its first element.
@@ -220,23 +212,21 @@ class Tile(Primitive):
             )
         return x.with_shape(tuple(n * r for n, r in zip(x.shape, reps, strict=True)))
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, reps: Shape) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, reps: Shape) -> PartitionSpec:
         rules.check_unsharded(self, avals, [d for d, n in enumerate(reps) if n != 1])
         return rules.spec_of(avals[0])
 
-    def lower(self, ctx: Any, x: Any, *, reps: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, reps: Shape) -> Any:
         aval = ctx.avals_in[0]
         pairs = tuple(itertools.chain(*zip(reps, aval.shape, strict=True)))
         copies = ctx.broadcast(x, pairs, aval.dtype, range(1, len(pairs), 2))
         return ctx.op("stablehlo.reshape", [copies])
 
-    def transpose(self, ct: Any, x: Any, *, reps: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, reps: Shape) -> tuple[Any]:
         copies = reshape(ct, tuple(itertools.chain(*zip(reps, x.aval.shape, strict=True))))
         return (structural.reduce_sum(copies, range(0, 2 * len(reps), 2)),)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, reps: Shape
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, reps: Shape) -> tuple[Any, int]:
         dim = dims[0]
         return self.bind(args[0], reps=(*reps[:dim], 1, *reps[dim:])), dim
 

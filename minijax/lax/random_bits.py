@@ -22,15 +22,20 @@ from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import slicing
 from minijax.lax.families import (
-    align_batched,
+    Avals,
+    BatchDims,
+    Values,
+    batch_elementwise,
     broadcast_operands,
     broadcast_shape,
     check_same_dtype,
     operands,
 )
-from minijax.runtime.annotations import ArrayLike
+from minijax.lowering.stablehlo import LoweringContext, Value
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
 
 _UINT32 = np.dtype(np.uint32)
 _UINT64 = np.dtype(np.uint64)
@@ -49,6 +54,7 @@ class Threefry2x32(Primitive):
     multiple_results = True
     jvp = jvp_of_constant
     shard = rules.elementwise
+    batch = batch_elementwise
 
     def abstract_eval(self, *operands: ShapedArray) -> list[ShapedArray]:
         if len(operands) != 4 or any(x.dtype != _UINT32 for x in operands):
@@ -61,12 +67,12 @@ class Threefry2x32(Primitive):
         named = {f"operand {i}": x for i, x in enumerate(operands)}
         return [ShapedArray(broadcast_shape("threefry2x32", **named), _UINT32)] * 2
 
-    def lower(self, ctx: Any, *values: Any) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Value) -> list[Any]:
         key0, key1, x0, x1 = broadcast_operands(ctx, values)
         shape = ctx.avals_out[0].shape
         tensor = ctx.type_of(ctx.avals_out[0])
 
-        def op(name: str, x: Any, y: Any) -> Any:
+        def op(name: str, x: Value, y: Value) -> Any:
             return ctx.op(f"stablehlo.{name}", [x, y], None, tensor)
 
         def number(value: int) -> Any:
@@ -85,12 +91,6 @@ class Threefry2x32(Primitive):
             x1 = op("add", x1, schedule[(group + 2) % 3])
             x1 = op("add", x1, number(group + 1))
         return [x0, x1]
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any]
-    ) -> tuple[list[Any], list[int]]:
-        aligned, dim = align_batched(args, dims)
-        return self.bind(*aligned), [dim, dim]
 
 
 threefry2x32_p = Threefry2x32()
@@ -132,13 +132,7 @@ class RngBitGenerator(Primitive):
     jvp = jvp_of_constant
 
     def abstract_eval(
-        self,
-        key: ShapedArray,
-        *,
-        shape: Shape,
-        dtype: Any,
-        algorithm: RandomAlgorithm,
-        out_sharding: Any,
+        self, key: ShapedArray, *, shape: Shape, dtype: np.dtype[Any], **_: Any
     ) -> list[ShapedArray]:
         if (key.shape, key.dtype) not in (((4,), _UINT32), ((2,), _UINT64)):
             error(
@@ -158,7 +152,7 @@ class RngBitGenerator(Primitive):
         return [key, shaped_array(shape, dtype)]
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, out_sharding: Any, **params: Any
+        self, avals: Avals, outs: Avals, *, out_sharding: NamedSharding | None, **params: Any
     ) -> list[PartitionSpec]:
         rules.check_unsharded(self, avals)
         state, bits = (rules.unsharded(aval.ndim) for aval in outs)
@@ -168,13 +162,13 @@ class RngBitGenerator(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        key: Any,
+        ctx: LoweringContext,
+        key: Value,
         *,
         shape: Shape,
-        dtype: Any,
+        dtype: np.dtype[Any],
         algorithm: RandomAlgorithm,
-        out_sharding: Any,
+        **_: Any,
     ) -> list[Any]:
         words = ctx.avals_in[0].dtype == _UINT32
         state_type = ctx.tensor_type((2,), _UINT64)
@@ -197,7 +191,7 @@ class RngBitGenerator(Primitive):
         return [state, bits if made == dtype else ctx.convert(bits, shape, dtype)]
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, shape: Shape, **params: Any
+        self, size: int, args: Values, dims: BatchDims, *, shape: Shape, **params: Any
     ) -> tuple[list[Any], list[int]]:
         keys = moveaxis(args[0], dims[0], 0)
         first = slicing.index_in_dim(keys, 0, keepdims=False)
@@ -213,12 +207,12 @@ rng_bit_generator_p = RngBitGenerator()
 
 
 def rng_bit_generator(
-    key: Any,
+    key: ArrayLike,
     shape: Sequence[int],
-    dtype: Any = np.uint32,
+    dtype: DTypeLike = np.uint32,
     algorithm: RandomAlgorithm = RandomAlgorithm.RNG_DEFAULT,
     *,
-    out_sharding: Any = None,
+    out_sharding: ShardingLike = None,
 ) -> tuple[Any, Any]:
     """Random bits of XLA's own generators, and the state to go on with.
 
@@ -281,7 +275,7 @@ class RngUniform(Primitive):
             )
         return shaped_array(shape, a.dtype, a.weak_type and b.weak_type)
 
-    def lower(self, ctx: Any, a: Any, b: Any, *, shape: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, a: Value, b: Value, *, shape: Shape) -> Any:
         return ctx.op(
             "stablehlo.rng",
             [a, b, ctx.constant(np.array(shape, np.int64))],

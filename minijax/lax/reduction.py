@@ -1,14 +1,9 @@
-"""Reductions over whole dimensions: sums, products, extrema, and where these are.
+"""Reductions along dimensions: sums, extrema, their places, and reductions by any function.
 
-Reductions and scans as compositions of other operations.
+The primitive `reduce_sum` is declared in `interpreters/structural.py`.
 
-Their depth is logarithmic.  Derivative rules go through them: whatever combines two elements can
-be differentiated, so can the whole.
-
-Reductions over whole dimensions: sums, products, extrema, and where these are.
-
-The primitive `reduce_sum` is declared in `interpreters/structural.py`; the generic `reduce` is
-in `reducers.py`.
+Derivatives go through reductions and scans as compositions of other operations, whose depth is
+logarithmic: whatever combines two elements can be differentiated, so can the whole.
 """
 
 from __future__ import annotations
@@ -19,24 +14,36 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Var
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import check_axes, instantiate
-from minijax.lax.arguments import int_tuple, is_array
-from minijax.lax.binary import bitwise_or, div, eq, max, min, mul, ne
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import ANY, BITS, NUMERIC, Kinds, check_dtype
+from minijax.lax.binary import bitwise_or, div, eq, max, min, mul, ne, select
+from minijax.lax.creation import broadcasted_iota, convert_element_type
+from minijax.lax.families import (
+    ANY,
+    BITS,
+    NUMERIC,
+    Avals,
+    BatchDims,
+    Kinds,
+    Values,
+    check_dtype,
+    check_same_dtype,
+    int_tuple,
+    is_array,
+    operand,
+)
 from minijax.lax.shape import concatenate, reshape, split, squeeze
-from minijax.lowering.module import lower_function
+from minijax.lowering.module import lower_function, lower_jaxpr
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -45,7 +52,7 @@ Combine = Callable[..., Sequence[Any]]
 """Combines elements of several arrays with elements of as many others: both come in one row."""
 
 
-def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(values: Values) -> tuple[Sequence[Any], Sequence[Any]]:
     """The operands and the initial values among the arguments of a generic reduction."""
     count = len(values) // 2
     return values[:count], values[count:]
@@ -70,10 +77,7 @@ def elementwise(jaxpr: ClosedJaxpr) -> Combine:
 
 
 def fold(
-    combine: Combine,
-    operands: Sequence[Any],
-    inits: Sequence[Any],
-    dimensions: Shape,
+    combine: Combine, operands: Sequence[Any], inits: Sequence[Any], dimensions: Shape
 ) -> list[Any]:
     """Combines elements along `dimensions` by halves, then with the initial values."""
     shape = aval_of(operands[0]).shape
@@ -115,7 +119,7 @@ def scan(combine: Combine, operands: Sequence[Any], axis: int) -> list[Any]:
     return [_zip(x, y, axis) for x, y in zip(firsts, seconds, strict=True)]
 
 
-def _unzip(x: Any, axis: int) -> tuple[Any, Any]:
+def _unzip(x: Array, axis: int) -> tuple[Any, Any]:
     """The elements at even places along an axis of even length, and those at odd places."""
     shape = x.shape
     pairs = reshape(x, (*shape[:axis], shape[axis] // 2, 2, *shape[axis + 1 :]))
@@ -123,7 +127,7 @@ def _unzip(x: Any, axis: int) -> tuple[Any, Any]:
     return squeeze(even, (axis + 1,)), squeeze(odd, (axis + 1,))
 
 
-def _zip(even: Any, odd: Any, axis: int) -> Any:
+def _zip(even: Array, odd: Array, axis: int) -> Any:
     """The inverse of `_unzip`; `even` may be longer by one element."""
     shape = odd.shape
     length = shape[axis]
@@ -138,37 +142,37 @@ def _zip(even: Any, odd: Any, axis: int) -> Any:
 Identity = Callable[[Any], Any]
 
 
-def _infinity(dtype: Any, infinity: float, limit: Any) -> Any:
+def _infinity(dtype: np.dtype[Any], infinity: float, limit: Any) -> Any:
     """An infinity, or the limit of dtypes that have none and take it for NaN."""
     value = np.asarray(infinity).astype(dtype)[()]
     return value if value == infinity else np.asarray(limit).astype(dtype)[()]
 
 
-def lowest(dtype: Any) -> Any:
+def lowest(dtype: np.dtype[Any]) -> Any:
     """The least value of a dtype: the identity of `max`."""
     if dtypes.issubdtype(dtype, np.inexact):
         return _infinity(dtype, -np.inf, dtypes.finfo(dtype).min)
     return np.False_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).min, dtype)[()]
 
 
-def highest(dtype: Any) -> Any:
+def highest(dtype: np.dtype[Any]) -> Any:
     """The greatest value of a dtype: the identity of `min`."""
     if dtypes.issubdtype(dtype, np.inexact):
         return _infinity(dtype, np.inf, dtypes.finfo(dtype).max)
     return np.True_ if dtype == np.bool_ else np.asarray(dtypes.iinfo(dtype).max, dtype)[()]
 
 
-def zero(dtype: Any) -> Any:
+def zero(dtype: np.dtype[Any]) -> Any:
     """The identity of addition."""
     return np.zeros((), dtype)[()]
 
 
-def one(dtype: Any) -> Any:
+def one(dtype: np.dtype[Any]) -> Any:
     """The identity of multiplication."""
     return np.ones((), dtype)[()]
 
 
-def _all_bits(dtype: Any) -> Any:
+def _all_bits(dtype: np.dtype[Any]) -> Any:
     return np.True_ if dtype == np.bool_ else np.asarray(-1).astype(dtype)[()]
 
 
@@ -216,10 +220,10 @@ class Reduction(Primitive):
         check_axes(f"lax.{self.name}", x, axes)
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in axes))
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, axes: Shape) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), axes)
 
-    def lower(self, ctx: Any, x: Any, *, axes: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axes: Shape) -> Any:
         (aval,) = ctx.avals_in
         dtype = aval.dtype
         is_known = self.op in _BETWEEN_DEVICES or dtype == np.bool_
@@ -235,29 +239,25 @@ class Reduction(Primitive):
             regions=[region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, axes: Shape
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axes=axes)
         if type(x_dot) is Zero or self.tangent is None:
             return out, Zero.like(out)
         return out, self.tangent(x, x_dot, out, axes)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Shape
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Shape) -> tuple[Any, int]:
         dim = dims[0]
         moved = tuple(a + (a >= dim) for a in axes)
         return self.bind(args[0], axes=moved), dim - sum(a < dim for a in moved)
 
 
-def _combines_by_region(combine: Any, dtype: Any) -> bool:
+def _combines_by_region(combine: Any, dtype: np.dtype[Any]) -> bool:
     return combine is not None and dtypes.issubdtype(dtype, np.complexfloating)
 
 
 def region_of_combiner(
-    ctx: Any, op: str, combine: Callable[[Any, Any], Any] | None, dtype: Any
+    ctx: LoweringContext, op: str, combine: Callable[[Any, Any], Any] | None, dtype: np.dtype[Any]
 ) -> Any:
     """A region for `LoweringContext.ops` that combines two scalars by the operation `op`.
 
@@ -266,7 +266,7 @@ def region_of_combiner(
     scalar = shaped_array((), dtype)
     kind = ctx.type_of(scalar)
 
-    def body(inner: Any, x: Any, y: Any) -> list[Any]:
+    def body(inner: LoweringContext, x: Value, y: Value) -> list[Any]:
         if combine is None or not _combines_by_region(combine, dtype):
             return [inner.op(op, [x, y], None, kind)]
         inner.avals_in = [scalar, scalar]
@@ -275,7 +275,7 @@ def region_of_combiner(
     return [kind, kind], body
 
 
-def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
+def _tangent_of_extremum(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
     # Elements that attain the extremum share the derivative in equal parts.
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape)) if d not in axes]
@@ -285,9 +285,9 @@ def _tangent_of_extremum(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
     return div(structural.reduce_sum(mul(x_dot, weights), axes), count)
 
 
-def _tangent_of_product(x: Any, x_dot: Any, out: Any, axes: Shape) -> Any:
+def _tangent_of_product(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
     # The product rule, applied at each step of a product by halves: no division by elements.
-    def product(x: Any) -> list[Any]:
+    def product(x: Array) -> list[Any]:
         return fold(lambda a, b: [mul(a, b)], [x], [one(x.dtype)], axes)
 
     _, (tangent,) = jvp_flat(product, [x], [x_dot])
@@ -492,7 +492,9 @@ class ArgReduction(Primitive):
         super().__init__(name)
         self.extremum = extremum
 
-    def abstract_eval(self, x: ShapedArray, *, axes: Shape, index_dtype: Any) -> ShapedArray:
+    def abstract_eval(
+        self, x: ShapedArray, *, axes: Shape, index_dtype: np.dtype[Any]
+    ) -> ShapedArray:
         name = f"lax.{self.name}"
         if len(axes) != 1 or not 0 <= axes[0] < x.ndim:
             error(
@@ -515,10 +517,12 @@ class ArgReduction(Primitive):
         shape = x.shape[: axes[0]] + x.shape[axes[0] + 1 :]
         return x.update(shape=shape, dtype=np.dtype(index_dtype), weak_type=False)
 
-    def lower(self, ctx: Any, x: Any, *, axes: Shape, index_dtype: Any) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, axes: Shape, index_dtype: np.dtype[Any]
+    ) -> Any:
         return lower_function(ctx, lambda x: [self._first_place(x, axes, index_dtype)], x)[0]
 
-    def _first_place(self, x: Any, axes: Shape, index_dtype: Any) -> Any:
+    def _first_place(self, x: Array, axes: Shape, index_dtype: np.dtype[Any]) -> Any:
         # Two reductions of one kind of number each, which a CPU does in vectors: five to ten times
         # as fast as one reduction of pairs.
         kept = [d for d in range(x.ndim) if d not in axes]
@@ -531,18 +535,11 @@ class ArgReduction(Primitive):
         return reduce_min_p.bind(select(attained, places, nowhere), axes=axes)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axes: Shape,
-        index_dtype: Any,
+        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, **params: Any
     ) -> tuple[Any, int]:
         (axis,), dim = axes, dims[0]
         moved = axis + (axis >= dim)
-        out = self.bind(args[0], axes=(moved,), index_dtype=index_dtype)
-        return out, dim - (moved < dim)
+        return self.bind(args[0], axes=(moved,), **params), dim - (moved < dim)
 
 
 argmax_p = ArgReduction("argmax", reduce_max_p)
@@ -589,8 +586,263 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     return _arg_reduced(argmin_p, operand, axis, index_dtype)
 
 
-def _arg_reduced(primitive: ArgReduction, operand: Any, axis: int, index_dtype: Any) -> Any:
+def _arg_reduced(
+    primitive: ArgReduction, operand: ArrayLike, axis: int, index_dtype: DTypeLike
+) -> Any:
     name = f"lax.{primitive.name}"
     (axis,) = int_tuple((axis,), name, "axis")
     index_dtype = dtypes.canonicalize_user_dtype(index_dtype, name)
     return primitive.bind(operand, axes=(axis,), index_dtype=index_dtype)
+
+
+def with_leading_batch(size: int, args: Values, dims: BatchDims) -> list[Any]:
+    """Operands with their batch dimensions in front, and initial values, which have none."""
+    operands, inits = halves(args)
+    pairs = zip(operands, halves(dims)[0], strict=True)
+    return [*(structural.to_batch_dim(x, d, 0, size) for x, d in pairs), *inits]
+
+
+class Reduce(Primitive):
+    """Combines elements along `dimensions` by a function of the user, given as a jaxpr.
+
+    Shapes: operands: T_i[s], then init_values: T_i[] -> T_i[s without dimensions].
+    Not linear, hence no transpose: its derivative is that of a composition.
+    """
+
+    name = "reduce"
+    multiple_results = True
+
+    def abstract_eval(
+        self, *avals: ShapedArray, jaxpr: ClosedJaxpr, dimensions: Shape, **_: Any
+    ) -> list[ShapedArray]:
+        operands, inits = halves(avals)
+        check_reducer("lax.reduce", operands, inits, jaxpr)
+        check_axes("lax.reduce", operands[0], dimensions)
+        shape = tuple(n for d, n in enumerate(operands[0].shape) if d not in dimensions)
+        return [x.strip_weak_type().with_shape(shape) for x in operands]
+
+    def shard(
+        self, avals: Avals, outs: Avals, *, dimensions: Shape, **params: Any
+    ) -> list[PartitionSpec]:
+        operands, inits = halves(avals)
+        rules.check_unsharded(self, inits)
+        spec = rules.join(self, operands, operands[0].ndim)
+        return [rules.dropped(spec, dimensions)] * len(outs)
+
+    def lower(
+        self, ctx: LoweringContext, *values: Value, jaxpr: ClosedJaxpr, dimensions: Shape, **_: Any
+    ) -> list[Any]:
+        count = len(values) // 2
+        operands = [
+            ctx.module.partitioning.whole_along(ctx, x, dimensions, aval.ndim)
+            for x, aval in zip(values[:count], ctx.avals_in, strict=False)
+        ]
+        return ctx.ops(
+            "stablehlo.reduce",
+            [*operands, *values[count:]],
+            {"dimensions": ctx.i64_array(dimensions)},
+            regions=[region_of_jaxpr(ctx, jaxpr)],
+        )
+
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+        if all(type(t) is Zero for t in tangents):
+            return jvp_of_constant(self, primals, tangents, **params)
+        function = _folded(params["jaxpr"], params["dimensions"])
+        return jvp_flat(function, primals, tangents)
+
+    def batch(
+        self, size: int, args: Values, dims: BatchDims, **params: Any
+    ) -> tuple[list[Any], list[Any]]:
+        dimensions = params["dimensions"]
+        if any(d is not None for d in halves(dims)[1]):
+            return batch_flat(_folded(params["jaxpr"], dimensions), size, args, dims)
+        params["dimensions"] = tuple(d + 1 for d in dimensions)
+        outs = self.bind(*with_leading_batch(size, args, dims), **params)
+        return outs, [0] * len(outs)
+
+
+reduce_p = Reduce()
+
+
+def check_reducer(
+    name: str, operands: Sequence[ShapedArray], inits: Sequence[ShapedArray], jaxpr: ClosedJaxpr
+) -> None:
+    """Refuses operands, initial values and a combining function that do not fit together.
+
+    Raises:
+        ValueError: an initial value is not a scalar, operands differ in shape, or the function
+            does not return scalars of the operands' dtypes.
+        TypeError: an initial value is not of its operand's dtype.
+    """
+    facts = {f"operands[{i}]": x for i, x in enumerate(operands)}
+    facts.update({f"init_values[{i}]": x for i, x in enumerate(inits)})
+    if any(x.shape for x in inits):
+        error(ValueError, name, "initial values must be scalars.", got=facts)
+    if len({x.shape for x in operands}) != 1:
+        error(ValueError, name, "all operands must have one shape.", got=facts)
+    for x, init in zip(operands, inits, strict=True):
+        check_same_dtype(name.removeprefix("lax."), operand=x, init_value=init)
+    expected = [((), x.dtype) for x in operands]
+    returned = [(x.shape, x.dtype) for x in jaxpr.out_avals]
+    if returned != expected:
+        error(
+            ValueError,
+            name,
+            "the computation must return what it is given.",
+            got=f"results {' '.join(map(str, jaxpr.out_avals))} for "
+            f"{' '.join(x.with_shape(()).str_short() for x in operands)}",
+            expected="a scalar of the same dtype for each operand",
+        )
+
+
+def region_of_jaxpr(ctx: LoweringContext, jaxpr: ClosedJaxpr) -> Any:
+    """A region for `LoweringContext.ops` that computes `jaxpr`."""
+
+    def body(inner: LoweringContext, *values: Value) -> list[Any]:
+        return lower_jaxpr(inner, jaxpr.jaxpr, jaxpr.consts, values)
+
+    return [ctx.type_of(aval) for aval in jaxpr.in_avals], body
+
+
+def _folded(jaxpr: ClosedJaxpr, dimensions: Shape) -> Callable[..., list[Any]]:
+    """The generic reduction as a composition of other operations."""
+
+    def function(*args: Any) -> list[Any]:
+        operands, inits = halves(args)
+        return fold(elementwise(jaxpr), operands, inits, dimensions)
+
+    return function
+
+
+def reduce(
+    operands: Any,
+    init_values: Any,
+    computation: Callable[[Any, Any], Any],
+    dimensions: Sequence[int],
+    out_sharding: Any = None,
+) -> Any:
+    """Combines elements along `dimensions` by any associative function.
+
+    Shapes:     operands: a tree of T_i[s] -> T_i[s without dimensions].
+    Dtypes:     any.
+    Derivative: that of a computation by halves.
+    Lowers to:  stablehlo.reduce; a known operation from its identity becomes its own primitive.
+    Source:     mirrors jax.lax.reduce.
+
+    Args:
+        operands: arrays of one shape.
+        init_values: for each operand a scalar: an identity of the computation.
+        computation: takes two trees of scalars, and returns one.
+        dimensions: the dimensions to reduce.
+        out_sharding: the sharding of the result.
+
+    Raises:
+        ValueError: the trees or shapes do not fit together.
+        NotImplementedError: the computation uses values of a surrounding trace.
+
+    Example:
+        >>> lax.reduce(jnp.array([[1, 2], [3, 4]]), 0, lax.add, dimensions=(1,))
+        Array([3, 7], dtype=int32)
+        >>> lax.reduce(jnp.array([3, 5, 4]), 0, lambda x, y: (x + y) % 7, dimensions=(0,))
+        Array(5, dtype=int32)
+    """
+    leaves, structure = tree.flatten(operands)
+    init_leaves, init_structure = tree.flatten(init_values)
+    check_same_structure("lax.reduce", "init_values", init_structure, structure)
+    arrays = [operand(x) for x in leaves]
+    inits = [as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)]
+    jaxpr = stage_reducer("lax.reduce", computation, arrays, structure)
+    dims = int_tuple(dimensions, "lax.reduce", "dimensions")
+    monoid = monoid_of(jaxpr, inits)
+    if monoid is not None and monoid in _REDUCTIONS:
+        sharding = rules.resolve(out_sharding, "lax.reduce")
+        params = {"out_sharding": sharding} if monoid == "add" else {}
+        outs = [_REDUCTIONS[monoid].bind(arrays[0], axes=dims, **params)]
+    else:
+        outs = reduce_p.bind(*arrays, *inits, computation=computation, jaxpr=jaxpr, dimensions=dims)
+    return tree.unflatten(structure, outs)
+
+
+_REDUCTIONS: dict[str, Any] = {
+    "add": structural.reduce_sum_p,
+    "mul": reduce_prod_p,
+    "max": reduce_max_p,
+    "min": reduce_min_p,
+    "and": reduce_and_p,
+    "or": reduce_or_p,
+    "xor": reduce_xor_p,
+}
+_IDENTITIES: dict[str, Identity] = {
+    "add": zero,
+    **{op: primitive.identity for op, primitive in _REDUCTIONS.items() if op != "add"},
+}
+
+
+def check_same_structure(name: str, argument: str, found: Any, expected: Any) -> None:
+    """Refuses a tree of another structure than the operands'.
+
+    Raises:
+        ValueError: the structures differ.
+    """
+    if found != expected:
+        error(
+            ValueError,
+            name,
+            f"{argument} must have the tree structure of the operands.",
+            got=str(found),
+            expected=str(expected),
+        )
+
+
+def as_initial_value(x: Array, like: Any) -> Any:
+    """An initial value; numbers that are not arrays of ours take the dtype of their operand."""
+    if is_array(x) or np.ndim(x):
+        return operand(x)
+    return np.asarray(x).astype(aval_of(like).dtype)[()]
+
+
+def stage_reducer(
+    name: str, computation: Callable[[Any, Any], Any], arrays: Sequence[Any], structure: Any
+) -> ClosedJaxpr:
+    """The jaxpr of a combining function, of scalars of the arrays' dtypes.
+
+    Raises:
+        ValueError: the function returns another tree.
+        NotImplementedError: it uses values of a surrounding trace.
+    """
+    scalars = [shaped_array((), aval_of(x).dtype) for x in arrays]
+
+    def function(*values: Any) -> list[Any]:
+        left, right = halves(values)
+        out = computation(tree.unflatten(structure, left), tree.unflatten(structure, right))
+        leaves, returned = tree.flatten(out)
+        check_same_structure(name, "the result of the computation", returned, structure)
+        return leaves
+
+    jaxpr, consts = staging.stage(function, scalars * 2)
+    if any(isinstance(c, Tracer) for c in consts):
+        error(
+            NotImplementedError,
+            name,
+            "the computation uses values of a surrounding transformed function.",
+            fix="pass them as operands",
+        )
+    return ClosedJaxpr(jaxpr, consts)
+
+
+def monoid_of(jaxpr: ClosedJaxpr, inits: Sequence[Any]) -> str | None:
+    """The name of the operation that a combining function is, started from its identity."""
+    if len(inits) != 1 or len(jaxpr.eqns) != 1 or isinstance(inits[0], Tracer):
+        return None
+    (eqn,) = jaxpr.eqns
+    name = eqn.primitive.name
+    plain = all(type(v) is Var for v in eqn.invars) and not any(eqn.params.values())
+    direct = eqn.outvars == jaxpr.jaxpr.outvars and set(eqn.invars) == set(jaxpr.jaxpr.invars)
+    if name not in _IDENTITIES or not plain or not direct:
+        return None
+    dtype = aval_of(inits[0]).dtype
+    if dtype == np.bool_ and name in ("add", "mul", "max", "min"):
+        name = {"add": "or", "mul": "and", "max": "or", "min": "and"}[name]
+    if name in ("and", "or", "xor") and not any(dtypes.issubdtype(dtype, k) for k in BITS):
+        return None
+    return name if np.array_equal(inits[0], _IDENTITIES[name](dtype)) else None

@@ -27,11 +27,12 @@ from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.jaxpr import Literal
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
-from minijax.lax import choice, gather_numbers, gather_scatter, shape, slicing
+from minijax.lax import binary, gather_numbers, gather_scatter, shape, slicing
 from minijax.lax.binary import add, lt
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
+from minijax.runtime.array import Array
 
 
 class Slice(NamedTuple):
@@ -54,7 +55,7 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
     """A slice of known size whose start may be traced, for indices of references.
 
     Args:
-        start: the first position; the size where that is left away, of a slice from 0 on.
+        start: the first position; the size where that is omitted, of a slice from 0 on.
         size: how many positions.
         stride: from one position to the next; 1 by default.
 
@@ -258,7 +259,7 @@ def assert_in_bounds(name: str, dims: Shape, index: Index, operands: Sequence[An
             gather_numbers.assert_in_bounds(name, last, n, axis, wrap=False)
 
 
-def read(x: Any, index: Index, operands: Sequence[Any]) -> Any:
+def read(x: Array, index: Index, operands: Sequence[Any]) -> Any:
     """The elements of an array at an index.  Positions that arrays give are clamped."""
     if index.is_whole(aval_of(x).shape):
         return x
@@ -270,21 +271,21 @@ def read(x: Any, index: Index, operands: Sequence[Any]) -> Any:
     return shape.squeeze(window, index.points) if index.points else window
 
 
-def write(x: Any, value: Any, index: Index, operands: Sequence[Any]) -> Any:
+def write(x: Array, value: Any, index: Index, operands: Sequence[Any]) -> Any:
     """An array with other elements at an index.  Arrays' positions out of bounds are dropped."""
     if index.is_whole(aval_of(x).shape):
         return value
     return _rewritten(x, value, index, operands, gather_scatter.scatter)
 
 
-def accumulate(x: Any, value: Any, index: Index, operands: Sequence[Any]) -> Any:
+def accumulate(x: Array, value: Any, index: Index, operands: Sequence[Any]) -> Any:
     """An array with something added at an index, once for each time a position occurs."""
     if index.has_arrays:
         return _rewritten(x, value, index, operands, gather_scatter.scatter_add)
     return write(x, add(read(x, index, operands), value), index, operands)
 
 
-def _rewritten(x: Any, value: Any, index: Index, operands: Sequence[Any], scatter: Any) -> Any:
+def _rewritten(x: Array, value: Any, index: Index, operands: Sequence[Any], scatter: Any) -> Any:
     if index.has_arrays:
         window = _window(x, index, operands)
         dims = aval_of(window).shape
@@ -329,7 +330,7 @@ def _extents(index: Index, dims: Shape) -> Shape:
     )
 
 
-def _window(x: Any, index: Index, operands: Sequence[Any]) -> Any:
+def _window(x: Array, index: Index, operands: Sequence[Any]) -> Any:
     """The slices of the index; where it has arrays, all positions of their dimensions."""
     dims = aval_of(x).shape
     extents = _extents(index, dims)
@@ -341,13 +342,13 @@ def _window(x: Any, index: Index, operands: Sequence[Any]) -> Any:
     return x
 
 
-def _interleaved(before: Any, window: Any, gaps: Sequence[int]) -> Any:
+def _interleaved(before: Array, window: Array, gaps: Sequence[int]) -> Any:
     """`before` with every (gap + 1)-th element replaced by those of `window`."""
     padding = [(0, 0, gap) for gap in gaps]
     zero = np.zeros((), aval_of(window).dtype)
     spread = pad(window, zero, padding)
     marks = broadcast_in_dim(np.True_, aval_of(window).shape, ())
-    return choice.select_n(pad(marks, np.False_, padding), before, spread)
+    return binary.select_n(pad(marks, np.False_, padding), before, spread)
 
 
 def _numbers(index: Index, dims: Shape) -> tuple[GatherDimensionNumbers, Shape]:
@@ -375,7 +376,7 @@ def _positions(index: Index, operands: Sequence[Any], dims: Shape) -> Any:
     for x, d in zip(chosen, points, strict=True):
         wide = convert_element_type(x, np.int32)
         n = np.int32(dims[d])
-        wide = choice.select_n(lt(wide, np.int32(0)), wide, add(wide, n))
+        wide = binary.select_n(lt(wide, np.int32(0)), wide, add(wide, n))
         rank = aval_of(wide).ndim
         trailing = builtins.range(len(common) - rank, len(common))
         columns.append(broadcast_in_dim(wide, (*common, 1), tuple(trailing)))

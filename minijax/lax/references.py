@@ -23,12 +23,14 @@ from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
-from minijax.core.trace import Params, Tracer
+from minijax.core.trace import Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
-from minijax.lax import convert, reference_indexing
+from minijax.lax import creation, reference_indexing
+from minijax.lax.families import Avals, BatchDims, Values, batch_unary, jvp_of_first
 from minijax.lax.reference_indexing import Index, Span, place_text
+from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
@@ -220,7 +222,7 @@ class Ref(Cell, metaclass=_RefType):
     def __setitem__(self, index: Any, value: Any) -> None:
         set(self, index, value)
 
-    def addupdate(self, x: Any, idx: Any = ()) -> None:
+    def addupdate(self, x: Array, idx: Any = ()) -> None:
         """Adds `x` to the elements at an index."""
         addupdate(self, idx, x)
 
@@ -254,7 +256,7 @@ class Ref(Cell, metaclass=_RefType):
     __str__ = __repr__
 
 
-def _selected_spec(primitive: Any, avals: Sequence[Any], index: Index) -> PartitionSpec:
+def _selected_spec(primitive: Primitive, avals: Avals, index: Index) -> PartitionSpec:
     """The spec of the elements of a reference at an index, whose operands are the other types."""
     ref = avals[0]
     partial = [
@@ -270,9 +272,7 @@ def _selected_spec(primitive: Any, avals: Sequence[Any], index: Index) -> Partit
     return PartitionSpec(*ranges[: index.position], *new, *ranges[index.position :])
 
 
-def _stored_kind(
-    primitive: Any, avals: Sequence[Any], outs: Sequence[Any], **params: Any
-) -> ManualAxisType:
+def _stored_kind(primitive: Primitive, avals: Avals, outs: Avals, **params: Any) -> ManualAxisType:
     """Rule `vary` of writes: how the elements of a reference stand to mesh axes.
 
     Raises:
@@ -300,14 +300,14 @@ class NewRef(Primitive):
     name = "new_ref"
     has_effects: ClassVar[bool] = True
 
-    def abstract_eval(self, x: Any, *, kind: str | None, **_: Any) -> AbstractRef:
+    def abstract_eval(self, x: Array, *, kind: str | None, **_: Any) -> AbstractRef:
         return AbstractRef(x, kind=kind)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0])
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, is_tangent: bool, **params: Any
+        self, primals: Values, tangents: Values, *, is_tangent: bool, **params: Any
     ) -> tuple[Any, Any]:
         ref = self.bind(*primals, is_tangent=False, **params)
         tangent = tangents[0]
@@ -315,9 +315,7 @@ class NewRef(Primitive):
             return ref, Zero.like(ref)
         return ref, self.bind(instantiate(tangent), is_tangent=True, **params)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         return self.bind(to_batch_dim(args[0], dims[0], 0, size), **params), 0
 
 
@@ -326,10 +324,10 @@ printing.hidden_params.set(frozenset({"is_tangent"}), NewRef)
 
 
 @refs.discharge.rule(NewRef)
-def _discharge_of_new_ref(primitive: NewRef, x: Any, *, kind: str | None, **_: Any) -> Ref:
+def _discharge_of_new_ref(primitive: NewRef, x: Array, *, kind: str | None, **_: Any) -> Ref:
     aval = aval_of(x)
     if not aval.is_extended:
-        x = convert.convert_to_type(x, aval.dtype, aval.weak_type)
+        x = creation.convert_to_type(x, aval.dtype, aval.weak_type)
     return Ref(x, kind)
 
 
@@ -341,23 +339,17 @@ class Freeze(Primitive):
 
     name = "freeze"
     has_effects: ClassVar[bool] = True
+    jvp = jvp_of_first
+    batch = batch_unary
 
     def abstract_eval(self, ref: AbstractRef) -> Any:
         return ref.inner_aval
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals) -> PartitionSpec:
         return rules.spec_of(avals[0])
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
-        out = self.bind(*primals)
-        ref_dot = tangents[0]
-        return out, Zero.like(out) if type(ref_dot) is Zero else self.bind(ref_dot)
-
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
-        return self.bind(*args), dims[0]
 
 
 @refs.discharge.rule(Freeze)
@@ -378,26 +370,19 @@ class Get(Primitive):
 
     name = "get"
     has_effects: ClassVar[bool] = True
+    jvp = jvp_of_first
 
     def abstract_eval(self, ref: AbstractRef, *operands: Any, index: Index) -> AbstractValue:
         return ref.inner_aval.with_shape(index.shape)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, index: Index) -> PartitionSpec:
         return _selected_spec(self, avals, index)
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
-    ) -> tuple[Any, Any]:
-        out = self.bind(*primals, index=index)
-        if type(tangents[0]) is Zero:
-            return out, Zero.like(out)
-        return out, self.bind(tangents[0], *primals[1:], index=index)
-
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
+        self, size: int, args: Values, dims: BatchDims, *, index: Index
     ) -> tuple[Any, int | None]:
         wide, dim = _batched_index(size, args[0], dims[0], dims[1:], index)
         if wide is not None:
@@ -440,6 +425,28 @@ def _batched_index(
     return index.with_dimension(dim, size), before
 
 
+def _batched_write(
+    primitive: Primitive,
+    verb: str,
+    function: Callable[..., list[Any]],
+    size: int,
+    args: Values,
+    dims: BatchDims,
+    index: Index,
+) -> tuple[Any, int | None]:
+    """A write for a batch: one of a wider index, or of all that `function` makes of the value."""
+    (ref, value, *operands), (dim, value_dim, *operand_dims) = args, dims
+    if dim is None:
+        refuse_batched(ref, verb)
+    wide, out_dim = _batched_index(size, ref, dim, operand_dims, index)
+    if wide is not None:
+        value = to_batch_dim(value, value_dim, out_dim, size)
+        return primitive.bind(ref, value, *operands, index=wide), out_dim
+    outs, out_dims = batching.batch_flat(function, size, [get(ref), *args[1:]], dims)
+    set(ref, ..., to_batch_dim(outs[0], out_dims[0], dim, size))
+    return outs[-1], out_dims[-1]
+
+
 class Swap(Primitive):
     """Replaces the elements of a reference at an index by `value`; the former ones.
 
@@ -455,15 +462,13 @@ class Swap(Primitive):
         check_value(self.name, ref, value, index)
         return ref.inner_aval.with_shape(index.shape)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, index: Index) -> PartitionSpec:
         return _selected_spec(self, (avals[0], *avals[2:]), index)
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.WriteEffect(0)})
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, index: Index) -> tuple[Any, Any]:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
             refuse_differentiated(primals[0], "written to")
@@ -473,22 +478,13 @@ class Swap(Primitive):
         return out, self.bind(ref_dot, instantiate(value_dot), *primals[2:], index=index)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
+        self, size: int, args: Values, dims: BatchDims, *, index: Index
     ) -> tuple[Any, int | None]:
-        if dims[0] is None:
-            refuse_batched(args[0], "written to")
-        wide, dim = _batched_index(size, args[0], dims[0], dims[2:], index)
-        if wide is not None:
-            value = to_batch_dim(args[1], dims[1], dim, size)
-            return self.bind(args[0], value, *args[2:], index=wide), dim
-
-        def function(x: Any, value: Any, *operands: Any) -> list[Any]:
+        def function(x: Array, value: Array, *operands: Any) -> list[Any]:
             new = reference_indexing.write(x, value, index, operands)
             return [new, reference_indexing.read(x, index, operands)]
 
-        outs, out_dims = batching.batch_flat(function, size, [get(args[0]), *args[1:]], dims)
-        set(args[0], ..., to_batch_dim(outs[0], out_dims[0], dims[0], size))
-        return outs[1], out_dims[1]
+        return _batched_write(self, "written to", function, size, args, dims, index)
 
 
 @printing.notation.rule(Swap)
@@ -508,13 +504,6 @@ def _discharge_of_swap(primitive: Swap, ref: Cell, value: Any, *operands: Any, i
 vma.vary.rule(Swap)(_stored_kind)
 
 
-@vma.agree.rule(Swap)
-def _agree_of_swap(
-    primitive: Swap, trace: Any, args: Sequence[Any], params: Params
-) -> tuple[Sequence[Any], dict[str, Any]]:
-    return _fit_for_writing(primitive.name, trace, args), params
-
-
 class AddUpdate(Primitive):
     """Adds `value` to the elements of a reference at an index.
 
@@ -531,9 +520,7 @@ class AddUpdate(Primitive):
         check_value(self.name, ref, value, index)
         return []
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, index: Index
-    ) -> list[PartitionSpec]:
+    def shard(self, avals: Avals, outs: Avals, *, index: Index) -> list[PartitionSpec]:
         _selected_spec(self, (avals[0], *avals[2:]), index)
         return []
 
@@ -541,7 +528,7 @@ class AddUpdate(Primitive):
         return frozenset({refs.AccumEffect(0)})
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
+        self, primals: Values, tangents: Values, *, index: Index
     ) -> tuple[list[Any], list[Any]]:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
@@ -552,22 +539,12 @@ class AddUpdate(Primitive):
         return [], []
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
+        self, size: int, args: Values, dims: BatchDims, *, index: Index
     ) -> tuple[list[Any], list[Any]]:
-        if dims[0] is None:
-            refuse_batched(args[0], "added to")
-        wide, dim = _batched_index(size, args[0], dims[0], dims[2:], index)
-        if wide is not None:
-            value = to_batch_dim(args[1], dims[1], dim, size)
-            self.bind(args[0], value, *args[2:], index=wide)
-            return [], []
-        outs, out_dims = batching.batch_flat(
-            lambda x, value, *operands: [reference_indexing.accumulate(x, value, index, operands)],
-            size,
-            [get(args[0]), *args[1:]],
-            dims,
-        )
-        set(args[0], ..., to_batch_dim(outs[0], out_dims[0], dims[0], size))
+        def function(x: Array, value: Array, *operands: Any) -> list[Any]:
+            return [reference_indexing.accumulate(x, value, index, operands)]
+
+        _batched_write(self, "added to", function, size, args, dims, index)
         return [], []
 
 
@@ -587,16 +564,9 @@ def _discharge_of_add_update(
     return []
 
 
-@vma.agree.rule(AddUpdate)
-def _agree_of_add_update(
-    primitive: AddUpdate, trace: Any, args: Sequence[Any], params: Params
-) -> tuple[Sequence[Any], dict[str, Any]]:
-    return _fit_for_writing(primitive.name, trace, args), params
-
-
 @vma.vary.rule(AddUpdate)
 def _vary_of_add_update(
-    primitive: AddUpdate, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: AddUpdate, avals: Avals, outs: Avals, **params: Any
 ) -> list[Any]:
     _stored_kind(primitive, avals, outs)
     return []
@@ -609,38 +579,41 @@ swap_p = Swap()
 addupdate_p = AddUpdate()
 
 
-def _fit_for_writing(name: str, trace: Any, args: Sequence[Any]) -> Sequence[Any]:
+@vma.agree.rule(Swap, AddUpdate)
+def _agree_of_writing(
+    primitive: Primitive, trace: Any, args: Values, params: dict[str, Any]
+) -> tuple[Sequence[Any], dict[str, Any]]:
     """The operands of a write, the value cast so that it varies as the reference does.
 
     Raises:
         ValueError: it varies over more, or the place does.
     """
     ref, value, *operands = args
-    check_varies_less(name, ref, value, operands)
+    check_varies_less(primitive.name, ref, value, operands)
     held = vma.of(aval_of(ref)).varying
     value = casts.varied(trace, value, held) if held else value
     reduced = vma.of(aval_of(ref)).reduced
     if reduced and isinstance(value, (int, float, complex, np.generic)):
         over = {"axes": casts.ordered(reduced)}
         (value,) = trace.process(casts.preduced_p, (value,), over)
-    return [ref, value, *operands]
+    return [ref, value, *operands], params
 
 
 def _store(ref: Cell, value: Any) -> None:
     aval = ref.aval
     if not aval.inner_aval.is_extended:
-        value = convert.convert_to_type(value, aval.dtype, aval.weak_type)
+        value = creation.convert_to_type(value, aval.dtype, aval.weak_type)
     ref.write(value)
 
 
-def _of_dtype(value: Any, dtype: Any) -> Any:
+def _of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
     """A Python scalar, or another weakly typed value, in a dtype of its own kind."""
     aval = aval_of(value)
     if not aval.weak_type or aval.dtype == dtype:
         return value
     for kind in (np.integer, np.floating, np.complexfloating):
         if dtypes.issubdtype(aval.dtype, kind) and dtypes.issubdtype(dtype, kind):
-            return convert.convert_element_type(value, dtype)
+            return creation.convert_element_type(value, dtype)
     return value
 
 
@@ -660,7 +633,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         kind: accepted for compatibility; must be None.
 
     Raises:
-        TypeError: init_val is no array and no number, or a reference itself.
+        TypeError: init_val is neither an array nor a number, or a reference itself.
         NotImplementedError: a memory space or a kind is given.
 
     Example:
@@ -778,7 +751,7 @@ def swap(ref: Any, idx: Any, value: Any) -> Array:
         >>> jax.ref.swap(ref, (0,), 5), ref[...]
         (Array(10, dtype=int32), Array([ 5, 20, 30], dtype=int32))
     """
-    return _swap("ref.swap", ref, idx, value)
+    return _written(swap_p, "ref.swap", ref, idx, value)
 
 
 def set(ref: Any, idx: Any, value: Any) -> None:
@@ -795,20 +768,20 @@ def set(ref: Any, idx: Any, value: Any) -> None:
         >>> ref[...]
         Array([10,  5,  6], dtype=int32)
     """
-    _swap("ref.set", ref, idx, value)
+    _written(swap_p, "ref.set", ref, idx, value)
 
 
-def _swap(name: str, ref: Any, idx: Any, value: Any) -> Any:
+def _written(primitive: Primitive, name: str, ref: Any, idx: Any, value: Any) -> Any:
     ref, idx = reference_indexing.resolved(ref, idx)
     aval = check_reference(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
     value = _of_dtype(value, aval.dtype)
     check_value(name, aval, aval_of(value), index)
-    reference_indexing.assert_in_bounds("swap", aval.shape, index, operands)
-    return swap_p.bind(ref, value, *operands, index=index)
+    reference_indexing.assert_in_bounds(primitive.name, aval.shape, index, operands)
+    return primitive.bind(ref, value, *operands, index=index)
 
 
-def addupdate(ref: Any, idx: Any, x: Any) -> None:
+def addupdate(ref: Any, idx: Any, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index; to one that occurs several times, each time.
 
     Source: mirrors jax.ref.addupdate (0.10).
@@ -822,16 +795,10 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
         >>> ref[...]
         Array([1., 0., 2.], dtype=float32)
     """
-    ref, idx = reference_indexing.resolved(ref, idx)
-    aval = check_reference("ref.addupdate", ref)
-    index, operands = reference_indexing.parse(idx, aval.shape, "ref.addupdate")
-    x = _of_dtype(x, aval.dtype)
-    check_value("ref.addupdate", aval, aval_of(x), index)
-    reference_indexing.assert_in_bounds("addupdate", aval.shape, index, operands)
-    addupdate_p.bind(ref, x, *operands, index=index)
+    _written(addupdate_p, "ref.addupdate", ref, idx, x)
 
 
-def with_references(primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+def with_references(primitive: Primitive, args: Values, params: dict[str, Any]) -> Sequence[Any]:
     """Applies an operation that holds jaxprs to traced references, by their values.
 
     They are read before it and written after it, so that to the current trace the operation is

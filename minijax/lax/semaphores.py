@@ -1,23 +1,19 @@
 """Semaphores, and copies from reference to reference that go on while the program does.
 
-Semaphores: counts by which cores, and copies under way, tell that something is done.
+A semaphore is a count by which cores, and copies under way, tell that something is done: a
+reference of a kind of its own.  The cores of a simulated mesh run one after the other, so a wait
+never blocks: it finds what it waits for, or nothing ever will come.
 
-A semaphore is a reference of a kind of its own, to a count.  The cores of a simulated mesh run one
-after the other, so a wait never blocks: it finds what it waits for, or nothing ever will come.
-`place_of` and the rules that primitives on references share serve `async_copies.py` too.
-
-Copies from reference to reference that go on while the program does: start, then wait.
-
-A copy counts bytes on a semaphore when they have arrived; to wait takes them from the count.  In
-the simulation the bytes arrive at once, and `transforms/cores/checks.py` sees to it that nobody
-relies on that.
+A copy is started, then waited for.  It counts bytes on a semaphore when they have arrived; to wait
+takes them from the count.  In the simulation the bytes arrive at once, and
+`transforms/cores/checks.py` sees to it that nobody relies on that.
 """
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -26,12 +22,14 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
-from minijax.core.refs import AbstractRef, Cell
-from minijax.core.trace import Params, Tracer
+from minijax.core.refs import Cell
+from minijax.core.trace import Tracer
 from minijax.interpreters.jvp import Zero
 from minijax.lax import creation, reference_indexing, references
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
+from minijax.lax.families import Values, jvp_without_results, no_results
 from minijax.lax.reference_indexing import Index, Point, View
+from minijax.runtime.array import Array
 
 
 class SemaphoreType(enum.Enum):
@@ -93,9 +91,7 @@ def place_of(ref: Any) -> Place:
     return Place(ref, reference_indexing.whole(aval_of(ref).shape), ())
 
 
-def notation(
-    verb: str, args: Sequence[Any], indices: Sequence[Index], name: Callable[[Any], str]
-) -> str:
+def notation(verb: str, args: Values, indices: Sequence[Index], name: Callable[[Any], str]) -> str:
     """The text of an equation on places: `dma_start x[...] -> y[0] sem`."""
     *data, sem = (
         reference_indexing.place_text(place.ref, place.where, place.operands, name)
@@ -104,7 +100,7 @@ def notation(
     return f"{verb} {' -> '.join(data)} {sem}"
 
 
-def places(args: Sequence[Any], *indices: Index) -> list[Place]:
+def places(args: Values, *indices: Index) -> list[Place]:
     """The places among the operands of an operation, which has parameters for their indices."""
     found = []
     start = 0
@@ -188,48 +184,28 @@ def never(name: str, aval: Any, count: int, amount: int, fix: str, at: str = "")
     )
 
 
+def _refuse_batch(primitive: Primitive, *_: Any, **params: Any) -> NoReturn:
+    error(
+        NotImplementedError,
+        primitive.name,
+        "there is no count for each example of a batch.",
+        fix="vmap the program around core_map, or loop over the examples",
+    )
+
+
 class _Counting(Primitive):
     """A change of one semaphore's count by the operand `amount`, of a sign that classes give."""
 
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     sign: ClassVar[int]
-
-    def abstract_eval(
-        self, amount: Any, sem: AbstractRef, *operands: Any, index: Index
-    ) -> list[Any]:
-        return []
-
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
-        return []
+    abstract_eval = no_results
+    shard = no_results
+    jvp = jvp_without_results
+    batch = _refuse_batch
 
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.AccumEffect(1)})
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index
-    ) -> tuple[list[Any], list[Any]]:
-        return self.bind(*primals, index=index), []
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, index: Index
-    ) -> tuple[list[Any], list[Any]]:
-        raise not_batched(self.name)
-
-    def _change(self, amount: Any, sem: Cell, operands: Sequence[Any], index: Index) -> list[Any]:
-        change_count(sem, index, operands, amount * np.int32(self.sign))
-        return []
-
-
-def not_batched(name: str) -> NotImplementedError:
-    """The error for counting on a semaphore inside of `vmap`."""
-    return NotImplementedError(
-        message(
-            name,
-            "there is no count for each example of a batch.",
-            fix="vmap the program around core_map, or loop over the examples",
-        )
-    )
 
 
 class SemaphoreSignal(_Counting):
@@ -239,13 +215,6 @@ class SemaphoreSignal(_Counting):
     sign = 1
 
 
-@refs.discharge.rule(SemaphoreSignal)
-def _discharge_of_semaphore_signal(
-    primitive: SemaphoreSignal, amount: Any, sem: Cell, *operands: Any, index: Index
-) -> list[Any]:
-    return primitive._change(amount, sem, operands, index)
-
-
 class SemaphoreWait(_Counting):
     """Takes `amount` from the count of a semaphore, once it is as high."""
 
@@ -253,12 +222,14 @@ class SemaphoreWait(_Counting):
     sign = -1
 
 
-@refs.discharge.rule(SemaphoreWait)
-def _discharge_of_semaphore_wait(
-    primitive: SemaphoreWait, amount: Any, sem: Cell, *operands: Any, index: Index
+@refs.discharge.rule(_Counting)
+def _discharge_of_counting(
+    primitive: _Counting, amount: Array, sem: Cell, *operands: Any, index: Index
 ) -> list[Any]:
-    check_count("semaphore_wait", sem, index, operands, amount, SIGNAL_FIRST)
-    return primitive._change(amount, sem, operands, index)
+    if primitive.sign < 0:
+        check_count(primitive.name, sem, index, operands, amount, SIGNAL_FIRST)
+    change_count(sem, index, operands, amount * np.int32(primitive.sign))
+    return []
 
 
 SIGNAL_FIRST = "semaphore_signal(sem, n) first, on this core or on one of a lower number"
@@ -375,7 +346,7 @@ def _amount(name: str, argument: str, amount: Any) -> Any:
     return np.int32(amount) if is_known else convert_element_type(amount, np.int32)
 
 
-def byte_count(dtype: Any, index: Index) -> int:
+def byte_count(dtype: np.dtype[Any], index: Index) -> int:
     """The bytes at an index of a reference."""
     return int(np.prod(index.shape, dtype=np.int64)) * int(dtype.itemsize)
 
@@ -386,12 +357,9 @@ class DmaStart(Primitive):
     name = "dma_start"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-
-    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
-        return []
-
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
-        return []
+    abstract_eval = no_results
+    shard = no_results
+    batch = _refuse_batch
 
     def effects(
         self, *avals: Any, src_index: Index, dst_index: Index, sem_index: Index, add: bool
@@ -403,8 +371,8 @@ class DmaStart(Primitive):
 
     def jvp(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         *,
         src_index: Index,
         dst_index: Index,
@@ -426,11 +394,6 @@ class DmaStart(Primitive):
         store = references.addupdate_p if add else references.swap_p
         store.bind(dst_dot, dot, *dst.operands, index=dst_index)
         return [], []
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        raise not_batched(self.name)
 
 
 @printing.notation.rule(DmaStart)
@@ -457,7 +420,7 @@ def _discharge_of_dma_start(
 
 @vma.agree.rule(DmaStart)
 def _agree_of_dma_start(
-    primitive: DmaStart, trace: Any, args: Sequence[Any], params: Params
+    primitive: DmaStart, trace: Any, args: Values, params: dict[str, Any]
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     src, dst = places(args, params["src_index"], params["dst_index"])
     operands = (*src.operands, *dst.operands)
@@ -465,11 +428,7 @@ def _agree_of_dma_start(
     return args, params
 
 
-@vma.vary.rule(DmaStart)
-def _vary_of_dma_start(
-    primitive: DmaStart, avals: Sequence[Any], outs: Sequence[Any], **params: Any
-) -> list[Any]:
-    return []
+vma.vary.rule(DmaStart)(no_results)
 
 
 class DmaWait(Primitive):
@@ -478,27 +437,14 @@ class DmaWait(Primitive):
     name = "dma_wait"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-
-    def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
-        return []
-
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
-        return []
+    abstract_eval = no_results
+    shard = no_results
+    jvp = jvp_without_results
+    batch = _refuse_batch
 
     def effects(self, *avals: Any, dst_index: Index, sem_index: Index) -> frozenset[Any]:
         dst, sem = places(range(len(avals)), dst_index, sem_index)
         return frozenset({refs.ReadEffect(dst.ref), refs.AccumEffect(sem.ref)})
-
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        self.bind(*primals, **params)
-        return [], []
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        raise not_batched(self.name)
 
 
 @printing.notation.rule(DmaWait)

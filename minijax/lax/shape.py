@@ -23,13 +23,26 @@ from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
-from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple, is_array
-from minijax.lax.families import check_same_dtype, operand
+from minijax.lax.families import (
+    Avals,
+    BatchDims,
+    Values,
+    batch_unary,
+    canonicalize_axes,
+    canonicalize_axis,
+    check_same_dtype,
+    int_tuple,
+    is_array,
+    jvp_of_first,
+    operand,
+)
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
 
 
 def broadcast_in_dim(
@@ -39,7 +52,7 @@ def broadcast_in_dim(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Repeats `operand`: its dimension i becomes dimension `broadcast_dimensions[i]`.
+    """Broadcasts `operand`: its dimension i becomes dimension `broadcast_dimensions[i]`.
 
     Shapes:     operand: T[s] -> T[shape]; each size in s is 1 or that of its target.
     Dtypes:     any.
@@ -77,7 +90,7 @@ def broadcast_in_dim(
 def broadcast(
     operand: ArrayLike, sizes: Sequence[int], *, out_sharding: ShardingLike = None
 ) -> Array:
-    """Repeats `operand` along new leading dimensions.
+    """Broadcasts `operand` along new leading dimensions.
 
     Shapes:     operand: T[s] -> T[sizes + s].
     Source:     mirrors jax.lax.broadcast.
@@ -98,7 +111,7 @@ def broadcast(
 
 
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
-    """Repeats `arr` to the shape of `like_arr`, by NumPy's rules.
+    """Broadcasts `arr` to the shape of `like_arr`, by NumPy's rules.
 
     Source:     mirrors jax.lax.broadcast_like.
 
@@ -121,7 +134,7 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
-    """The shape of arrays of `shapes` together, by NumPy's rules.
+    """The shape to which `shapes` broadcast together, by NumPy's rules.
 
     Source:     mirrors jax.lax.broadcast_shapes.
 
@@ -163,7 +176,7 @@ def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
 
 
 def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Adds dimensions of size 1, at the given positions of the result.
+    """Inserts dimensions of size 1, at the given positions of the result.
 
     Shapes:     array: T[s] -> T[s with ones at dimensions].
     Source:     mirrors jax.lax.expand_dims.
@@ -218,7 +231,7 @@ class Reshape(Primitive):
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
-        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
             error(
@@ -239,20 +252,18 @@ class Reshape(Primitive):
 
     def shard(
         self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
+        avals: Avals,
+        outs: Avals,
         *,
         new_sizes: Shape,
-        dimensions: Shape | None,
-        sharding: Any,
+        sharding: NamedSharding | None,
+        **_: Any,
     ) -> PartitionSpec:
         if sharding is not None:
             return rules.given_spec(self, outs[0], sharding)
         return rules.reshaped(self, avals[0], new_sizes)
 
-    def lower(
-        self, ctx: Any, x: Any, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
-    ) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape | None, **_: Any) -> Any:
         if dimensions is not None:
             aval = ctx.avals_in[0]
             shape = [aval.shape[d] for d in dimensions]
@@ -262,7 +273,7 @@ class Reshape(Primitive):
         return ctx.op("stablehlo.reshape", [x])
 
     def transpose(
-        self, ct: Any, x: Any, *, new_sizes: Shape, dimensions: Shape | None, sharding: Any
+        self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape | None, **_: Any
     ) -> tuple[Any]:
         if dimensions is None:
             back = rules.of_cotangent(x.aval, rules.mesh_of([aval_of(ct)]))
@@ -273,12 +284,12 @@ class Reshape(Primitive):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         new_sizes: Shape,
         dimensions: Shape | None,
-        sharding: Any,
+        sharding: NamedSharding | None,
     ) -> tuple[Any, int]:
         x = moveaxis(args[0], dims[0], 0)
         if dimensions is not None:
@@ -301,7 +312,7 @@ def reshape(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Another shape for the same elements, in row-major order.
+    """Gives an array a new shape; its elements stay in row-major order.
 
     Shapes:     operand: T[s] -> T[new_sizes], with as many elements.
     Derivative: transposes to a reshape back.
@@ -337,7 +348,7 @@ def reshape(
 
 
 def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | None = None) -> Array:
-    """Joins a range of dimensions into one; the range is read as a Python slice.
+    """Collapses a range of dimensions into one; the range is read as a Python slice.
 
     Shapes:     operand: T[a + b + c] -> T[a + (prod(b),) + c].
     Source:     mirrors jax.lax.collapse.
@@ -380,19 +391,17 @@ class Squeeze(Primitive):
             )
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in dimensions))
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, dimensions: Shape
-    ) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, dimensions: Shape) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), dimensions)
 
-    def lower(self, ctx: Any, x: Any, *, dimensions: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reshape", [x])
 
-    def transpose(self, ct: Any, x: Any, *, dimensions: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (reshape(ct, x.aval.shape),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimensions: Shape
+        self, size: int, args: Values, dims: BatchDims, *, dimensions: Shape
     ) -> tuple[Any, int]:
         dim = dims[0]
         moved = tuple(d + (d >= dim) for d in dimensions)
@@ -406,7 +415,7 @@ squeeze_p = Squeeze()
 
 
 def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Drops dimensions of size 1.
+    """Removes dimensions of size 1.
 
     Shapes:     array: T[s] -> T[s without dimensions].
     Derivative: transposes to a reshape back.
@@ -446,42 +455,35 @@ class Concatenate(Primitive):
                 f"dimension {dimension} is out of range.",
                 got=_numbered(operands),
             )
-        before, after = first.shape[:dimension], first.shape[dimension + 1 :]
-        total = 0
-        for x in operands:
-            shape = x.shape
-            if len(shape) != first.ndim or (shape[:dimension], shape[dimension + 1 :]) != (
-                before,
-                after,
-            ):
-                error(
-                    TypeError,
-                    "lax.concatenate",
-                    f"the operands differ elsewhere than in dimension {dimension}.",
-                    got=_numbered(operands),
-                    expected="equal ranks, and equal sizes of all other dimensions",
-                )
-            total += shape[dimension]
+        rests = {(*x.shape[:dimension], *x.shape[dimension + 1 :]) for x in operands}
+        if len(rests) > 1:
+            error(
+                TypeError,
+                "lax.concatenate",
+                f"the operands differ elsewhere than in dimension {dimension}.",
+                got=_numbered(operands),
+                expected="equal ranks, and equal sizes of all other dimensions",
+            )
+        shape = list(first.shape)
+        shape[dimension] = sum(x.shape[dimension] for x in operands)
         weak = all(x.weak_type for x in operands)
-        return (first if weak else first.strip_weak_type()).with_shape((*before, total, *after))
+        return (first if weak else first.strip_weak_type()).with_shape(tuple(shape))
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, dimension: int) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, dimension: int) -> PartitionSpec:
         entries = {rules.spec_of(x)[dimension] for x in avals}
         if len(entries) > 1:
             rules.check_unsharded(self, avals, (dimension,))
         return rules.join(self, avals, avals[0].ndim)
 
-    def lower(self, ctx: Any, *values: Any, dimension: int) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Value, dimension: int) -> Any:
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 
-    def transpose(self, ct: Any, *args: Any, dimension: int) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, *args: Any, dimension: int) -> tuple[Any, ...]:
         sizes = [aval.shape[dimension] for aval in _avals_of(args)]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimension: int
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, dimension: int) -> tuple[Any, int]:
         target = next(d for d in dims if d is not None)
         aligned = [to_batch_dim(x, d, target, size) for x, d in zip(args, dims, strict=True)]
         return concatenate(aligned, dimension + (dimension >= target)), target
@@ -497,12 +499,12 @@ def _numbered(avals: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
     return {f"operands[{i}]": aval for i, aval in enumerate(avals)}
 
 
-def _avals_of(args: Sequence[Any]) -> list[Any]:
+def _avals_of(args: Values) -> list[Any]:
     return [x.aval if is_linear(x) else aval_of(x) for x in args]
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Array:
-    """Joins arrays along one dimension.
+    """Concatenates arrays along one dimension.
 
     Shapes:     T[.., n_i, ..] for each operand -> T[.., sum of n_i, ..].
     Dtypes:     any, all equal.
@@ -527,6 +529,23 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Array:
     return concatenate_p.bind(*arrays, dimension=int(dimension))
 
 
+def slice_op(
+    ctx: LoweringContext,
+    x: Value,
+    starts: Sequence[int],
+    limits: Sequence[int],
+    strides: Sequence[int] | None = None,
+    type: Any = None,
+) -> Value:
+    """StableHLO for: a slice of `x`; strides are 1 by default."""
+    attributes = {
+        "start_indices": ctx.i64_array(starts),
+        "limit_indices": ctx.i64_array(limits),
+        "strides": ctx.i64_array(strides or (1,) * len(starts)),
+    }
+    return ctx.op("stablehlo.slice", [x], attributes, type)
+
+
 class Split(Primitive):
     """Cuts an array along one axis.
 
@@ -535,6 +554,7 @@ class Split(Primitive):
 
     name = "split"
     multiple_results = True
+    jvp = jvp_of_first
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
         if any(n < 0 for n in sizes) or sum(sizes) != x.shape[axis]:
@@ -547,42 +567,26 @@ class Split(Primitive):
             )
         return [x.with_shape((*x.shape[:axis], n, *x.shape[axis + 1 :])) for n in sizes]
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, sizes: Shape, axis: int
-    ) -> list[PartitionSpec]:
+    def shard(self, avals: Avals, outs: Avals, *, sizes: Shape, axis: int) -> list[PartitionSpec]:
         return [rules.spec_of(avals[0])] * len(outs)
 
-    def lower(self, ctx: Any, x: Any, *, sizes: Shape, axis: int) -> list[Any]:
+    def lower(self, ctx: LoweringContext, x: Value, *, sizes: Shape, axis: int) -> list[Any]:
         shape = ctx.avals_in[0].shape
         starts, limits = [0] * len(shape), list(shape)
-        strides = ctx.i64_array([1] * len(shape))
         outs = []
         for aval, stop in zip(ctx.avals_out, itertools.accumulate(sizes), strict=True):
             limits[axis] = stop
-            attributes = {
-                "start_indices": ctx.i64_array(starts),
-                "limit_indices": ctx.i64_array(limits),
-                "strides": strides,
-            }
-            outs.append(ctx.op("stablehlo.slice", [x], attributes, ctx.type_of(aval)))
+            outs.append(slice_op(ctx, x, starts, limits, type=ctx.type_of(aval)))
             starts[axis] = stop
         return outs
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        outs = self.bind(*primals, **params)
-        if type(tangents[0]) is Zero:
-            return outs, [Zero.like(x) for x in outs]
-        return outs, self.bind(*tangents, **params)
-
-    def transpose(self, ct: Any, x: Any, *, sizes: Shape, axis: int) -> tuple[Any]:
+    def transpose(self, ct: Values, x: UndefinedPrimal, *, sizes: Shape, axis: int) -> tuple[Any]:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (concatenate([structural.instantiate(part) for part in ct], axis),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sizes: Shape, axis: int
+        self, size: int, args: Values, dims: BatchDims, *, sizes: Shape, axis: int
     ) -> tuple[Any, list[int]]:
         dim = dims[0]
         outs = self.bind(args[0], sizes=sizes, axis=axis + (axis >= dim))
@@ -596,7 +600,7 @@ split_p = Split()
 
 
 def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array]:
-    """Cuts an array along one axis into parts of the given sizes.
+    """Splits an array along one axis into parts of the given sizes.
 
     Shapes:     operand: T[.., sum of sizes, ..] -> T[.., n, ..] for each n in sizes.
     Derivative: transposes to a concatenation.
@@ -636,14 +640,14 @@ class Rev(Primitive):
             )
         return x
 
-    def lower(self, ctx: Any, x: Any, *, dimensions: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reverse", [x], {"dimensions": ctx.i64_array(dimensions)})
 
-    def transpose(self, ct: Any, x: Any, *, dimensions: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (rev(ct, dimensions),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dimensions: Shape
+        self, size: int, args: Values, dims: BatchDims, *, dimensions: Shape
     ) -> tuple[Any, int]:
         dim = dims[0]
         return rev(args[0], [d + (d >= dim) for d in dimensions]), dim
@@ -656,7 +660,7 @@ rev_p = Rev()
 
 
 def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
-    """Reverses the order of elements along dimensions.
+    """Reverses the order of the elements along dimensions.
 
     Shapes:     operand: T[s] -> T[s].
     Derivative: transposes to itself.
@@ -683,18 +687,16 @@ class Copy(Primitive):
     name = "copy"
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return x
 
-    def transpose(self, ct: Any, x: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
         return (self.bind(ct),)
-
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(args[0]), dims[0]
 
 
 vma.keeps_unreduced.set(True, Copy)
@@ -724,7 +726,7 @@ class Stack(Primitive):
     def abstract_eval(self, *operands: ShapedArray, axis: int) -> ShapedArray:
         first = operands[0]
         if any(x is not first for x in operands):
-            named = {f"operands[{i}]": x for i, x in enumerate(operands)}
+            named = _numbered(operands)
             check_same_dtype("stack", **named)
             if len({x.shape for x in operands}) > 1:
                 error(ValueError, "lax.stack", "all operands must have one shape.", got=named)
@@ -732,22 +734,20 @@ class Stack(Primitive):
         shape = (*first.shape[:axis], len(operands), *first.shape[axis:])
         return (first if weak else first.strip_weak_type()).with_shape(shape)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, axis: int) -> PartitionSpec:
         return rules.join(self, avals, avals[0].ndim).inserted(axis)
 
-    def lower(self, ctx: Any, *values: Any, axis: int) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Value, axis: int) -> Any:
         shape = ctx.avals_in[0].shape
         single = (*shape[:axis], 1, *shape[axis:])
         rows = [ctx.reshape(x, single, ctx.avals_in[0].dtype) for x in values]
         return ctx.op("stablehlo.concatenate", rows, {"dimension": ctx.integer(axis)})
 
-    def transpose(self, ct: Any, *args: Any, axis: int) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, *args: Any, axis: int) -> tuple[Any, ...]:
         parts = unstack(ct, axis)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis: int
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axis: int) -> tuple[Any, int]:
         rows = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         return self.bind(*rows, axis=axis + 1), 0
 
@@ -756,7 +756,7 @@ stack_p = Stack()
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Array:
-    """Joins arrays of one shape along a new dimension.
+    """Stacks arrays of one shape along a new dimension.
 
     Shapes:     T[s] for each of n operands -> T[s with n at axis].
     Dtypes:     any, all equal.
@@ -788,15 +788,16 @@ class Unstack(Primitive):
 
     name = "unstack"
     multiple_results = True
+    jvp = jvp_of_first
 
     def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:
         return [x.with_shape(x.shape[:axis] + x.shape[axis + 1 :])] * x.shape[axis]
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, axis: int) -> list[PartitionSpec]:
+    def shard(self, avals: Avals, outs: Avals, *, axis: int) -> list[PartitionSpec]:
         rules.check_unsharded(self, avals, (axis,))
         return [rules.dropped(rules.spec_of(avals[0]), (axis,))] * len(outs)
 
-    def lower(self, ctx: Any, x: Any, *, axis: int) -> list[Any]:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis: int) -> list[Any]:
         (aval,) = ctx.avals_in
         shape = aval.shape
         single = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -804,30 +805,18 @@ class Unstack(Primitive):
         parts = []
         for i in range(shape[axis]):
             starts[axis], limits[axis] = i, i + 1
-            attributes = {
-                "start_indices": ctx.i64_array(starts),
-                "limit_indices": ctx.i64_array(limits),
-                "strides": ctx.i64_array([1] * len(shape)),
-            }
-            row = ctx.op("stablehlo.slice", [x], attributes, ctx.tensor_type(single, aval.dtype))
+            kind = ctx.tensor_type(single, aval.dtype)
+            row = slice_op(ctx, x, starts, limits, type=kind)
             parts.append(ctx.reshape(row, shape[:axis] + shape[axis + 1 :], aval.dtype))
         return parts
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        outs = self.bind(*primals, **params)
-        if type(tangents[0]) is Zero:
-            return outs, [Zero.like(x) for x in outs]
-        return outs, self.bind(*tangents, **params)
-
-    def transpose(self, ct: Any, x: Any, *, axis: int) -> tuple[Any]:
+    def transpose(self, ct: Values, x: UndefinedPrimal, *, axis: int) -> tuple[Any]:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (stack([instantiate(part) for part in ct], axis),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis: int
+        self, size: int, args: Values, dims: BatchDims, *, axis: int
     ) -> tuple[Any, list[int]]:
         dim = dims[0]
         axis += axis >= dim
@@ -839,7 +828,7 @@ unstack_p = Unstack()
 
 
 def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
-    """Takes an array apart along `axis`, which the parts no longer have.
+    """Splits an array along `axis` into arrays without that dimension.
 
     Shapes:     x: T[.., n, ..] -> T[.., ..], n times.
     Derivative: transposes to `stack`.

@@ -24,9 +24,11 @@ from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import named_batching
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lowering import assignment, relocation
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array, array_from_host, physical_aval
 from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
@@ -36,7 +38,7 @@ Dims = tuple[int, ...]
 ProductNumbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 
 
-def product_spec(primitive: Any, avals: Sequence[Any], numbers: ProductNumbers) -> PartitionSpec:
+def product_spec(primitive: Primitive, avals: Avals, numbers: ProductNumbers) -> PartitionSpec:
     """The spec of a product: free dimensions keep their axes, summed ones need to be clear.
 
     Raises:
@@ -58,7 +60,7 @@ def product_spec(primitive: Any, avals: Sequence[Any], numbers: ProductNumbers) 
     return PartitionSpec(*batch, *free)
 
 
-def _refuse_sum(primitive: Any, avals: Sequence[Any], left: Any, right: Any) -> None:
+def _refuse_sum(primitive: Primitive, avals: Avals, left: Array, right: Array) -> None:
     if left != right:
         raise rules.refusal(
             primitive.name,
@@ -75,7 +77,7 @@ def _refuse_sum(primitive: Any, avals: Sequence[Any], left: Any, right: Any) -> 
     )
 
 
-def _check_operands(primitive: Any, avals: Sequence[Any]) -> None:
+def _check_operands(primitive: Primitive, avals: Avals) -> None:
     for aval, other in (avals, reversed(avals)):
         spec = rules.spec_of(aval)
         if spec.unreduced:
@@ -95,7 +97,7 @@ def _check_operands(primitive: Any, avals: Sequence[Any]) -> None:
 
 
 def check_summands(
-    primitive: Any, avals: Sequence[Any], numbers: ProductNumbers, wanted: PartitionSpec
+    primitive: Primitive, avals: Avals, numbers: ProductNumbers, wanted: PartitionSpec
 ) -> None:
     """Refuses a product that shall be unreduced over axes which do not split its sums.
 
@@ -122,7 +124,7 @@ def check_summands(
 
 
 def gathered_spec(
-    primitive: Any, avals: Sequence[Any], numbers: GatherDimensionNumbers, slice_sizes: Shape
+    primitive: Primitive, avals: Avals, numbers: GatherDimensionNumbers, slice_sizes: Shape
 ) -> PartitionSpec:
     """The spec of a gather: dimensions of the indices, and those of the operand taken whole.
 
@@ -151,10 +153,7 @@ def gathered_spec(
 
 
 def scattered_spec(
-    primitive: Any,
-    avals: Sequence[Any],
-    numbers: ScatterDimensionNumbers,
-    windows: Shape,
+    primitive: Primitive, avals: Avals, numbers: ScatterDimensionNumbers, windows: Shape
 ) -> PartitionSpec:
     """The spec of a scatter: that of the operand, joined with whole windows of the updates.
 
@@ -181,7 +180,7 @@ def scattered_spec(
 
 
 def _check_whole(
-    primitive: Any, avals: Sequence[Any], sizes: Shape, along: Iterable[int], instead: str
+    primitive: Primitive, avals: Avals, sizes: Shape, along: Iterable[int], instead: str
 ) -> None:
     parts = [d for d, (n, size) in enumerate(zip(avals[0].shape, sizes, strict=True)) if n != size]
     dims = [d for d in parts if d not in along]
@@ -202,7 +201,7 @@ class ShardingConstraint(Primitive):
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
-    def impl(self, x: Any, *, sharding: Sharding) -> Array:
+    def impl(self, x: Array, *, sharding: Sharding) -> Array:
         if not type.__instancecheck__(Array, x):
             x = array_from_host(x, aval_of(x))
         return relocation.placed(x, _without_open_dims(x, _with_devices_of(x, sharding)))
@@ -210,16 +209,16 @@ class ShardingConstraint(Primitive):
     def abstract_eval(self, x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, *, sharding: Sharding) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, sharding: Sharding) -> Any:
         return ctx.module.partitioning.constrained(
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: Any, x: Any, *, sharding: Sharding) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, sharding: Sharding) -> tuple[Any]:
         return (self.bind(ct, sharding=sharding),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: Sharding
+        self, size: int, args: Values, dims: BatchDims, *, sharding: Sharding
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding):
             wide = with_batch_dim(self.name, sharding, dims[0], UNCONSTRAINED)
@@ -372,7 +371,7 @@ def _check_not_manual(target: NamedSharding) -> None:
         )
 
 
-def _constrain(x: Any, target: Any, what: Callable[[], str]) -> Any:
+def _constrain(x: Array, target: Any, what: Callable[[], str]) -> Any:
     if target is None:
         return x
     aval = aval_of(x)

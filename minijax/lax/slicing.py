@@ -18,7 +18,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
-from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -26,9 +26,11 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.lax import arguments, binary, choice, convert, gather_numbers, gather_scatter, shape
+from minijax.lax import binary, creation, families, gather_numbers, gather_scatter, shape
+from minijax.lax.families import Avals, BatchDims, Values, jvp_of_first
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lax.padding import pad
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -46,82 +48,41 @@ class Slice(Primitive):
     jvp = jvp_of_unary_linear
     shard = rules.resized
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
+    @result_types.function
+    def abstract_eval(self, x: ShapedArray, **params: Any) -> ShapedArray:
+        return _sliced_type(x, **params)
 
-    def abstract_eval(
-        self, x: ShapedArray, *, start_indices: Shape, limit_indices: Shape, strides: Shape | None
-    ) -> ShapedArray:
-        key = (x, start_indices, limit_indices, strides)
-        found = self._results.get(key)
-        if found is None:
-            found = self._results[key] = _sliced_type(*key)
-        return found
+    def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
+        return shape.slice_op(ctx, x, *(params[name] for name in _SLICE))
 
-    def lower(
-        self,
-        ctx: Any,
-        x: Any,
-        *,
-        start_indices: Shape,
-        limit_indices: Shape,
-        strides: Shape | None,
-    ) -> Any:
-        return ctx.op(
-            "stablehlo.slice",
-            [x],
-            {
-                "start_indices": ctx.i64_array(start_indices),
-                "limit_indices": ctx.i64_array(limit_indices),
-                "strides": ctx.i64_array(strides or (1,) * len(start_indices)),
-            },
-        )
-
-    def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        *,
-        start_indices: Shape,
-        limit_indices: Shape,
-        strides: Shape | None,
-    ) -> tuple[Any]:
-        steps = strides or (1,) * len(start_indices)
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
+        starts, _, strides = (params[name] for name in _SLICE)
         config = []
-        sizes = zip(x.aval.shape, aval_of(ct).shape, start_indices, steps, strict=True)
+        sizes = zip(
+            x.aval.shape, aval_of(ct).shape, starts, strides or (1,) * len(starts), strict=True
+        )
         for n, m, start, step in sizes:
             used = start + (m - 1) * step + 1 if m else start
             config.append((start, n - used, step - 1))
-        zero = np.zeros((), aval_of(ct).dtype)[()]
-        return (pad(ct, zero, config),)
+        return (pad(ct, np.zeros((), aval_of(ct).dtype)[()], config),)
 
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        start_indices: Shape,
-        limit_indices: Shape,
-        strides: Shape | None,
-    ) -> tuple[Any, int]:
-        d = dims[0]
-        out = self.bind(
-            args[0],
-            start_indices=_inserted(start_indices, d, 0),
-            limit_indices=_inserted(limit_indices, d, size),
-            strides=None if strides is None else _inserted(strides, d, 1),
-        )
-        return out, d
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+        for name, value in zip(_SLICE, (0, size, 1), strict=True):
+            if params[name] is not None:
+                params[name] = _inserted(params[name], dims[0], value)
+        return self.bind(args[0], **params), dims[0]
 
 
 vma.keeps_unreduced.set(True, Slice)
 
+# The parameters of slices.
+_SLICE = ("start_indices", "limit_indices", "strides")
+
 
 def _sliced_type(
-    x: ShapedArray, starts: Shape, limits: Shape, strides: Shape | None
+    x: ShapedArray, start_indices: Shape, limit_indices: Shape, strides: Shape | None
 ) -> ShapedArray:
+    starts, limits = start_indices, limit_indices
     facts = {"operand": x, "start": starts, "limit": limits, "strides": strides}
     steps = strides or (1,) * x.ndim
     if not len(starts) == len(limits) == len(steps) == x.ndim:
@@ -158,7 +119,7 @@ def slice(
     limit_indices: Sequence[int],
     strides: Sequence[int] | None = None,
 ) -> Array:
-    """The elements from `start_indices` to `limit_indices`, in steps of `strides`.
+    """Extracts the slice from `start_indices` to `limit_indices`, in steps of `strides`.
 
     Shapes:     operand: T[s] -> T[ceil((limit - start) / stride)].
     Derivative: transposes to pad.
@@ -172,9 +133,9 @@ def slice(
         >>> lax.slice(jnp.arange(10), (1,), (9,), strides=(3,))
         Array([1, 4, 7], dtype=int32)
     """
-    starts = arguments.int_tuple(start_indices, "lax.slice", "start_indices")
-    limits = arguments.int_tuple(limit_indices, "lax.slice", "limit_indices")
-    steps = None if strides is None else arguments.int_tuple(strides, "lax.slice", "strides")
+    starts = families.int_tuple(start_indices, "lax.slice", "start_indices")
+    limits = families.int_tuple(limit_indices, "lax.slice", "limit_indices")
+    steps = None if strides is None else families.int_tuple(strides, "lax.slice", "strides")
     return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
 
 
@@ -186,23 +147,17 @@ class DynamicSlice(Primitive):
 
     name = "dynamic_slice"
     shard = rules.resized
+    jvp = jvp_of_first
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
-
+    @result_types.function
     def abstract_eval(
         self, x: ShapedArray, *starts: ShapedArray, slice_sizes: Shape
     ) -> ShapedArray:
-        key = (x, starts, slice_sizes)
-        found = self._results.get(key)
-        if found is None:
-            _check_starts("lax.dynamic_slice", x, starts)
-            _check_slice_sizes(x, slice_sizes)
-            found = self._results[key] = x.with_shape(slice_sizes)
-        return found
+        _check_starts("lax.dynamic_slice", x, starts)
+        _check_slice_sizes(x, slice_sizes)
+        return x.with_shape(slice_sizes)
 
-    def lower(self, ctx: Any, x: Any, *starts: Any, slice_sizes: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *starts: Value, slice_sizes: Shape) -> Any:
         if not starts:
             return x
         if ctx.module.partitioning.partitions > 1:
@@ -213,20 +168,14 @@ class DynamicSlice(Primitive):
             {"slice_sizes": ctx.i64_array(slice_sizes)},
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, slice_sizes: Shape
-    ) -> tuple[Any, Any]:
-        out = self.bind(*primals, slice_sizes=slice_sizes)
-        if type(tangents[0]) is Zero:
-            return out, Zero.like(out)
-        return out, self.bind(tangents[0], *primals[1:], slice_sizes=slice_sizes)
-
-    def transpose(self, ct: Any, x: Any, *starts: Any, slice_sizes: Shape) -> tuple[Any, ...]:
+    def transpose(
+        self, ct: Array, x: UndefinedPrimal, *starts: Any, slice_sizes: Shape
+    ) -> tuple[Any, ...]:
         whole = dynamic_update_slice_p.bind(zeros(x.aval.cotangent_aval()), ct, *starts)
         return (whole, *(None for _ in starts))
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, slice_sizes: Shape
+        self, size: int, args: Values, dims: BatchDims, *, slice_sizes: Shape
     ) -> tuple[Any, int]:
         x, *starts = args
         d, *start_dims = dims
@@ -258,7 +207,7 @@ class DynamicSlice(Primitive):
 
 @checking.faults.rule(DynamicSlice)
 def _faults_of_dynamic_slice(
-    primitive: DynamicSlice, args: Sequence[Any], outs: Sequence[Any], *, slice_sizes: Shape
+    primitive: DynamicSlice, args: Values, outs: Values, *, slice_sizes: Shape
 ) -> list[Fault]:
     return _starts_outside(args[0], args[1:], slice_sizes)
 
@@ -266,7 +215,7 @@ def _faults_of_dynamic_slice(
 vma.linear_in.set(((0,),), DynamicSlice)
 
 
-def _starts_outside(x: Any, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
+def _starts_outside(x: Array, starts: Sequence[Any], sizes: Shape) -> list[Fault]:
     """The faults of slices whose starts are clamped: the user's slice was another one."""
     faults: list[Fault] = []
     for axis, (start, n, m) in enumerate(zip(starts, aval_of(x).shape, sizes, strict=True)):
@@ -331,20 +280,19 @@ class DynamicUpdateSlice(Primitive):
 
     name = "dynamic_update_slice"
 
-    def __init__(self) -> None:
-        super().__init__()
-        self._checked: set[Any] = set()
-
+    @result_types.function
     def abstract_eval(
         self, x: ShapedArray, update: ShapedArray, *starts: ShapedArray
     ) -> ShapedArray:
-        key = (x, update, starts)
-        if key not in self._checked:
-            _check_update(*key)
-            self._checked.add(key)
+        name, facts = "lax.dynamic_update_slice", {"operand": x, "update": update}
+        _check_starts(name, x, starts)
+        if x.dtype != update.dtype:
+            error(TypeError, name, "operand and update have different dtypes.", got=facts)
+        if update.ndim != x.ndim or any(m > n for m, n in zip(update.shape, x.shape, strict=True)):
+            error(TypeError, name, "the update does not fit into the operand.", got=facts)
         return x.strip_weak_type()
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals) -> PartitionSpec:
         rules.check_unsharded(self, avals[2:])
         x, update = avals[:2]
         pairs = zip(rules.spec_of(x), rules.spec_of(update), strict=True)
@@ -353,21 +301,21 @@ class DynamicUpdateSlice(Primitive):
         rules.check_unsharded(self, avals[:2], unlike)
         return rules.join(self, avals[:2], x.ndim)
 
-    def lower(self, ctx: Any, x: Any, update: Any, *starts: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, update: Value, *starts: Value) -> Any:
         if not starts:
             return update
         if ctx.module.partitioning.partitions > 1:
             starts = _clamped(ctx, starts, ctx.avals_in[1].shape)
         return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         out = self.bind(*primals)
         x_dot, update_dot = tangents[:2]
         if type(x_dot) is type(update_dot) is Zero:
             return out, Zero.like(out)
         return out, self.bind(instantiate(x_dot), instantiate(update_dot), *primals[2:])
 
-    def transpose(self, ct: Any, x: Any, update: Any, *starts: Any) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, x: Array, update: Array, *starts: Any) -> tuple[Any, ...]:
         x_ct = update_ct = None
         if is_linear(x):
             window = (update.aval if is_linear(update) else aval_of(update)).shape
@@ -376,7 +324,7 @@ class DynamicUpdateSlice(Primitive):
             update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.aval.shape)
         return (x_ct, update_ct, *(None for _ in starts))
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
         x, update, *starts = args
         x_dim, update_dim, *start_dims = dims
         x = to_batch_dim(x, x_dim, 0, size)
@@ -401,7 +349,7 @@ class DynamicUpdateSlice(Primitive):
 
 @checking.faults.rule(DynamicUpdateSlice)
 def _faults_of_dynamic_update_slice(
-    primitive: DynamicUpdateSlice, args: Sequence[Any], outs: Sequence[Any]
+    primitive: DynamicUpdateSlice, args: Values, outs: Values
 ) -> list[Fault]:
     return _starts_outside(args[0], args[2:], aval_of(args[1]).shape)
 
@@ -409,7 +357,7 @@ def _faults_of_dynamic_update_slice(
 vma.linear_in.set(((0, 1),), DynamicUpdateSlice)
 
 
-def _clamped(ctx: Any, starts: Sequence[Any], sizes: Shape) -> tuple[Any, ...]:
+def _clamped(ctx: LoweringContext, starts: Sequence[Any], sizes: Shape) -> tuple[Any, ...]:
     """The starts of slices of these sizes, inside the operand.
 
     XLA clamps starts itself, but wrongly where the slice or the operand is split over devices:
@@ -428,17 +376,8 @@ dynamic_slice_p = DynamicSlice()
 dynamic_update_slice_p = DynamicUpdateSlice()
 
 
-def _check_update(x: ShapedArray, update: ShapedArray, starts: Sequence[ShapedArray]) -> None:
-    name, facts = "lax.dynamic_update_slice", {"operand": x, "update": update}
-    _check_starts(name, x, starts)
-    if x.dtype != update.dtype:
-        error(TypeError, name, "operand and update have different dtypes.", got=facts)
-    if update.ndim != x.ndim or any(m > n for m, n in zip(update.shape, x.shape, strict=True)):
-        error(TypeError, name, "the update does not fit into the operand.", got=facts)
-
-
 def _starts(
-    name: str, x: Any, start_indices: Any, allow_negative: bool | Sequence[bool]
+    name: str, x: ArrayLike, start_indices: Any, allow_negative: bool | Sequence[bool]
 ) -> list[Any]:
     """Starts as scalars; negative ones count from the end where that is allowed.
 
@@ -482,7 +421,7 @@ def _able_to_hold(index: Any, size: int) -> Any:
         return index
     if size <= dtypes.iinfo(dtype).max:
         return index
-    return convert.convert_element_type(index, np.int32)
+    return creation.convert_element_type(index, np.int32)
 
 
 def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dtype[Any]) -> Any:
@@ -502,8 +441,8 @@ def _start(name: str, start: Any, size: int, allow_negative: bool, dtype: np.dty
         return start
     kind = aval.dtype.type
     counts_back = binary.lt(start, kind(0))
-    strong = convert.convert_element_type(start, aval.dtype) if aval.weak_type else start
-    return choice.select_n(counts_back, start, binary.add(strong, kind(size)))
+    strong = creation.convert_element_type(start, aval.dtype) if aval.weak_type else start
+    return binary.select_n(counts_back, start, binary.add(strong, kind(size)))
 
 
 def dynamic_slice(
@@ -513,7 +452,7 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """A slice of `slice_sizes` from `start_indices`, which are values.
+    """Extracts a slice of `slice_sizes` from `start_indices`, which are values.
 
     The starts are clamped, so that the slice lies inside the operand.
 
@@ -533,7 +472,7 @@ def dynamic_slice(
         Array([7, 8, 9], dtype=int32)
     """
     starts = _starts("lax.dynamic_slice", operand, start_indices, allow_negative_indices)
-    sizes = arguments.int_tuple(slice_sizes, "lax.dynamic_slice", "slice_sizes")
+    sizes = families.int_tuple(slice_sizes, "lax.dynamic_slice", "slice_sizes")
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=sizes)
 
 
@@ -544,7 +483,7 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """`operand` with `update` written over the slice at `start_indices`, which are values.
+    """Replaces the slice of `operand` at `start_indices`, which are values, by `update`.
 
     The starts are clamped, so that the update lies inside the operand.
 
@@ -574,7 +513,7 @@ def slice_in_dim(
     stride: int = 1,
     axis: int = 0,
 ) -> Array:
-    """A slice along one dimension; negative bounds count from the end, None is the end.
+    """Extracts a slice along one dimension; negative bounds count from the end.
 
     Source: mirrors jax.lax.slice_in_dim (0.10).
 
@@ -584,7 +523,7 @@ def slice_in_dim(
                [5, 6]], dtype=int32)
     """
     dims = aval_of(operand).shape
-    axis = arguments.canonicalize_axis(axis, len(dims), "lax.slice_in_dim")
+    axis = families.canonicalize_axis(axis, len(dims), "lax.slice_in_dim")
     n = dims[axis]
     start = 0 if start_index is None else operator.index(start_index)
     limit = n if limit_index is None else operator.index(limit_index)
@@ -596,7 +535,7 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """One position along a dimension.
+    """One element along a dimension, at a known index.
 
     Source:     mirrors jax.lax.index_in_dim (0.10).
 
@@ -610,7 +549,7 @@ def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool =
         Array([2, 4], dtype=int32)
     """
     dims = aval_of(operand).shape
-    axis = arguments.canonicalize_axis(axis, len(dims), "lax.index_in_dim")
+    axis = families.canonicalize_axis(axis, len(dims), "lax.index_in_dim")
     n = dims[axis]
     position = operator.index(index)
     wrapped = position + n if position < 0 else position
@@ -638,7 +577,7 @@ def dynamic_slice_in_dim(
                [5, 6]], dtype=int32)
     """
     dims = aval_of(operand).shape
-    axis = arguments.canonicalize_axis(axis, len(dims), "lax.dynamic_slice_in_dim")
+    axis = families.canonicalize_axis(axis, len(dims), "lax.dynamic_slice_in_dim")
     starts: list[Any] = [0] * len(dims)
     starts[axis] = start_index
     sizes = [*dims[:axis], operator.index(slice_size), *dims[axis + 1 :]]
@@ -653,7 +592,7 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """One position, which is a value, along a dimension.
+    """One element along a dimension, at an index that is a value.
 
     Source: mirrors jax.lax.dynamic_index_in_dim (0.10).
 
@@ -661,7 +600,7 @@ def dynamic_index_in_dim(
         >>> lax.dynamic_index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
         Array([3, 4], dtype=int32)
     """
-    axis = arguments.canonicalize_axis(axis, aval_of(operand).ndim, "lax.dynamic_index_in_dim")
+    axis = families.canonicalize_axis(axis, aval_of(operand).ndim, "lax.dynamic_index_in_dim")
     out = dynamic_slice_in_dim(
         operand, index, 1, axis, allow_negative_indices=allow_negative_indices
     )
@@ -685,7 +624,7 @@ def dynamic_update_slice_in_dim(
         Array([[0., 0., 1.],
                [0., 0., 1.]], dtype=float32)
     """
-    axis = arguments.canonicalize_axis(
+    axis = families.canonicalize_axis(
         axis, aval_of(operand).ndim, "lax.dynamic_update_slice_in_dim"
     )
     starts: list[Any] = [0] * aval_of(operand).ndim
@@ -703,7 +642,7 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """One position, which is a value, along a dimension replaced.
+    """Replaces one element along a dimension, at an index that is a value.
 
     Source: mirrors jax.lax.dynamic_update_index_in_dim (0.10).
 
@@ -712,7 +651,7 @@ def dynamic_update_index_in_dim(
         Array([[0., 1., 0.],
                [0., 1., 0.]], dtype=float32)
     """
-    axis = arguments.canonicalize_axis(
+    axis = families.canonicalize_axis(
         axis, aval_of(operand).ndim, "lax.dynamic_update_index_in_dim"
     )
     if aval_of(update).ndim != aval_of(operand).ndim:
@@ -723,7 +662,7 @@ def dynamic_update_index_in_dim(
 
 
 def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Array:
-    """Elements at positions along some dimensions; positions wrap around.
+    """Takes elements at indices along some dimensions; indices wrap around.
 
     Args:
         src: the array.
@@ -761,4 +700,4 @@ def _wrapped(index: Any, size: int) -> Any:
     index = _able_to_hold(index, size)
     kind = aval_of(index).dtype.type
     rest = binary.rem(index, kind(size))
-    return choice.select_n(binary.lt(rest, kind(0)), rest, binary.add(rest, kind(size)))
+    return binary.select_n(binary.lt(rest, kind(0)), rest, binary.add(rest, kind(size)))

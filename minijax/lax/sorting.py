@@ -17,21 +17,29 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero
+from minijax.interpreters.jvp import Zero, jvp_of_constant
 from minijax.interpreters.structural import moveaxis, to_batch_dim
-from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import ANY, FLOAT, ORDERED, check_dtype
+from minijax.lax.families import (
+    ANY,
+    FLOAT,
+    ORDERED,
+    BatchDims,
+    Values,
+    canonicalize_axis,
+    check_dtype,
+)
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
 from minijax.lax.shape import expand_dims, unstack
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
-def take_along_axis(x: Any, indices: Any, axis: int) -> Any:
+def take_along_axis(x: Array, indices: Array, axis: int) -> Any:
     """The elements of `x` at `indices` along `axis`; all other dimensions agree."""
     rank = x.ndim
     others = tuple(d for d in range(rank) if d != axis)
@@ -77,7 +85,7 @@ class Sort(Primitive):
         return list(avals)
 
     def lower(
-        self, ctx: Any, *values: Any, dimension: int, is_stable: bool, num_keys: int
+        self, ctx: LoweringContext, *values: Value, dimension: int, is_stable: bool, num_keys: int
     ) -> list[Any]:
         attributes = {
             "dimension": ctx.integer(dimension),
@@ -87,7 +95,7 @@ class Sort(Primitive):
         if len(values) == 1 and scalars[0].dtype.name in _BITS_OF_FLOAT:
             return [_sort_as_integers(ctx, values[0], attributes)]
 
-        def comes_before(inner: Any, *pairs: Any) -> list[Any]:
+        def comes_before(inner: LoweringContext, *pairs: Value) -> list[Any]:
             keys: list[Any] = []
             for i in range(num_keys):
                 keys += _ordered_parts(inner, pairs[2 * i], pairs[2 * i + 1], scalars[i])
@@ -97,20 +105,12 @@ class Sort(Primitive):
         return ctx.ops("stablehlo.sort", values, attributes, regions=[(types, comes_before)])
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        dimension: int,
-        is_stable: bool,
-        num_keys: int,
+        self, primals: Values, tangents: Values, *, dimension: int, **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        params = {"dimension": dimension, "is_stable": is_stable, "num_keys": num_keys}
         if all(type(t) is Zero for t in tangents):
-            outs = self.bind(*primals, **params)
-            return outs, [Zero.like(x) for x in outs]
+            return jvp_of_constant(self, primals, tangents, dimension=dimension, **params)
         places = broadcasted_iota(np.int32, aval_of(primals[0]).shape, dimension)
-        *outs, places = self.bind(*primals, places, **params)
+        *outs, places = self.bind(*primals, places, dimension=dimension, **params)
         out_dots = [
             Zero.like(x) if type(t) is Zero else take_along_axis(t, places, dimension)
             for x, t in zip(outs, tangents, strict=True)
@@ -118,24 +118,16 @@ class Sort(Primitive):
         return outs, out_dots
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        dimension: int,
-        is_stable: bool,
-        num_keys: int,
+        self, size: int, args: Values, dims: BatchDims, *, dimension: int, **params: Any
     ) -> tuple[list[Any], list[int]]:
         target = next(d for d in dims if d is not None)
         aligned = [to_batch_dim(x, d, target, size) for x, d in zip(args, dims, strict=True)]
-        moved = dimension + (dimension >= target)
-        outs = self.bind(*aligned, dimension=moved, is_stable=is_stable, num_keys=num_keys)
+        outs = self.bind(*aligned, dimension=dimension + (dimension >= target), **params)
         return outs, [target] * len(outs)
 
 
 @dtypes.over_words.rule(Sort)
-def _over_words_of_sort(primitive: Sort, x: Any, dim: int) -> Any:
+def _over_words_of_sort(primitive: Sort, x: Array, dim: int) -> Any:
     # Operands beside keys are sorted once for each word, and alike.
     return unstack(x, dim)[0]
 
@@ -151,7 +143,7 @@ _BITS_OF_FLOAT: dict[str, np.dtype[Any]] = {
 }
 
 
-def _sort_as_integers(ctx: Any, x: Any, attributes: dict[str, Any]) -> Any:
+def _sort_as_integers(ctx: LoweringContext, x: Value, attributes: dict[str, Any]) -> Any:
     """Sorts floats by integers of the same order.
 
     XLA's CPU compiler calls a library where the comparison is a plain one of numbers, which is
@@ -163,7 +155,7 @@ def _sort_as_integers(ctx: Any, x: Any, attributes: dict[str, Any]) -> Any:
     bits = aval.update(dtype=dtype, weak_type=False)
     kind = ctx.type_of(bits)
 
-    def same_order(x: Any) -> Any:
+    def same_order(x: Value) -> Any:
         # Magnitudes of negative numbers count down.  The map is its own inverse.
         shift = ctx.full(aval.shape, 8 * dtype.itemsize - 1, dtype)
         sign = ctx.op("stablehlo.shift_right_arithmetic", [x, shift], None, kind)
@@ -187,7 +179,9 @@ def _sort_as_integers(ctx: Any, x: Any, attributes: dict[str, Any]) -> Any:
     return ctx.op("stablehlo.bitcast_convert", [same_order(keys)])
 
 
-def _ordered_parts(ctx: Any, a: Any, b: Any, scalar: ShapedArray) -> list[tuple[Any, Any, Any]]:
+def _ordered_parts(
+    ctx: LoweringContext, a: Value, b: Value, scalar: ShapedArray
+) -> list[tuple[Any, Any, Any]]:
     """Pairs of numbers whose lexicographic order is the order of `a` and `b`, with their types."""
     if dtypes.issubdtype(scalar.dtype, np.complexfloating):
         part = shaped_array((), dtypes.real_dtype_of(scalar.dtype))
@@ -202,7 +196,7 @@ def _ordered_parts(ctx: Any, a: Any, b: Any, scalar: ShapedArray) -> list[tuple[
     return [(a, b, scalar)]
 
 
-def _with_one_zero_and_nan(ctx: Any, x: Any, scalar: ShapedArray) -> Any:
+def _with_one_zero_and_nan(ctx: LoweringContext, x: Value, scalar: ShapedArray) -> Any:
     kind = ctx.type_of(scalar)
     for direction, other, value in (("EQ", 0, 0), ("NE", None, np.nan)):
         compared = x if other is None else ctx.constant(other, scalar.dtype)
@@ -211,7 +205,9 @@ def _with_one_zero_and_nan(ctx: Any, x: Any, scalar: ShapedArray) -> Any:
     return x
 
 
-def _lexicographically_less(ctx: Any, pairs: Sequence[tuple[Any, Any, ShapedArray]]) -> Any:
+def _lexicographically_less(
+    ctx: LoweringContext, pairs: Sequence[tuple[Any, Any, ShapedArray]]
+) -> Any:
     boolean = ctx.tensor_type((), np.bool_)
     result = None
     for a, b, scalar in reversed(pairs):
@@ -286,7 +282,7 @@ def sort(
 
 
 def sort_key_val(
-    keys: Any, values: Any, dimension: int = -1, is_stable: bool = True
+    keys: ArrayLike, values: ArrayLike, dimension: int = -1, is_stable: bool = True
 ) -> tuple[Any, Any]:
     """Sorts `keys` along `dimension`, and permutes `values` alike.
 
@@ -333,12 +329,12 @@ class TopK(Primitive):
         out = x.with_shape((*x.shape[:axis], k, *x.shape[axis + 1 :]))
         return [out, out.update(dtype=np.int32, weak_type=False)]
 
-    def lower(self, ctx: Any, x: Any, *, k: int, axis: int) -> list[Any]:
+    def lower(self, ctx: LoweringContext, x: Value, *, k: int, axis: int) -> list[Any]:
         aval = ctx.avals_in[0]
         order = [*(d for d in range(aval.ndim) if d != axis), axis]
         shape = [aval.shape[d] for d in order]
 
-        def transposed(x: Any, permutation: Sequence[int], type: Any) -> Any:
+        def transposed(x: Value, permutation: Sequence[int], type: Any) -> Any:
             attributes = {"permutation": ctx.i64_array(permutation)}
             return ctx.op("stablehlo.transpose", [x], attributes, type)
 
@@ -353,13 +349,13 @@ class TopK(Primitive):
         return outs
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, k: int, axis: int
+        self, primals: Values, tangents: Values, *, k: int, axis: int
     ) -> tuple[list[Any], list[Any]]:
         values, indices = self.bind(*primals, k=k, axis=axis)
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, k: int, axis: int
+        self, size: int, args: Values, dims: BatchDims, *, k: int, axis: int
     ) -> tuple[list[Any], list[int]]:
         dim = dims[0]
         outs = self.bind(args[0], k=k, axis=axis + (axis >= dim))
@@ -369,7 +365,7 @@ class TopK(Primitive):
 top_k_p = TopK()
 
 
-def _tangents_of_chosen(x_dot: Any, values: Any, indices: Any, axis: int) -> list[Any]:
+def _tangents_of_chosen(x_dot: Any, values: Array, indices: Array, axis: int) -> list[Any]:
     if type(x_dot) is Zero:
         return [Zero.like(values), Zero.like(indices)]
     return [take_along_axis(x_dot, indices, axis), Zero.like(indices)]
@@ -437,7 +433,9 @@ class ApproxTopK(Primitive):
         out = x.with_shape((*x.shape[:axis], k, *x.shape[axis + 1 :]))
         return [out, out.update(dtype=np.int32, weak_type=False)]
 
-    def lower(self, ctx: Any, x: Any, *, reduction_dimension: int, is_max_k: bool, **_: Any) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, reduction_dimension: int, is_max_k: bool, **_: Any
+    ) -> Any:
         out = ctx.avals_out[0]
         axis = reduction_dimension % out.ndim
         aval = ctx.avals_in[0]
@@ -448,25 +446,17 @@ class ApproxTopK(Primitive):
             values = ctx.op("stablehlo.negate", [values])
         return [values, indices]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         values, indices = self.bind(*primals, **params)
         axis = params["reduction_dimension"] % values.ndim
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        reduction_dimension: int,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int]]:
         x = moveaxis(args[0], dims[0], 0)
-        axis = reduction_dimension % (aval_of(x).ndim - 1) + 1
-        return self.bind(x, reduction_dimension=axis, **params), [0, 0]
+        axis = params["reduction_dimension"] % (aval_of(x).ndim - 1) + 1
+        return self.bind(x, **{**params, "reduction_dimension": axis}), [0, 0]
 
 
 approx_top_k_p = ApproxTopK()
@@ -554,20 +544,14 @@ def approx_min_k(
 
 
 def _approx_k(
-    is_max_k: bool,
-    operand: Any,
-    k: int,
-    reduction_dimension: int,
-    recall_target: float,
-    reduction_input_size_override: int,
-    aggregate_to_topk: bool,
+    is_max_k: bool, operand: ArrayLike, k: int, axis: int, recall: float, size: int, whole: bool
 ) -> list[Any]:
     return approx_top_k_p.bind(
         as_operand(operand),
         k=operator.index(k),
-        reduction_dimension=operator.index(reduction_dimension),
-        recall_target=float(recall_target),
+        reduction_dimension=operator.index(axis),
+        recall_target=float(recall),
         is_max_k=is_max_k,
-        reduction_input_size_override=operator.index(reduction_input_size_override),
-        aggregate_to_topk=bool(aggregate_to_topk),
+        reduction_input_size_override=operator.index(size),
+        aggregate_to_topk=bool(whole),
     )

@@ -36,14 +36,15 @@ from minijax.lax.binary import (
     max,
     min,
     mul,
+    select,
     sub,
 )
-from minijax.lax.choice import select
 from minijax.lax.families import (
     FLOAT,
     Binary,
     Unary,
-    align_batched,
+    Values,
+    batch_elementwise,
     broadcast_operands,
     broadcast_shape,
     broadcast_to,
@@ -66,6 +67,7 @@ from minijax.lax.unary import (
     square,
 )
 from minijax.lowering import module
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -73,13 +75,13 @@ from minijax.sharding import rules
 _State = TypeVar("_State", bound=tuple[Any, ...])
 
 
-def full_like(x: Any, value: float) -> Any:
+def full_like(x: ArrayLike, value: float) -> Any:
     """An array of one repeated number, of the type of `x`."""
     aval = aval_of(x)
     return full(aval.shape, value, aval.dtype)
 
 
-def epsilon(x: Any) -> float:
+def epsilon(x: ArrayLike) -> float:
     """The relative precision of the dtype of `x`."""
     return float(dtypes.finfo(aval_of(x).dtype).eps)
 
@@ -90,7 +92,7 @@ class Computation:
     Numbers narrower than float32 are computed with as float32.
     """
 
-    def __init__(self, ctx: Any, values: Sequence[Any]) -> None:
+    def __init__(self, ctx: LoweringContext, values: Values) -> None:
         (out,) = ctx.avals_out
         self.ctx = ctx
         self.out = out
@@ -98,7 +100,7 @@ class Computation:
         self.aval = shaped_array(out.shape, dtype)
         self.values = [self._converted(x, dtype) for x in values]
 
-    def _converted(self, x: Any, dtype: Any) -> Any:
+    def _converted(self, x: Array, dtype: np.dtype[Any]) -> Any:
         return (
             x if self.out.dtype == self.aval.dtype else self.ctx.convert(x, self.out.shape, dtype)
         )
@@ -107,7 +109,7 @@ class Computation:
         """The results of `function` on values of the type computed with."""
         return self._lower(self.ctx, function, [self.aval] * len(values), values)
 
-    def result(self, x: Any) -> Any:
+    def result(self, x: Array) -> Any:
         """A value of the type computed with, as the equation's result."""
         return self._converted(x, self.out.dtype)
 
@@ -131,10 +133,10 @@ class Computation:
         avals = [count, mask, *[self.aval] * len(state)]
         axes = tuple(range(len(self.out.shape)))
 
-        def condition(n: Any, active: Any, *_: Any) -> Sequence[Any]:
+        def condition(n: Array, active: Array, *_: Any) -> Sequence[Any]:
             return [bitwise_and(le(n, most_steps), reduce_or(active, axes))]
 
-        def body(n: Any, active: Any, *old: Any) -> Sequence[Any]:
+        def body(n: Array, active: Array, *old: Any) -> Sequence[Any]:
             changes, new = step(n, as_state(*old))
             kept = [select(active, x, before) for x, before in zip(new, old, strict=True)]
             return [add(n, 1.0), bitwise_and(active, changes), *kept]
@@ -155,7 +157,10 @@ class Computation:
 
     @staticmethod
     def _lower(
-        ctx: Any, function: Callable[..., Sequence[Any]], avals: Sequence[ShapedArray], values: Any
+        ctx: LoweringContext,
+        function: Callable[..., Sequence[Any]],
+        avals: Sequence[ShapedArray],
+        values: Values,
     ) -> list[Any]:
         ctx.avals_in = avals
         return module.lower_function(ctx, function, *values)
@@ -195,7 +200,7 @@ erfc_p = Unary(
 
 
 def erfc(x: ArrayLike) -> Array:
-    """The complement of the error function, `1 - erf x`, exact also where that is small.
+    """The complementary error function, `1 - erf x`, exact also where that is small.
 
     Dtypes:     floating.
     Derivative: -2/√π exp(-x²).
@@ -220,7 +225,7 @@ erf_inv_p = Unary(
 
 
 def erf_inv(x: ArrayLike) -> Array:
-    """The inverse of the error function, infinite at ±1.
+    """The inverse error function, infinite at ±1.
 
     Dtypes:     floating.
     Derivative: √π/2 exp(y²), where y is the result.
@@ -238,7 +243,7 @@ lgamma_p = Unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, y:
 
 
 def lgamma(x: ArrayLike) -> Array:
-    """The logarithm of the gamma function, `ln |Γ(x)|`.
+    """The logarithm of the absolute value of the gamma function, `ln |Γ(x)|`.
 
     Dtypes:     floating.
     Derivative: digamma.
@@ -296,7 +301,7 @@ polygamma_p = Binary(
 
 
 def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
-    """The polygamma functions: the m-th derivatives of `digamma` at x, for whole m.
+    """The polygamma function of order m: the m-th derivative of `digamma` at x.
 
     Shapes:     m: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -318,7 +323,7 @@ zeta_p = Binary("zeta", "chlo.zeta", accepts=FLOAT, derivatives=None)
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
-    """The Hurwitz zeta function: the sum of `1 / (k + q)ˣ` over all whole k from 0 on.
+    """The Hurwitz zeta function: the sum of `1 / (k + q)ˣ` over all integers k from 0 on.
 
     Shapes:     x: T[s], q: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -399,7 +404,7 @@ _BESSEL_I0E_FAR = (
 )
 
 
-def _chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
+def _chebyshev(t: Array, coefficients: Sequence[float]) -> Any:
     """The series `c₀/2 + Σ cₖ Tₖ(t)` by Clenshaw's recurrence, as far as the dtype can tell."""
     last = int(np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8)[-1])
     sums = [full_like(t, 0.0), full_like(t, 0.0)]
@@ -408,14 +413,14 @@ def _chebyshev(t: Any, coefficients: Sequence[float]) -> Any:
     return mul(sub(sums[-1], sums[-3]), 0.5)
 
 
-def _bessel_i0e(x: Any) -> Sequence[Any]:
+def _bessel_i0e(x: Array) -> Sequence[Any]:
     x = abs(x)
     near = _chebyshev(sub(mul(min(x, 8.0), 0.25), 1.0), _BESSEL_I0E_NEAR)
     far = _chebyshev(sub(div(16.0, max(x, 8.0)), 1.0), _BESSEL_I0E_FAR)
     return [select(le(x, 8.0), near, mul(far, rsqrt(x)))]
 
 
-def _lower_bessel_i0e(ctx: Any, x: Any) -> Any:
+def _lower_bessel_i0e(ctx: LoweringContext, x: Value) -> Any:
     computation = Computation(ctx, [x])
     return computation.result(*computation.apply(_bessel_i0e, *computation.values))
 
@@ -429,7 +434,7 @@ bessel_i0e_p = Unary(
 
 
 def bessel_i0e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 0, scaled: `e^-|x| I₀(x)`.
+    """The exponentially scaled modified Bessel function of order 0: `e^-|x| I₀(x)`.
 
     Dtypes:     floating.
     Derivative: bessel_i1e(x) - sign(x) y, where y is the result.
@@ -443,7 +448,7 @@ def bessel_i0e(x: ArrayLike) -> Array:
     return bessel_i0e_p.bind(operand(x))
 
 
-def _derivative_of_bessel_i1e(x: Any, y: Any) -> Any:
+def _derivative_of_bessel_i1e(x: Array, y: Array) -> Any:
     near_zero = le(abs(x), epsilon(x))
     safe = select(near_zero, full_like(x, 1.0), x)
     slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), reciprocal(safe))))
@@ -456,7 +461,7 @@ bessel_i1e_p = Unary(
 
 
 def bessel_i1e(x: ArrayLike) -> Array:
-    """The modified Bessel function of order 1, scaled: `e^-|x| I₁(x)`.
+    """The exponentially scaled modified Bessel function of order 1: `e^-|x| I₁(x)`.
 
     Dtypes:     floating.
     Derivative: bessel_i0e(x) - (sign(x) + 1/x) y, where y is the result.
@@ -481,13 +486,13 @@ class _BetaFraction(NamedTuple):
     value: Any
 
 
-def _beta_start(a: Any, b: Any, x: Any) -> _BetaFraction:
+def _beta_start(a: Array, b: Array, x: Array) -> _BetaFraction:
     one = full_like(x, 1.0)
     d = reciprocal(_off_zero(sub(1.0, div(mul(add(a, b), x), add(a, 1.0)))))
     return _BetaFraction(a, b, x, one, d, d)
 
 
-def _beta_step(m: Any, s: _BetaFraction) -> tuple[Any, _BetaFraction]:
+def _beta_step(m: Array, s: _BetaFraction) -> tuple[Any, _BetaFraction]:
     a, b, x, c, d, value = s
     a_2m = add(a, mul(m, 2.0))
     even = div(mul(mul(m, sub(b, m)), x), mul(sub(a_2m, 1.0), a_2m))
@@ -501,17 +506,17 @@ def _beta_step(m: Any, s: _BetaFraction) -> tuple[Any, _BetaFraction]:
     return changes, _BetaFraction(a, b, x, c, d, value)
 
 
-def _off_zero(x: Any) -> Any:
+def _off_zero(x: Array) -> Any:
     tiny = float(np.finfo(np.float32).tiny)
     return select(lt(abs(x), tiny), full_like(x, tiny), x)
 
 
-def _log_beta(a: Any, b: Any) -> Any:
+def _log_beta(a: Array, b: Array) -> Any:
     return sub(add(lgamma(a), lgamma(b)), lgamma(add(a, b)))
 
 
 class RegularizedIncompleteBeta(Primitive):
-    """The regularised incomplete beta function, by a continued fraction.
+    """The regularized incomplete beta function, by a continued fraction.
 
     Abramowitz and Stegun, Handbook of Mathematical Functions, 26.5.8.
 
@@ -520,6 +525,7 @@ class RegularizedIncompleteBeta(Primitive):
 
     name = "regularized_incomplete_beta"
     shard = rules.elementwise
+    batch = batch_elementwise
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray, x: ShapedArray) -> ShapedArray:
         check_same_dtype("betainc", a=a, b=b, x=x)
@@ -527,18 +533,18 @@ class RegularizedIncompleteBeta(Primitive):
         shape = broadcast_shape("betainc", a=a, b=b, x=x)
         return shaped_array(shape, x.dtype, a.weak_type and b.weak_type and x.weak_type)
 
-    def lower(self, ctx: Any, a: Any, b: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, a: Value, b: Value, x: Value) -> Any:
         computation = Computation(ctx, broadcast_operands(ctx, (a, b, x)))
 
         # The fraction converges fast for small x; I(a, b, x) = 1 - I(b, a, 1 - x).
-        def swaps(a: Any, b: Any, x: Any) -> Any:
+        def swaps(a: Array, b: Array, x: Array) -> Any:
             return gt(x, div(add(a, 1.0), add(add(a, b), 2.0)))
 
-        def start(a: Any, b: Any, x: Any) -> Sequence[Any]:
+        def start(a: Array, b: Array, x: Array) -> Sequence[Any]:
             swap = swaps(a, b, x)
             return _beta_start(select(swap, b, a), select(swap, a, b), select(swap, sub(1.0, x), x))
 
-        def finish(a0: Any, b0: Any, x0: Any, *state: Any) -> Sequence[Any]:
+        def finish(a0: Array, b0: Array, x0: Array, *state: Any) -> Sequence[Any]:
             a, b, x, _, _, value = state
             log_weight = sub(
                 add(mul(a, log(x)), mul(b, log1p(neg(x)))), add(log(a), _log_beta(a, b))
@@ -551,7 +557,7 @@ class RegularizedIncompleteBeta(Primitive):
         fraction = computation.iterate(_beta_step, fraction)
         return computation.result(*computation.apply(finish, *computation.values, *fraction))
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         a, b, x = primals
         out = self.bind(a, b, x)
         if not all(type(t) is Zero for t in tangents[:2]):
@@ -562,12 +568,8 @@ class RegularizedIncompleteBeta(Primitive):
         density = exp(sub(powers, _log_beta(a, b)))
         return out, broadcast_to(mul(tangents[2], density), out)
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
-        aligned, dim = align_batched(args, dims)
-        return self.bind(*aligned), dim
 
-
-def _beta_within_domain(a: Any, b: Any, x: Any, result: Any) -> Any:
+def _beta_within_domain(a: Array, b: Array, x: Array, result: Array) -> Any:
     # All mass is at 0 or at 1 where a parameter is zero or infinite.
     at_one = bitwise_or(eq(a, np.inf), eq(b, 0.0))
     at_zero = bitwise_or(eq(b, np.inf), eq(a, 0.0))
@@ -585,7 +587,7 @@ regularized_incomplete_beta_p = RegularizedIncompleteBeta()
 
 
 def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
-    """The regularised incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
+    """The regularized incomplete beta function `∫₀ˣ tᵃ⁻¹ (1 - t)ᵇ⁻¹ dt / B(a, b)`.
 
     Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
     Dtypes:     floating.

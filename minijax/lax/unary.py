@@ -1,12 +1,6 @@
 """Elementwise functions of one array: signs, rounding, exponentials, powers, trigonometry.
 
-Elementwise functions of one array: signs, rounding, exponentials, bits, complex parts.
-
-Trigonometric functions are in `trigonometry.py`, powers and roots in `power.py`.
-
-Powers and roots.  All are elementwise.
-
-Trigonometric and hyperbolic functions, and their inverses.  All are elementwise.
+Powers with an exponent that is an array are here too, beside the roots.
 """
 
 from __future__ import annotations
@@ -14,7 +8,6 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import numpy as np
@@ -25,11 +18,10 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
-from minijax.interpreters.jvp import Zero, jvp_of_constant
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_unary_linear
 from minijax.interpreters.structural import add_tangents, full
-from minijax.lax.binary import add, div, eq, ge, mul, sub
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
+from minijax.lax.binary import add, div, eq, ge, mul, select, sub
+from minijax.lax.creation import convert_element_type
 from minijax.lax.families import (
     BITS,
     COMPLEX,
@@ -40,7 +32,9 @@ from minijax.lax.families import (
     Accuracy,
     Binary,
     Unary,
-    align_batched,
+    Values,
+    batch_elementwise,
+    batch_unary,
     bool_dtype,
     broadcast_operands,
     broadcast_shape,
@@ -50,6 +44,7 @@ from minijax.lax.families import (
     operand,
     operands,
 )
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -57,7 +52,7 @@ from minijax.sharding import rules
 T = TypeVar("T")
 
 
-def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
+def apply_accurately(primitive: Unary, x: ArrayLike, accuracy: Accuracy) -> Any:
     """Binds a primitive that takes an accuracy; the default one is not written down.
 
     Raises:
@@ -77,7 +72,7 @@ def apply_accurately(primitive: Unary, x: Any, accuracy: Accuracy) -> Any:
 
 
 def neg(x: ArrayLike) -> Array:
-    """The negatives `-x`.
+    """Elementwise negation: `-x`.
 
     Dtypes:     numeric.
     Derivative: linear.
@@ -91,7 +86,7 @@ def neg(x: ArrayLike) -> Array:
     return neg_p.bind(operand(x))
 
 
-def _lower_sign(ctx: Any, x: Any) -> Any:
+def _lower_sign(ctx: LoweringContext, x: Value) -> Any:
     (aval,) = ctx.avals_in
     if not dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         return ctx.op("stablehlo.sign", [x])
@@ -103,7 +98,7 @@ sign_p = Unary("sign", _lower_sign, accepts=NUMERIC, derivative=Unary.FLAT, tota
 
 
 def sign(x: ArrayLike) -> Array:
-    """-1, 0 or 1 for negative, zero and positive numbers; z / |z| for complex ones.
+    """The sign of each element: -1, 0 or 1; `z / |z|` for complex numbers.
 
     Dtypes:     numeric.
     Derivative: zero.
@@ -127,16 +122,17 @@ class Abs(Primitive):
 
     name = "abs"
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         check_dtype("abs", "x", x, (np.signedinteger, *INEXACT))
         dtype = dtypes.real_dtype_of(x.dtype)
         return x if dtype == x.dtype else shaped_array(x.shape, dtype, x.weak_type)
 
-    def lower(self, ctx: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return ctx.op("stablehlo.abs", [x])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x)
         if type(x_dot) is Zero:
@@ -147,15 +143,12 @@ class Abs(Primitive):
             return out, div(real(mul(x_dot, conj(x))), size)
         return out, select(ge(x, 0), x_dot, neg(x_dot))
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(*args), dims[0]
-
 
 abs_p = Abs()
 
 
 def abs(x: ArrayLike) -> Array:
-    """The absolute values `|x|`; of complex numbers they are real.
+    """The absolute value `|x|`; real for complex numbers.
 
     Dtypes:     signed integer, floating or complex.
     Derivative: that of x or -x; of x at 0.
@@ -175,7 +168,7 @@ floor_p = Unary("floor", "stablehlo.floor", accepts=FLOAT, derivative=Unary.FLAT
 
 
 def floor(x: ArrayLike) -> Array:
-    """The largest whole numbers that are at most `x`.
+    """Rounds down to an integer.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -193,7 +186,7 @@ ceil_p = Unary("ceil", "stablehlo.ceil", accepts=FLOAT, derivative=Unary.FLAT, t
 
 
 def ceil(x: ArrayLike) -> Array:
-    """The smallest whole numbers that are at least `x`.
+    """Rounds up to an integer.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -232,27 +225,23 @@ class Round(Primitive):
     name = "round"
     jvp = jvp_of_constant
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray, *, rounding_method: RoundingMethod) -> ShapedArray:
         check_dtype("round", "x", x, FLOAT)
         return x
 
-    def lower(self, ctx: Any, x: Any, *, rounding_method: RoundingMethod) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, rounding_method: RoundingMethod) -> Any:
         if rounding_method is RoundingMethod.AWAY_FROM_ZERO:
             return ctx.op("stablehlo.round_nearest_afz", [x])
         return ctx.op("stablehlo.round_nearest_even", [x])
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
 
 
 round_p = Round()
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """The whole numbers next to `x`; halves go where `rounding_method` says.
+    """Rounds to the nearest integer; halves go where `rounding_method` says.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -275,7 +264,7 @@ is_finite_p = Unary(
 
 
 def is_finite(x: ArrayLike) -> Array:
-    """Whether each element is neither infinite nor NaN.
+    """Whether each element is finite: neither infinite nor NaN.
 
     Dtypes:     floating.
     Lowers to:  stablehlo.is_finite.
@@ -292,7 +281,7 @@ exp_p = Unary("exp", "stablehlo.exponential", accepts=INEXACT, derivative=lambda
 
 
 def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The exponentials `eˣ`.
+    """The exponential function `eˣ`.
 
     Dtypes:     floating or complex.
     Derivative: eˣ.
@@ -306,7 +295,7 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     return apply_accurately(exp_p, x, accuracy)
 
 
-def _lower_exp2(ctx: Any, x: Any) -> Any:
+def _lower_exp2(ctx: LoweringContext, x: Value) -> Any:
     (aval,) = ctx.avals_in
     scaled = ctx.op("stablehlo.multiply", [x, ctx.full(aval.shape, math.log(2), aval.dtype)])
     return ctx.op("stablehlo.exponential", [scaled])
@@ -316,7 +305,7 @@ exp2_p = Unary("exp2", _lower_exp2, accepts=INEXACT, derivative=lambda x, y: mul
 
 
 def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The powers of two `2ˣ`.
+    """The base-2 exponential `2ˣ`.
 
     Dtypes:     floating or complex.
     Derivative: 2ˣ ln 2.
@@ -357,7 +346,7 @@ log_p = Unary("log", "stablehlo.log", accepts=INEXACT, derivative=lambda x, y: d
 
 
 def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The natural logarithms `ln x`.
+    """The natural logarithm `ln x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / x.
@@ -404,7 +393,7 @@ logistic_p = Unary(
 
 
 def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The logistic function `1 / (1 + e⁻ˣ)`, a smooth step from 0 to 1.
+    """The logistic sigmoid `1 / (1 + e⁻ˣ)`.
 
     Dtypes:     floating or complex.
     Derivative: y (1 - y), where y is the result.
@@ -424,7 +413,7 @@ not_p = Unary(
 
 
 def bitwise_not(x: ArrayLike) -> Array:
-    """Each bit turned over; of booleans, the negation.
+    """The bitwise NOT; of booleans, the logical negation.
 
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.not.
@@ -445,7 +434,7 @@ population_count_p = Unary(
 
 
 def population_count(x: ArrayLike) -> Array:
-    """How many bits of each element are set.
+    """The number of bits of each element that are set.
 
     Dtypes:     integer.
     Lowers to:  stablehlo.popcnt.
@@ -462,7 +451,7 @@ clz_p = Unary("clz", "stablehlo.count_leading_zeros", accepts=INTEGER, derivativ
 
 
 def clz(x: ArrayLike) -> Array:
-    """How many bits of each element are zero above the highest one that is set.
+    """The number of leading zero bits of each element.
 
     Dtypes:     integer.
     Lowers to:  stablehlo.count_leading_zeros.
@@ -487,7 +476,7 @@ real_p = Unary(
 
 
 def real(x: ArrayLike) -> Array:
-    """The real parts.
+    """The real part of each element.
 
     Dtypes:     complex -> floating.
     Derivative: linear over the reals.
@@ -513,7 +502,7 @@ imag_p = Unary(
 
 
 def imag(x: ArrayLike) -> Array:
-    """The imaginary parts.
+    """The imaginary part of each element.
 
     Dtypes:     complex -> floating.
     Derivative: linear over the reals.
@@ -541,7 +530,7 @@ complex_p = Binary(
 
 
 def complex(x: ArrayLike, y: ArrayLike) -> Array:
-    """The complex numbers `x + iy`.
+    """The complex numbers with real parts `x` and imaginary parts `y`.
 
     Shapes:     x: T[s], y: T[t] -> complex T[broadcast of s and t].
     Dtypes:     float32 or float64.
@@ -564,32 +553,23 @@ class Conj(Primitive):
 
     name = "conj"
     shard = rules.elementwise
+    batch = batch_unary
+    jvp = jvp_of_unary_linear
 
-    def abstract_eval(self, x: ShapedArray, *, input_dtype: Any) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, input_dtype: np.dtype[Any]) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
         return shaped_array(x.shape, dtypes.complex_dtype_of(x.dtype), x.weak_type)
 
-    def lower(self, ctx: Any, x: Any, *, input_dtype: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, input_dtype: np.dtype[Any]) -> Any:
         aval = ctx.avals_in[0]
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return ctx.op("chlo.conj", [x])
         return ctx.op("stablehlo.complex", [x, ctx.full(aval.shape, 0, aval.dtype)])
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, input_dtype: Any
-    ) -> tuple[Any, Any]:
-        out = conj(*primals)
-        return out, Zero.like(out) if type(tangents[0]) is Zero else conj(*tangents)
-
-    def transpose(self, ct: Any, x: Any, *, input_dtype: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, input_dtype: np.dtype[Any]) -> tuple[Any]:
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return (conj(ct),)
         return (real(ct),)
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, **params), dims[0]
 
 
 vma.keeps_unreduced.set(True, Conj)
@@ -599,7 +579,7 @@ conj_p = Conj()
 
 
 def conj(x: ArrayLike) -> Array:
-    """The complex conjugates; real numbers become complex.
+    """The complex conjugate; real numbers become complex.
 
     Dtypes:     float32, float64 or complex -> complex.
     Derivative: linear over the reals.
@@ -625,15 +605,13 @@ class StopGradient(Primitive):
     name = "stop_gradient"
     jvp = jvp_of_constant
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return x
-
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(*args), dims[0]
 
 
 vma.keeps_unreduced.set(True, StopGradient)
@@ -659,11 +637,11 @@ def stop_gradient(x: T) -> T:
     return tree.map(_stop_gradient_of_leaf, x)
 
 
-def _stop_gradient_of_leaf(x: Any) -> Any:
+def _stop_gradient_of_leaf(x: Array) -> Any:
     return x if aval_of(x).dtype == dtypes.float0 else stop_gradient_p.bind(x)
 
 
-def _lower_square(ctx: Any, x: Any) -> Any:
+def _lower_square(ctx: LoweringContext, x: Value) -> Any:
     return ctx.op("stablehlo.multiply", [x, x])
 
 
@@ -671,7 +649,7 @@ square_p = Unary("square", _lower_square, accepts=NUMERIC, derivative=lambda x, 
 
 
 def square(x: ArrayLike) -> Array:
-    """The squares `x²`.
+    """The square `x²`.
 
     Dtypes:     numeric.
     Derivative: 2 x.
@@ -689,7 +667,7 @@ sqrt_p = Unary("sqrt", "stablehlo.sqrt", accepts=INEXACT, derivative=lambda x, y
 
 
 def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The square roots `√x`.
+    """The square root `√x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (2 √x).
@@ -712,7 +690,7 @@ rsqrt_p = Unary(
 
 
 def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The inverse square roots `1 / √x`.
+    """The reciprocal square root `1 / √x`.
 
     Dtypes:     floating or complex.
     Derivative: -1 / (2 x √x).
@@ -732,7 +710,7 @@ cbrt_p = Unary(
 
 
 def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The cube roots `∛x`, negative for negative numbers.
+    """The cube root `∛x`, negative for negative numbers.
 
     Dtypes:     floating.
     Derivative: 1 / (3 y²), where y is the result.
@@ -754,6 +732,7 @@ class IntegerPow(Primitive):
 
     name = "integer_pow"
     shard = rules.elementwise
+    batch = batch_unary
 
     def abstract_eval(self, x: ShapedArray, *, y: int) -> ShapedArray:
         check_dtype("integer_pow", "x", x, NUMERIC)
@@ -767,11 +746,11 @@ class IntegerPow(Primitive):
             )
         return x
 
-    def lower(self, ctx: Any, x: Any, *, y: int) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, y: int) -> Any:
         (aval,) = ctx.avals_in
         one = ctx.full(aval.shape, 1, aval.dtype)
         power = None
-        exponent, factor = abs(y), x
+        exponent, factor = -y if y < 0 else y, x
         while exponent:
             if exponent & 1:
                 power = factor if power is None else ctx.op("stablehlo.multiply", [power, factor])
@@ -782,7 +761,7 @@ class IntegerPow(Primitive):
             return one
         return ctx.op("stablehlo.divide", [one, power]) if y < 0 else power
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, y: int) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, y: int) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, y=y)
         if type(x_dot) is Zero or y == 0:
@@ -790,15 +769,10 @@ class IntegerPow(Primitive):
         below = x if y == 2 else integer_pow(x, y - 1)
         return out, mul(x_dot, mul(y, below))
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, y: int
-    ) -> tuple[Any, Any]:
-        return self.bind(*args, y=y), dims[0]
-
 
 @checking.faults.rule(IntegerPow)
 def _faults_of_integer_pow(
-    primitive: IntegerPow, args: Sequence[Any], outs: Sequence[Any], *, y: int
+    primitive: IntegerPow, args: Values, outs: Values, *, y: int
 ) -> list[Fault]:
     if y >= 0:
         return []
@@ -809,7 +783,7 @@ integer_pow_p = IntegerPow()
 
 
 def integer_pow(x: ArrayLike, y: int) -> Array:
-    """The powers `xʸ` for one known integer y.
+    """`x` to the power of a known integer y.
 
     Dtypes:     numeric; inexact where y is negative.
     Derivative: y xʸ⁻¹.
@@ -829,7 +803,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
 
 
 def reciprocal(x: ArrayLike) -> Array:
-    """The reciprocals `1 / x`.
+    """The reciprocal `1 / x`.
 
     Dtypes:     floating or complex.
     Derivative: -1 / x².
@@ -851,6 +825,7 @@ class Pow(Primitive):
 
     name = "pow"
     shard = rules.elementwise
+    batch = batch_elementwise
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         check_dtype("pow", "x", x, INEXACT)
@@ -865,14 +840,14 @@ class Pow(Primitive):
         shape = broadcast_shape("pow", x=x, y=y)
         return shaped_array(shape, x.dtype, x.weak_type and y.weak_type)
 
-    def lower(self, ctx: Any, x: Any, y: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Any:
         (out,) = ctx.avals_out
         x, y = broadcast_operands(ctx, (x, y))
         if ctx.avals_in[1].dtype != out.dtype:
             y = ctx.convert(y, out.shape, out.dtype)
         return ctx.op("stablehlo.power", [x, y])
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         (x, y), (x_dot, y_dot) = primals, tangents
         out = self.bind(x, y)
         total: Any = Zero.like(out)
@@ -885,12 +860,8 @@ class Pow(Primitive):
             total = add_tangents(total, broadcast_to(term, out))
         return out, total
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
-        (x, y), dim = align_batched(args, dims)
-        return self.bind(x, y), dim
 
-
-def _derivative_of_base(x: Any, y: Any) -> Any:
+def _derivative_of_base(x: Array, y: Array) -> Any:
     """`y xʸ⁻¹`; for integers y, exactly 0 where y is 0."""
     dtype = aval_of(x).dtype
     if dtypes.issubdtype(aval_of(y).dtype, np.integer):
@@ -903,7 +874,7 @@ pow_p = Pow()
 
 
 def pow(x: ArrayLike, y: ArrayLike) -> Array:
-    """The powers `xʸ`.
+    """`x` to the power of `y`.
 
     Shapes:     x: T[s], y: T[t] or integer[t] -> T[broadcast of s and t].
     Dtypes:     floating or complex; exponents may be integers.
@@ -922,7 +893,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     return pow_p.bind(x, y if type(y) is int else operand(y, x))
 
 
-def _inverse_root_of_one_minus_square(x: Any) -> Any:
+def _inverse_root_of_one_minus_square(x: Array) -> Any:
     # Factored, so that it stays exact near ±1.
     return rsqrt(mul(sub(1.0, x), add(x, 1.0)))
 
@@ -931,7 +902,7 @@ sin_p = Unary("sin", "stablehlo.sine", accepts=INEXACT, derivative=lambda x, y: 
 
 
 def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The sines of `x`.
+    """The sine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: cos x.
@@ -949,7 +920,7 @@ cos_p = Unary("cos", "stablehlo.cosine", accepts=INEXACT, derivative=lambda x, y
 
 
 def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The cosines of `x`.
+    """The cosine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: -sin x.
@@ -967,7 +938,7 @@ tan_p = Unary("tan", "stablehlo.tan", accepts=INEXACT, derivative=lambda x, y: a
 
 
 def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The tangents of `x`.
+    """The tangent of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 + y², where y is the result.
@@ -990,7 +961,7 @@ asin_p = Unary(
 
 
 def asin(x: ArrayLike) -> Array:
-    """The angles whose sines are `x`, from -π/2 to π/2.
+    """The inverse sine of `x`, from -π/2 to π/2.
 
     Dtypes:     floating or complex.
     Derivative: 1 / √(1 - x²).
@@ -1013,7 +984,7 @@ acos_p = Unary(
 
 
 def acos(x: ArrayLike) -> Array:
-    """The angles whose cosines are `x`, from 0 to π.
+    """The inverse cosine of `x`, from 0 to π.
 
     Dtypes:     floating or complex.
     Derivative: -1 / √(1 - x²).
@@ -1036,7 +1007,7 @@ atan_p = Unary(
 
 
 def atan(x: ArrayLike) -> Array:
-    """The angles whose tangents are `x`, from -π/2 to π/2.
+    """The inverse tangent of `x`, from -π/2 to π/2.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (1 + x²).
@@ -1054,7 +1025,7 @@ sinh_p = Unary("sinh", "chlo.sinh", accepts=INEXACT, derivative=lambda x, y: cos
 
 
 def sinh(x: ArrayLike) -> Array:
-    """The hyperbolic sines of `x`.
+    """The hyperbolic sine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: cosh x.
@@ -1072,7 +1043,7 @@ cosh_p = Unary("cosh", "chlo.cosh", accepts=INEXACT, derivative=lambda x, y: sin
 
 
 def cosh(x: ArrayLike) -> Array:
-    """The hyperbolic cosines of `x`.
+    """The hyperbolic cosine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: sinh x.
@@ -1096,7 +1067,7 @@ tanh_p = Unary(
 
 
 def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
-    """The hyperbolic tangents of `x`.
+    """The hyperbolic tangent of `x`.
 
     Dtypes:     floating or complex.
     Derivative: (1 + y) (1 - y), where y is the result.
@@ -1119,7 +1090,7 @@ asinh_p = Unary(
 
 
 def asinh(x: ArrayLike) -> Array:
-    """The inverse hyperbolic sines of `x`.
+    """The inverse hyperbolic sine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / √(x² + 1).
@@ -1142,7 +1113,7 @@ acosh_p = Unary(
 
 
 def acosh(x: ArrayLike) -> Array:
-    """The inverse hyperbolic cosines of `x`.
+    """The inverse hyperbolic cosine of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (√(x - 1) √(x + 1)).
@@ -1165,7 +1136,7 @@ atanh_p = Unary(
 
 
 def atanh(x: ArrayLike) -> Array:
-    """The inverse hyperbolic tangents of `x`.
+    """The inverse hyperbolic tangent of `x`.
 
     Dtypes:     floating or complex.
     Derivative: 1 / (1 - x²).

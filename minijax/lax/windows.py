@@ -1,13 +1,8 @@
 """Windows that slide across an array, and the elements that they choose.
 
-Windows that slide across an array: where they lie, and what elements they hold.
-
-The primitives are in `window_reduction.py` and `window_selection.py`.
-
-Windows that choose one of their elements: the derivatives of window extrema.
-
-`select_and_gather_add` carries to each window what lies at its chosen element;
-`select_and_scatter_add`, its transpose, carries what each window has to that place.
+Reductions over windows are in `lax/window_reduction.py`; here is where windows lie, and what the
+derivatives of their extrema need: `select_and_gather_add` carries to each window what lies at its
+chosen element; `select_and_scatter_add`, its transpose, carries what each window has to that place.
 """
 
 from __future__ import annotations
@@ -16,6 +11,8 @@ import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
@@ -23,13 +20,21 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
-from minijax.interpreters.jvp import Zero
-from minijax.lax.arguments import int_tuple, padtype_to_pads
+from minijax.interpreters.jvp import UndefinedPrimal
+from minijax.lax.families import Avals, BatchDims, Values, int_tuple, jvp_of_first, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
-from minijax.lax.reducers import as_initial_value, region_of_jaxpr, stage_reducer
-from minijax.lax.reduction import Combine, halves, highest, lowest
-from minijax.lowering.stablehlo import i64_matrix
+from minijax.lax.reduction import (
+    Combine,
+    as_initial_value,
+    halves,
+    highest,
+    lowest,
+    region_of_jaxpr,
+    stage_reducer,
+)
+from minijax.lowering.stablehlo import LoweringContext, Value, i64_matrix
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 Pads = tuple[tuple[int, int], ...]
@@ -53,22 +58,11 @@ class Window(NamedTuple):
     window_dilation: Shape
 
     @staticmethod
-    def of(
-        window_dimensions: Shape,
-        window_strides: Shape,
-        padding: Pads,
-        base_dilation: Shape | None = None,
-        window_dilation: Shape | None = None,
-    ) -> Window:
+    def of(**params: Any) -> Window:
         """A window whose dilations are 1 where none are given."""
-        ones = (1,) * len(window_dimensions)
-        return Window(
-            window_dimensions,
-            window_strides,
-            padding,
-            base_dilation or ones,
-            window_dilation or ones,
-        )
+        ones = (1,) * len(params["window_dimensions"])
+        given = {name: value for name, value in params.items() if value is not None}
+        return Window(**{"base_dilation": ones, "window_dilation": ones, **given})
 
     @property
     def extent(self) -> Shape:
@@ -101,19 +95,11 @@ class Window(NamedTuple):
 
     def with_batch(self, dim: int) -> Window:
         """The window for a batch along `dim`: one element of it at a time."""
+        single: Window = Window((1,), (1,), ((0, 0),), (1,), (1,))
+        pairs: Any = zip(self, single, strict=True)
+        return Window(*((*values[:dim], *one, *values[dim:]) for values, one in pairs))
 
-        def insert(values: tuple[Any, ...], value: Any) -> tuple[Any, ...]:
-            return (*values[:dim], value, *values[dim:])
-
-        return Window(
-            insert(self.window_dimensions, 1),
-            insert(self.window_strides, 1),
-            insert(self.padding, (0, 0)),
-            insert(self.base_dilation, 1),
-            insert(self.window_dilation, 1),
-        )
-
-    def attributes(self, ctx: Any) -> dict[str, Any]:
+    def attributes(self, ctx: LoweringContext) -> dict[str, Any]:
         """The attributes of `stablehlo.reduce_window`."""
         return {
             "window_dimensions": ctx.i64_array(self.window_dimensions),
@@ -139,7 +125,7 @@ class Window(NamedTuple):
                 config.append((start, sizes[d] - used, stride - 1))
             yield unpad(padded, count, tuple(config))
 
-    def pad(self, x: Any, value: Any) -> Any:
+    def pad(self, x: Array, value: Any) -> Any:
         """`x` dilated and padded with a scalar."""
         config = [
             (low, high, d - 1)
@@ -187,11 +173,11 @@ def reduce_window_shape_tuple(
         (5, 4)
     """
     window = Window.of(
-        tuple(window_dimensions),
-        tuple(window_strides),
-        tuple((low, high) for low, high in padding),
-        base_dilation and tuple(base_dilation),
-        window_dilation and tuple(window_dilation),
+        window_dimensions=tuple(window_dimensions),
+        window_strides=tuple(window_strides),
+        padding=tuple((low, high) for low, high in padding),
+        base_dilation=base_dilation and tuple(base_dilation),
+        window_dilation=window_dilation and tuple(window_dilation),
     )
     return window.result_shape(tuple(operand_shape))
 
@@ -246,7 +232,7 @@ def window_of(
 _DIRECTIONS = {"ge": "GE", "le": "LE"}
 
 
-def _identity_of(select_prim: Primitive, dtype: Any) -> Any:
+def _identity_of(select_prim: Primitive, dtype: np.dtype[Any]) -> Any:
     return lowest(dtype) if select_prim.name == "ge" else highest(dtype)
 
 
@@ -268,6 +254,7 @@ class SelectAndGatherAdd(Primitive):
     """
 
     name = "select_and_gather_add"
+    jvp = jvp_of_first
 
     def abstract_eval(
         self, tangents: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **params: Any
@@ -277,17 +264,23 @@ class SelectAndGatherAdd(Primitive):
         _check_shape(self.name, "tangents", tangents, x.shape)
         return tangents.with_shape(window.result_shape(x.shape))
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.join(self, avals, avals[0].ndim)
 
     def lower(
-        self, ctx: Any, tangents: Any, x: Any, *, select_prim: Primitive, **params: Any
+        self,
+        ctx: LoweringContext,
+        tangents: Value,
+        x: Value,
+        *,
+        select_prim: Primitive,
+        **params: Any,
     ) -> Any:
         tangent, value = (shaped_array((), aval.dtype) for aval in ctx.avals_in)
         kinds = [ctx.type_of(value), ctx.type_of(tangent)]
         count = ctx.avals_out[0].shape
 
-        def choose(inner: Any, a: Any, s: Any, b: Any, t: Any) -> list[Any]:
+        def choose(inner: LoweringContext, a: Value, s: Value, b: Value, t: Value) -> list[Any]:
             first = inner.compare(_DIRECTIONS[select_prim.name], a, b, value)
             return [
                 inner.op("stablehlo.select", [first, *pair], None, kind)
@@ -306,44 +299,26 @@ class SelectAndGatherAdd(Primitive):
             regions=[(kinds * 2, choose)],
         )[1]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        out = self.bind(*primals, **params)
-        if type(tangents[0]) is Zero:
-            return out, Zero.like(out)
-        # The place of an extremum is constant almost everywhere.
-        return out, self.bind(tangents[0], primals[1], **params)
-
     def transpose(
-        self, ct: Any, tangents: Any, x: Any, *, select_prim: Primitive, **params: Any
-    ) -> tuple[Any, None]:
-        window = Window(**params)
-        assert not window.is_dilated, "dilated extrema are differentiated place by place"
-        out = select_and_scatter_add_p.bind(
-            ct,
-            x,
-            select_prim=select_prim,
-            window_dimensions=window.window_dimensions,
-            window_strides=window.window_strides,
-            padding=window.padding,
-        )
-        return out, None
-
-    def batch(
         self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        ct: Array,
+        tangents: UndefinedPrimal,
+        x: Array,
         *,
         select_prim: Primitive,
         **params: Any,
+    ) -> tuple[Any, None]:
+        window = Window(**params)
+        assert not window.is_dilated, "dilated extrema are differentiated place by place"
+        out = select_and_scatter_add_p.bind(ct, x, select_prim=select_prim, **_undilated(window))
+        return out, None
+
+    def batch(
+        self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, int]:
-        tangents, x = (
-            structural.to_batch_dim(arg, d, 0, size) for arg, d in zip(args, dims, strict=True)
-        )
         window = Window(**params).with_batch(0)
-        return self.bind(tangents, x, select_prim=select_prim, **window._asdict()), 0
+        aligned = _with_leading_batch(size, args, dims)
+        return self.bind(*aligned, select_prim=select_prim, **window._asdict()), 0
 
 
 select_and_gather_add_p = SelectAndGatherAdd()
@@ -356,6 +331,7 @@ class SelectAndScatterAdd(Primitive):
     """
 
     name = "select_and_scatter_add"
+    jvp = jvp_of_first
 
     def abstract_eval(
         self, source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **params: Any
@@ -365,55 +341,51 @@ class SelectAndScatterAdd(Primitive):
         _check_shape(self.name, "source", source, window.result_shape(x.shape))
         return source.with_shape(x.shape)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.join(self, avals, avals[0].ndim)
 
-    def lower(self, ctx: Any, source: Any, x: Any, *, select_prim: Primitive, **params: Any) -> Any:
+    def lower(
+        self,
+        ctx: LoweringContext,
+        source: Value,
+        x: Value,
+        *,
+        select_prim: Primitive,
+        **params: Any,
+    ) -> Any:
         dtype = ctx.avals_in[1].dtype
         value = shaped_array((), dtype)
         kind = ctx.type_of(value)
 
-        def select(inner: Any, a: Any, b: Any) -> list[Any]:
+        def select(inner: LoweringContext, a: Value, b: Value) -> list[Any]:
             return [inner.compare(_DIRECTIONS[select_prim.name], a, b, value)]
 
-        def scatter(inner: Any, a: Any, b: Any) -> list[Any]:
+        def scatter(inner: LoweringContext, a: Value, b: Value) -> list[Any]:
             return [inner.op("stablehlo.add", [a, b], None, kind)]
 
         regions = [([kind, kind], select), ([kind, kind], scatter)]
         return _scattered(ctx, x, source, ctx.constant(0, dtype), regions, **params)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
-        out = self.bind(*primals, **params)
-        if type(tangents[0]) is Zero:
-            return out, Zero.like(out)
-        return out, self.bind(tangents[0], primals[1], **params)
-
     def transpose(
-        self, ct: Any, source: Any, x: Any, *, select_prim: Primitive, **params: Any
+        self, ct: Array, source: UndefinedPrimal, x: Array, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, None]:
         window = Window.of(**params)
         out = select_and_gather_add_p.bind(ct, x, select_prim=select_prim, **window._asdict())
         return out, None
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        select_prim: Primitive,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
     ) -> tuple[Any, int]:
-        source, x = (
-            structural.to_batch_dim(arg, d, 0, size) for arg, d in zip(args, dims, strict=True)
-        )
         window = Window.of(**params).with_batch(0)
-        return self.bind(source, x, select_prim=select_prim, **_undilated(window)), 0
+        aligned = _with_leading_batch(size, args, dims)
+        return self.bind(*aligned, select_prim=select_prim, **_undilated(window)), 0
 
 
 select_and_scatter_add_p = SelectAndScatterAdd()
+
+
+def _with_leading_batch(size: int, args: Values, dims: BatchDims) -> list[Any]:
+    return [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
 
 
 def _undilated(window: Window) -> dict[str, Any]:
@@ -422,10 +394,10 @@ def _undilated(window: Window) -> dict[str, Any]:
 
 
 def _scattered(
-    ctx: Any,
-    x: Any,
-    source: Any,
-    init: Any,
+    ctx: LoweringContext,
+    x: Value,
+    source: Value,
+    init: Value,
     regions: Sequence[Any],
     *,
     window_dimensions: Shape,
@@ -480,10 +452,10 @@ class SelectAndScatter(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        x: Any,
-        source: Any,
-        init: Any,
+        ctx: LoweringContext,
+        x: Value,
+        source: Value,
+        init: Value,
         *,
         select_jaxpr: ClosedJaxpr,
         scatter_jaxpr: ClosedJaxpr,
@@ -492,9 +464,7 @@ class SelectAndScatter(Primitive):
         regions = [region_of_jaxpr(ctx, select_jaxpr), region_of_jaxpr(ctx, scatter_jaxpr)]
         return _scattered(ctx, x, source, init, regions, **params)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         x, source = (
             structural.to_batch_dim(arg, d, 0, size)
             for arg, d in zip(args[:2], dims[:2], strict=True)
@@ -519,7 +489,7 @@ def select_and_scatter(
     window_dimensions: Shape,
     window_strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
-    source: Any,
+    source: Array,
     init_value: Any,
     scatter: Callable[[Any, Any], Any],
 ) -> Any:

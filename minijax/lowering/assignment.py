@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import meshes, source
+from minijax.core import deferral, meshes, source
 from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
@@ -27,7 +27,11 @@ from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import GSPMDSharding, NamedSharding, is_abstract, is_auto, named
-from minijax.sharding.older import PositionalSharding
+
+if TYPE_CHECKING:
+    from minijax.sharding import older
+else:
+    older = deferral.module("minijax.sharding.older")
 
 names_placement = Rules("names_placement")
 """The placement on devices that one application demands: `(primitive, **params)` gives a sharding
@@ -483,9 +487,12 @@ def public_sharding(
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own
             break
-        if isinstance(own, PositionalSharding) and own.device_assignment == assignment.devices:
+        if (
+            isinstance(own, older.PositionalSharding)
+            and own.device_assignment == assignment.devices
+        ):
             tiles = hlo.tiling_of(tiling, ndim, len(assignment.devices))
-            return PositionalSharding.of_tiling(assignment.devices, tiles)
+            return older.PositionalSharding.of_tiling(assignment.devices, tiles)
     spec = None if assignment.mesh is None else hlo.spec_of(tiling, assignment.mesh, ndim)
     if spec is None:
         return GSPMDSharding(assignment.devices, tiling)

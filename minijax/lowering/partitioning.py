@@ -15,11 +15,11 @@ Shardy, or of GSPMD where the user prefers it.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
-from minijax.core import config, source
+from minijax.core import config, deferral, source
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import UNCONSTRAINED, MeshAxes, PartitionSpec
@@ -27,10 +27,14 @@ from minijax.interpreters import uniformity
 from minijax.interpreters.uniformity import Names
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext, string
-from minijax.runtime.hlo_text import HloModule, Instruction
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding
+
+if TYPE_CHECKING:
+    from minijax.runtime import hlo_text
+else:
+    hlo_text = deferral.module("minijax.runtime.hlo_text")
 
 
 def lines(closed: ClosedJaxpr, given: Sequence[Names], axes: Names) -> list[str]:
@@ -52,7 +56,7 @@ def check(loaded: Any, choices: Sequence[str]) -> None:
     """
     if not choices:
         return
-    modules = [HloModule(module.to_string()) for module in loaded.hlo_modules()]
+    modules = [hlo_text.HloModule(module.to_string()) for module in loaded.hlo_modules()]
     if any(map(_waits_in_choice, modules)):
         error(
             NotImplementedError,
@@ -71,7 +75,7 @@ def check(loaded: Any, choices: Sequence[str]) -> None:
 _BRANCHES = ("branch_computations", "true_computation", "false_computation")
 
 
-def _waits_in_choice(module: HloModule) -> bool:
+def _waits_in_choice(module: hlo_text.HloModule) -> bool:
     everything = [x for body in module.computations.values() for x in body.values()]
     pending = [name for x in everything for role, name in x.calls if _is_chosen(x, role)]
     seen: set[str] = set()
@@ -87,7 +91,7 @@ def _waits_in_choice(module: HloModule) -> bool:
     return False
 
 
-def _is_chosen(instruction: Instruction, role: str) -> bool:
+def _is_chosen(instruction: hlo_text.Instruction, role: str) -> bool:
     """Whether devices may differ in how often they run what an instruction calls in a role."""
     # A loop whose trips are counted takes as many of them on each device.
     is_loop = role in ("body", "condition") and instruction.trip_count is None

@@ -4,12 +4,11 @@ Input: a closed jaxpr and where it shall run.  Output: an executable, compiled o
 device and kept with the jaxpr.  The file is read downward, as a call goes: is there an executable,
 or one of an equal program; else the jaxpr is cleaned, lowered and compiled.
 
+A program that computes nothing returns copies of arguments, and constants.  Its first call compiles
+nothing.  The second one does: from then on C++ answers calls where it may, which is faster than
+anything that Python could do.
+
 `docs/reading.md`: read after `lowering/module.py`; `transforms/jit/jit.py` is next.
-
-Programs that compute nothing: their results are copies of arguments, and constants.
-
-The first call of such a program compiles nothing.  The second one does: from then on C++ answers
-calls where it may, which is faster than anything that Python could do.
 """
 
 from __future__ import annotations

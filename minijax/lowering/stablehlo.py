@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -22,7 +22,9 @@ from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
-from minijax.core.operators import Value
+
+Value: TypeAlias = ir.Value
+"""A result of an operation in a module, or an argument of a block."""
 
 _create = ir.Operation.create
 _pieces = Cache(

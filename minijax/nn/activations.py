@@ -12,16 +12,25 @@ import math
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, convert, creation, slicing, special, unary
-from minijax.lax.collectives.axes import axis_index, axis_size
+from minijax.lax import creation, families, slicing, special, unary
+from minijax.lax.collectives.arguments import axis_index, axis_size
 from minijax.lax.unary import logistic, stop_gradient
-from minijax.numpy import arithmetic, elementary, reductions, shaping
 from minijax.numpy import creation as numpy_creation
-from minijax.numpy.arithmetic import clip, maximum, minimum, sqrt, square
-from minijax.numpy.elementary import exp, expm1, log, log1p, logaddexp
+from minijax.numpy import elementary, reductions, shaping
+from minijax.numpy.elementary import (
+    clip,
+    exp,
+    expm1,
+    log,
+    log1p,
+    logaddexp,
+    maximum,
+    minimum,
+    sqrt,
+    square,
+)
 from minijax.numpy.normalized_exponentials import logsumexp
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, inexact, strong
+from minijax.numpy.promotion import check_array, inexact, one_program, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
@@ -344,7 +353,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     """
     x = array_argument("glu", x)
     aval = aval_of(x)
-    axis = arguments.canonicalize_axis(axis, aval.ndim, "nn.glu")
+    axis = families.canonicalize_axis(axis, aval.ndim, "nn.glu")
     size = aval.shape[axis]
     if size % 2:
         error(ValueError, "nn.glu", "the size must be even.", got={"x": aval, "axis": axis})
@@ -436,12 +445,12 @@ def one_hot(
                 "there must be as many classes as the mapped axis is long.",
                 got={"num_classes": size, f"axis {axis!r}": axis_size(axis)},
             )
-        return convert.convert_element_type(x == axis_index(axis), wanted)
+        return creation.convert_element_type(x == axis_index(axis), wanted)
     rank = aval_of(x).ndim + 1
-    axis = arguments.canonicalize_axis(axis, rank, "nn.one_hot")
+    axis = families.canonicalize_axis(axis, rank, "nn.one_hot")
     dims = tuple(size if i == axis else 1 for i in range(rank))
     classes = creation.broadcasted_iota(aval_of(x).dtype, dims, axis)
-    return convert.convert_element_type(shaping.expand_dims(x, axis) == classes, wanted)
+    return creation.convert_element_type(shaping.expand_dims(x, axis) == classes, wanted)
 
 
 @one_program(static=("axis", "keepdims"))
@@ -515,5 +524,5 @@ def standardize(
         variance = maximum(squares - square(mean), 0)
     elif variance is None:
         variance = reductions.mean(square(x - mean), axis, keepdims=True, where=where)
-    divisor = unary.rsqrt(arithmetic.add(variance, epsilon))
+    divisor = unary.rsqrt(elementary.add(variance, epsilon))
     return (x - mean) * divisor

@@ -13,11 +13,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import IncompatibleShapesError, error
-from minijax.lax import convert, unary
 from minijax.lax import creation as lax_creation
+from minijax.lax import unary
+from minijax.lax.creation import convert_element_type
 from minijax.numpy import contraction, creation, logic, selection, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, softmax
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -234,11 +235,11 @@ def _weighted(weights: Array, value: Array) -> Array:
     """T[b, t, n, h]: values weighted by W[b, n, t, s]."""
     (b, n, t, s), (_, _, k, h) = aval_of(weights).shape, aval_of(value).shape
     dtype = aval_of(value).dtype
-    weights = convert.convert_element_type(weights, dtype)
+    weights = convert_element_type(weights, dtype)
     grouped = shaping.reshape(weights, (b, k, n // k, t, s))
     wide = _wide(value)
     out = contraction.einsum("bkgts,bskh->btkgh", grouped, value, preferred_element_type=wide)
-    return shaping.reshape(convert.convert_element_type(out, dtype), (b, t, n, h))
+    return shaping.reshape(convert_element_type(out, dtype), (b, t, n, h))
 
 
 def _of_rank_4(name: str, x: Array) -> Array:

@@ -15,11 +15,11 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import convert, creation, slicing
+from minijax.lax import creation, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.unary import exp, log, sqrt
 from minijax.numpy import shaping
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.random.continuous import (
     normal_samples,
     orthogonal_samples,
@@ -130,7 +130,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
         dims, wanted = canonicalize_shape(shape), _dtype(dtype)
         if np.ndim(value):
-            return shaping.broadcast_to(convert.convert_element_type(value, wanted), dims)
+            return shaping.broadcast_to(creation.convert_element_type(value, wanted), dims)
         return creation.full(dims, value, wanted)
 
     return _initializer(draw, dtype)
@@ -141,7 +141,7 @@ def _complex_truncated_samples(
 ) -> Array:
     """Complex normal samples of absolute value below `radius`."""
     first, second = split_keys(key)
-    radius = convert.convert_element_type(radius, dtype)
+    radius = creation.convert_element_type(radius, dtype)
     mass = 1 - exp(-(radius * radius))
     below = 1 - mass * _complex_uniforms(first, dims, dtype)
     return sqrt(-log(below)) * _directions(second, dims, dtype)
@@ -151,12 +151,12 @@ def _complex_disc_samples(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> 
     """Complex samples, uniform on the disc of radius sqrt(2), whose variance is 1."""
     first, second = split_keys(key)
     radii = sqrt(2 * uniform_samples(first, dims, dtypes.real_dtype_of(dtype)))
-    return convert.convert_element_type(radii, dtype) * _directions(second, dims, dtype)
+    return creation.convert_element_type(radii, dtype) * _directions(second, dims, dtype)
 
 
 def _complex_uniforms(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
     uniforms = uniform_samples(key, dims, dtypes.real_dtype_of(dtype))
-    return convert.convert_element_type(uniforms, dtype)
+    return creation.convert_element_type(uniforms, dtype)
 
 
 def _directions(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
@@ -205,7 +205,7 @@ def _scaled_program(
     dims: Shape,
     dtype: np.dtype[Any],
 ) -> Array:
-    factor = convert.convert_element_type(factor, dtype)
+    factor = creation.convert_element_type(factor, dtype)
     return _DRAWS[draw](key, *bounds, dims, dtype) * factor
 
 

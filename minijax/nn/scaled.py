@@ -21,8 +21,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
-from minijax.lax import convert, dots, ordering, reduction, shape
-from minijax.lax.choice import clamp, select
+from minijax.lax import callbacks, dots, reduction, shape
+from minijax.lax.binary import clamp, select
+from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.numpy import creation
 from minijax.numpy.promotion import check_array
 from minijax.runtime.annotations import ArrayLike, DTypeLike
@@ -121,7 +122,7 @@ def scaled_matmul(
         numbers,
         preferred_element_type=_FLOAT32,
     )
-    return convert.convert_element_type(out, np.dtype(preferred_element_type))
+    return convert_element_type(out, np.dtype(preferred_element_type))
 
 
 def _check_matrices(
@@ -147,10 +148,8 @@ def _unpacked(x: Array, scales: Array) -> Array:
     """float32: numbers times their scales."""
     (b, m, k), count = aval_of(x).shape, aval_of(scales).shape[2]
     blocks = (b, m, count, k // count)
-    repeated = shape.broadcast_in_dim(
-        convert.convert_element_type(scales, _FLOAT32), blocks, (0, 1, 2)
-    )
-    numbers = convert.convert_element_type(x, _FLOAT32)
+    repeated = shape.broadcast_in_dim(convert_element_type(scales, _FLOAT32), blocks, (0, 1, 2))
+    numbers = convert_element_type(x, _FLOAT32)
     return numbers * shape.reshape(repeated, (b, m, k))
 
 
@@ -217,7 +216,7 @@ def scaled_dot_general(
     y, others = _as_matrices(rhs, y_sum, y_batch)
     batch = tuple(aval_of(lhs).shape[d] for d in x_batch)
     out = shape.reshape(_quantized_product(*chosen)(x, y), (*batch, *kept, *others))
-    return convert.convert_element_type(out, preferred)
+    return convert_element_type(out, preferred)
 
 
 def _as_matrices(
@@ -229,7 +228,7 @@ def _as_matrices(
     groups = ([sizes[d] for d in dims] for dims in (batch, kept, summed))
     ordered = shape.transpose(x, (*batch, *kept, *summed))
     matrices = shape.reshape(ordered, tuple(map(math.prod, groups)))
-    return convert.convert_element_type(matrices, _FLOAT32), tuple(sizes[d] for d in kept)
+    return convert_element_type(matrices, _FLOAT32), tuple(sizes[d] for d in kept)
 
 
 def _quantized_product(
@@ -287,29 +286,29 @@ def _packed(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
     else:
         limit = float(dtypes.finfo(config.scale_type).max)
         # Rounding must not be optimized away.
-        scales = ordering.optimization_barrier(
-            convert.convert_element_type(clamp(0.0, needed, limit), np.dtype(config.scale_type))
+        scales = callbacks.optimization_barrier(
+            convert_element_type(clamp(0.0, needed, limit), np.dtype(config.scale_type))
         )
-        factors = convert.convert_element_type(scales, _FLOAT32)
+        factors = convert_element_type(scales, _FLOAT32)
     scaled = x / shape.broadcast_in_dim(factors, blocks, (0, 1, 2))
     # Blocks of zeros have a scale of 0 in formats that have one, and stay zeros.
     scaled = select(x == 0, x, clamp(-most, scaled, most))
-    numbers = convert.convert_element_type(scaled, np.dtype(config.data_type))
+    numbers = convert_element_type(scaled, np.dtype(config.data_type))
     return shape.reshape(numbers, (b, m, k)), scales
 
 
 def _powers_of_two(needed: Array) -> tuple[Array, Array]:
     """The next powers of two that are not less, as float8_e8m0fnu and as float32."""
-    bits = convert.bitcast_convert_type(needed, _UINT32)
+    bits = bitcast_convert_type(needed, _UINT32)
     exponent, fraction = bits >> 23, bits & 0x7FFFFF
     # 2**-127 is a subnormal float32: half the least normal one.
     fits = (exponent == 0) & (fraction <= 0x400000)
     rounds_up = (fraction > 0) & (exponent != 254) & ~fits
     exponent = select(rounds_up, exponent + 1, exponent)
-    factors = convert.bitcast_convert_type(exponent << 23, _FLOAT32)
+    factors = bitcast_convert_type(exponent << 23, _FLOAT32)
     factors = select(exponent == 0, _full(factors, 2.0**-127), factors)
-    scales = convert.bitcast_convert_type(
-        convert.convert_element_type(exponent, _UINT8), np.dtype(ml_dtypes.float8_e8m0fnu)
+    scales = bitcast_convert_type(
+        convert_element_type(exponent, _UINT8), np.dtype(ml_dtypes.float8_e8m0fnu)
     )
     return scales, factors
 

@@ -31,13 +31,13 @@ from minijax.core.dtypes import (
     result_type as result_type,
 )
 from minijax.numpy import fft as fft, linalg as linalg
-from minijax.numpy.accumulations import (
+from minijax.numpy.reductions import (
     cumprod as cumprod,
     cumsum as cumsum,
     cumulative_prod as cumulative_prod,
     cumulative_sum as cumulative_sum,
 )
-from minijax.numpy.arithmetic import (
+from minijax.numpy.elementary import (
     abs as abs,
     absolute as absolute,
     cbrt as cbrt,
@@ -130,7 +130,7 @@ from minijax.numpy.namespace import (
     shape as shape,
     size as size,
 )
-from minijax.numpy.arithmetic import gcd as gcd, lcm as lcm
+from minijax.numpy.elementary import gcd as gcd, lcm as lcm
 from minijax.numpy.elementary import (
     acos as acos,
     acosh as acosh,
@@ -187,7 +187,7 @@ from minijax.numpy.floats import (
     signbit as signbit,
     spacing as spacing,
 )
-from minijax.numpy.functional import (
+from minijax.numpy.ufuncs import (
     apply_along_axis as apply_along_axis,
     apply_over_axes as apply_over_axes,
     piecewise as piecewise,
@@ -284,8 +284,8 @@ from minijax.numpy.ordering import (
     sort_complex as sort_complex,
 )
 from minijax.numpy.padding import pad as pad
-from minijax.numpy.polynomials import poly as poly, polyfit as polyfit, roots as roots
-from minijax.numpy.polynomials import (
+from minijax.numpy.calculus import poly as poly, polyfit as polyfit, roots as roots
+from minijax.numpy.calculus import (
     polyadd as polyadd,
     polyder as polyder,
     polydiv as polydiv,

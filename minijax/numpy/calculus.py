@@ -1,27 +1,43 @@
-"""Differences, gradients, integrals, interpolation, convolutions and cross products."""
+"""Polynomials, differences, gradients, integrals, interpolation and convolution.
+
+Polynomials are given by their coefficients, those of the highest powers first.
+"""
 
 from __future__ import annotations
 
 import math
 import operator
-from typing import Any
+from typing import Any, Literal, overload
 
 import numpy as np
 
 from minijax.core import dtypes
+from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax.convert import convert_to_type
 from minijax.lax.convolution import conv_general_dilated
-from minijax.lax.precision import PrecisionLike
-from minijax.numpy import elementary, ordering, shaping
-from minijax.numpy.arithmetic import check_not_complex
-from minijax.numpy.creation import asarray
+from minijax.lax.creation import convert_to_type
+from minijax.lax.dots import PrecisionLike
+from minijax.numpy import elementary, linalg, ordering, shaping
+from minijax.numpy.contraction import outer
+from minijax.numpy.creation import asarray, full_like, zeros
+from minijax.numpy.elementary import check_not_complex, sqrt
 from minijax.numpy.joining import concatenate, stack
+from minijax.numpy.linalg import factorizations
 from minijax.numpy.logic import not_equal
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_choice, check_that, inexact, promote_dtypes
-from minijax.numpy.selection import where
-from minijax.numpy.shaping import broadcast_to, flip, moveaxis
+from minijax.numpy.matrices import eye, vander
+from minijax.numpy.promotion import (
+    broadcast_shapes,
+    check_array,
+    check_choice,
+    check_that,
+    inexact,
+    one_program,
+    promote_dtypes,
+)
+from minijax.numpy.ranges import arange
+from minijax.numpy.reductions import sum as sum_of
+from minijax.numpy.selection import nonzero, where
+from minijax.numpy.shaping import atleast_1d, broadcast_to, flip, moveaxis, roll
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
 from minijax.runtime.array import Array
 
@@ -61,13 +77,8 @@ def diff(
         Array([2, 2], dtype=int32)
     """
     a = _array("diff", a)
-    if a.ndim == 0 or n < 0:
-        error(
-            ValueError,
-            "numpy.diff",
-            "needs a dimension to take differences along, and a count of at least 0.",
-            got={"a": a.aval, "n": n},
-        )
+    problem = "needs a dimension to take differences along, and a count of at least 0."
+    check_that(a.ndim != 0 and n >= 0, "diff", problem, a=a, n=n)
     a = moveaxis(a, axis, -1)
     if prepend is not None:
         a = concatenate([_end(prepend, a, axis), a], -1)
@@ -80,7 +91,7 @@ def diff(
     return moveaxis(a, -1, axis)
 
 
-def _end(end: Any, a: Any, axis: int) -> Any:
+def _end(end: ArrayLike | None, a: Array, axis: int) -> Any:
     """What is put before or after an array along its last axis, which was `axis`."""
     end = _array("diff", end)
     return broadcast_to(end, (*a.shape[:-1], 1)) if end.ndim == 0 else moveaxis(end, axis, -1)
@@ -132,13 +143,11 @@ def gradient(
         >>> jnp.gradient(jnp.array([0.0, 1.0, 4.0, 9.0]))
         Array([1., 2., 4., 5.], dtype=float32)
     """
-    if edge_order not in {None, 1}:
-        error(
-            NotImplementedError,
-            "numpy.gradient",
-            "ends are of first order.",
-            got=f"edge_order: {edge_order}",
-        )
+    fits = edge_order in {None, 1}
+    problem = "ends are of first order."
+    check_that(
+        fits, "gradient", problem, error=NotImplementedError, got=f"edge_order: {edge_order}"
+    )
     f = _array("gradient", f)
     axes = (
         tuple(range(f.ndim)) if axis is None else shaping.canonical_axes("gradient", axis, f.ndim)
@@ -149,13 +158,9 @@ def gradient(
     spacings = varargs or (1.0,)
     if len(spacings) == 1:
         spacings = spacings * len(axes)
-    if len(spacings) != len(axes):
-        error(
-            TypeError,
-            "numpy.gradient",
-            "the number of distances does not fit the axes.",
-            got={"distances": len(varargs), "axes": axes},
-        )
+    fits = len(spacings) == len(axes)
+    problem = "the number of distances does not fit the axes."
+    check_that(fits, "gradient", problem, error=TypeError, distances=len(varargs), axes=axes)
     slopes = [_slope(f, h, d) for h, d in zip(spacings, axes, strict=True)]
     return slopes[0] if len(axes) == 1 else slopes
 
@@ -347,7 +352,7 @@ def _convolved(
     )[0, 0]
 
 
-def _vectors(name: str, a: Any, v: Any) -> tuple[Array, Array]:
+def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
     a, v = (_array(name, x) for x in promote_dtypes(name, a, v))
     fits = a.ndim == v.ndim == 1 and min(a.size, v.size) > 0
     check_that(fits, name, "two vectors are needed, neither of them empty.", a=a, v=v)
@@ -468,3 +473,376 @@ def _difference(x: Any, y: Any, z: Any, w: Any) -> Any:
     if x is None or y is None:
         return -(z * w)
     return x * y if z is None or w is None else x * y - z * w
+
+
+def _coefficients(name: str, p: ArrayLike) -> Array:
+    p = atleast_1d(asarray(check_array(name, p, "p")))
+    if p.ndim != 1:
+        error(ValueError, f"numpy.{name}", "coefficients are a vector.", got={"p": p.aval})
+    return p
+
+
+@one_program(static=("unroll",))
+def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
+    """Evaluates a polynomial by Horner's rule.
+
+    Shapes:     p: T[n, ..], x: U[s] -> V[s].
+    Dtypes:     numeric, promoted.
+    Source:     mirrors jax.numpy.polyval.
+
+    Example:
+        >>> jnp.polyval(jnp.array([1, 0, -2]), jnp.array([1, 2, 3]))  # x² - 2
+        Array([-1,  2,  7], dtype=int32)
+    """
+    p, x = (asarray(y) for y in promote_dtypes("polyval", p, x))
+    shape = broadcast_shapes("polyval", x.shape, p.shape[1:])
+    value = zeros(shape, p.dtype)
+    for i in range(p.shape[0]):
+        value = value * x + p[i]
+    return value
+
+
+def _of_one_length(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Any, Any]:
+    p, q = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
+    size = max(p.size, q.size)
+    p, q = (concatenate([full_like(a, 0, shape=(size - a.size,)), a]) for a in (p, q))
+    return p, q
+
+
+@one_program()
+def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Adds two polynomials.
+
+    Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
+    Source:     mirrors jax.numpy.polyadd.
+
+    Example:
+        >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 20]))
+        Array([ 1, 12, 23], dtype=int32)
+    """
+    p, q = _of_one_length("polyadd", a1, a2)
+    return p + q
+
+
+@one_program()
+def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
+    """Subtracts one polynomial from another.
+
+    Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
+    Source:     mirrors jax.numpy.polysub.
+
+    Example:
+        >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([10, 20]))
+        Array([  1,  -8, -17], dtype=int32)
+    """
+    p, q = _of_one_length("polysub", a1, a2)
+    return p - q
+
+
+def _trimmed(p: Array) -> Any:
+    """Coefficients from the first one on that is not zero; their values must be known."""
+    known = np.asarray(p)
+    places = np.flatnonzero(known)
+    return p[places[0] :] if places.size else p[-1:]
+
+
+def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -> Array:
+    """Multiplies two polynomials.
+
+    Shapes:     a1: T[n], a2: U[m] -> V[n + m - 1].
+    Source:     mirrors jax.numpy.polymul.
+
+    Raises:
+        TracerArrayConversionError: zeros are to be trimmed, and coefficients are traced.
+
+    Example:
+        >>> jnp.polymul(jnp.array([1, 1]), jnp.array([1, -1]))  # (x + 1)(x - 1)
+        Array([ 1.,  0., -1.], dtype=float32)
+    """
+    p, q = (_coefficients("polymul", a) for a in promote_dtypes("polymul", a1, a2))
+    if trim_leading_zeros:
+        p, q = _trimmed(p), _trimmed(q)
+    return convolve(p, q)
+
+
+def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> tuple[Array, Array]:
+    """Divides one polynomial by another, and returns the quotient and the remainder.
+
+    Shapes:     u: T[n], v: U[m] -> V[n - m + 1], V[n].
+    Dtypes:     inexact; integers become floats.
+    Source:     mirrors jax.numpy.polydiv.
+
+    Raises:
+        TracerArrayConversionError: zeros are to be trimmed, and coefficients are traced.
+
+    Example:
+        >>> jnp.polydiv(jnp.array([1.0, 0.0, -1.0]), jnp.array([1.0, 1.0]))
+        (Array([ 1., -1.], dtype=float32), Array([0., 0., 0.], dtype=float32))
+    """
+    quotient, rest = _polydiv(u, v)
+    return quotient, _trimmed(rest) if trim_leading_zeros else rest
+
+
+@one_program()
+def _polydiv(u: Any, v: Any) -> tuple[Any, Any]:
+    u, v = (_coefficients("polydiv", a) for a in promote_dtypes("polydiv", u, v))
+    dtype = dtypes.to_inexact_dtype(u.dtype)
+    rest, v = u.astype(dtype), v.astype(dtype)
+    places = rest.size - v.size + 1
+    if places <= 0:
+        return zeros(1, dtype), rest
+    quotients = []
+    for i in range(places):
+        factor = rest[i] / v[0]
+        quotients.append(factor)
+        rest = rest.at[i : i + v.size].add(-factor * v)
+    return asarray(quotients), rest
+
+
+@one_program(static=("m",))
+def polyder(p: ArrayLike, m: int = 1) -> Array:
+    """Differentiates a polynomial m times.
+
+    Shapes:     p: T[n] -> T[n - m].
+    Dtypes:     inexact; integers become floats.
+    Source:     mirrors jax.numpy.polyder.
+
+    Raises:
+        ValueError: m is negative.
+
+    Example:
+        >>> jnp.polyder(jnp.array([1, 2, 3]))  # of x² + 2x + 3
+        Array([2., 2.], dtype=float32)
+    """
+    order = _order("polyder", m)
+    p = _coefficients("polyder", p)
+    p = p.astype(dtypes.to_inexact_dtype(p.dtype))
+    for _ in range(order):
+        p = (p * arange(p.size - 1, -1, -1, dtype=p.dtype))[:-1]
+    return p
+
+
+def _order(name: str, m: Any) -> int:
+    order = operator.index(m)
+    if order < 0:
+        error(ValueError, f"numpy.{name}", "the order must not be negative.", got=f"m: {m}")
+    return order
+
+
+@one_program(static=("m",))
+def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
+    """Integrates a polynomial m times, with integration constants k.
+
+    Shapes:     p: T[n], k: T[m] or T[] -> T[n + m].
+    Dtypes:     inexact; integers become floats.
+    Source:     mirrors jax.numpy.polyint.
+
+    Raises:
+        ValueError: m is negative, or the number of constants does not fit.
+
+    Example:
+        >>> jnp.polyint(jnp.array([2, 2]), k=3)
+        Array([1., 2., 3.], dtype=float32)
+    """
+    order = _order("polyint", m)
+    p = _coefficients("polyint", p)
+    p = p.astype(dtypes.to_inexact_dtype(p.dtype))
+    constants = atleast_1d(asarray(check_array("polyint", 0 if k is None else k, "k")))
+    if constants.shape == (1,):
+        constants = broadcast_to(constants, (order,))
+    problem = "there must be one constant for each order."
+    check_that(constants.shape == (order,), "polyint", problem, m=m, k=constants)
+    for i in range(order):
+        p = concatenate([p / arange(p.size, 0, -1, dtype=p.dtype), constants[i : i + 1]])
+    return p
+
+
+@one_program()
+def poly(seq_of_zeros: ArrayLike) -> Array:
+    """Returns the coefficients of the monic polynomial with the given roots.
+
+    Shapes:     seq_of_zeros: T[n], the zeros, or T[n, n], a matrix whose eigenvalues they are
+                -> T[n + 1].
+    Dtypes:     inexact; integers become floats; complex of a matrix.
+    Source:     mirrors jax.numpy.poly.
+
+    Raises:
+        ValueError: the zeros are neither a vector nor a square matrix.
+
+    Example:
+        >>> jnp.poly(jnp.array([1.0, -1.0]))  # (x - 1)(x + 1)
+        Array([ 1.,  0., -1.], dtype=float32)
+    """
+    roots = atleast_1d(factorizations.inexact("poly", seq_of_zeros))
+    if roots.ndim == 2 and roots.shape[0] == roots.shape[1] > 0:
+        roots = linalg.eigvals(roots)
+    problem = "zeros are a vector, or the eigenvalues of a square matrix."
+    check_that(roots.ndim == 1, "poly", problem, seq_of_zeros=roots)
+    p = asarray(np.ones(1, roots.dtype))
+    nothing = zeros(1, roots.dtype)
+    for i in range(roots.size):
+        p = concatenate([p, nothing]) - roots[i] * concatenate([nothing, p])
+    return p
+
+
+def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
+    """Returns the roots of a polynomial: the eigenvalues of its companion matrix.
+
+    Shapes:     p: T[n] -> complex T[n - 1], or fewer where leading coefficients are stripped.
+    Dtypes:     complex.
+    Source:     mirrors jax.numpy.roots (0.10).
+
+    Args:
+        p: the coefficients, that of the highest power first.
+        strip_zeros: whether zeros at the beginning of p are dropped; how many there are must be
+            known then.  Else the last zeros are NaN, one for each.
+
+    Raises:
+        ValueError: p is no vector.
+        ConcretizationTypeError: p is traced, and zeros are to be stripped.
+
+    Example:
+        >>> jnp.roots(jnp.array([1.0, -3.0, 2.0])).real
+        Array([2., 1.], dtype=float32)
+    """
+    p = atleast_1d(factorizations.inexact("roots", p))
+    check_that(p.ndim == 1, "roots", "the coefficients must be a vector.", p=p)
+    if p.size < 2:
+        return zeros(0, dtypes.to_complex_dtype(p.dtype))
+    if not strip_zeros:
+        return _roots_without_leading(p)
+    (places,) = nonzero(p)
+    if places.size == 0:
+        return zeros(0, dtypes.to_complex_dtype(p.dtype))
+    first, last = int(places[0]), int(places[-1]) + 1
+    found = _roots(p[first:last])
+    return concatenate([found, zeros(p.size - last, found.dtype)])
+
+
+@one_program()
+def _roots(p: Array) -> Any:
+    if p.size < 2:
+        return zeros(0, dtypes.to_complex_dtype(p.dtype))
+    companion = eye(p.size - 1, k=-1, dtype=p.dtype)
+    return linalg.eigvals(companion.at[0].set(-p[1:] / p[0]))
+
+
+@one_program()
+def _roots_without_leading(p: Array) -> Any:
+    """As many zeros as without leading zeros of p, then NaN.
+
+    Leading zeros are moved to the end, where each is one more zero of the polynomial at 0.
+    """
+    is_lead = arange(p.size) < (p != 0).argmax()
+    count = where((p == 0).all(), p.size, is_lead.sum())
+    found = _roots(roll(where((p == 0).all(), 1, p), -count))
+    found = found[(found == 0).argsort(stable=True)]
+    return where(arange(found.size) < found.size - count, found, np.nan + 1j * np.nan)
+
+
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = ...,
+    full: Literal[False] = ...,
+    w: ArrayLike | None = ...,
+    cov: Literal[False] = ...,
+) -> Array: ...
+@overload
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = ...,
+    full: bool = ...,
+    w: ArrayLike | None = ...,
+    cov: bool | str = ...,
+) -> Array | tuple[Array, ...]: ...
+
+
+@one_program(static=("deg", "full", "cov"))
+def polyfit(
+    x: ArrayLike,
+    y: ArrayLike,
+    deg: int,
+    rcond: float | None = None,
+    full: bool = False,
+    w: ArrayLike | None = None,
+    cov: bool | str = False,
+) -> Array | tuple[Array, ...]:
+    """Fits a polynomial to points by least squares.
+
+    Shapes:     x: T[m], y: T[m] or T[m, k] -> T[deg + 1] or T[deg + 1, k].
+    Dtypes:     inexact, promoted; integers become floats.
+    Source:     mirrors jax.numpy.polyfit (0.10).
+
+    Args:
+        x: where the points are.
+        y: the values there.
+        deg: the highest power.
+        rcond: singular values less than this times the largest count as zero; None: the machine
+            precision times m.
+        full: whether the squared residuals, the rank, the singular values and rcond are returned
+            too.
+        w: a weight for each point, T[m].
+        cov: whether the covariance of the coefficients is returned too, scaled by the residuals, or
+            as it is for "unscaled".
+
+    Raises:
+        TypeError: the shapes do not fit.
+        ValueError: `deg` is negative, or the covariance cannot be scaled: there are too few points.
+
+    Example:
+        >>> x = jnp.array([0.0, 1.0, 2.0])
+        >>> jnp.polyfit(x, 4 * x + 2, 1).round()
+        Array([4., 2.], dtype=float32)
+    """
+    x, y = factorizations.inexact_together("polyfit", x, y)
+    _check_points(x, y, deg)
+    if rcond is None:
+        rcond = x.size * float(dtypes.finfo(x.dtype).eps)
+    left, right = vander(x, deg + 1), y
+    if w is not None:
+        weights = _weights(w, x)
+        left = left * weights[:, None]
+        right = right * (weights if y.ndim == 1 else weights[:, None])
+    scales = sqrt(sum_of(left * left, 0))
+    scaled = left / scales
+    c, residuals, rank, s = linalg.lstsq(scaled, right, rcond)
+    c = (c.T / scales).T
+    if full:
+        return c, residuals, rank, s, asarray(rcond)
+    if not cov:
+        return c
+    fits = cov == "unscaled" or x.size > deg + 1
+    problem = "there are too few points to scale the covariance by the residuals."
+    check_that(fits, "polyfit", problem, x=aval_of(x), deg=deg, fix="cov='unscaled'")
+    covariance = linalg.inv(scaled.T @ scaled) / outer(scales, scales)
+    if cov == "unscaled":
+        return c, covariance if y.ndim == 1 else covariance[:, :, None]
+    factor = residuals / (x.size - deg - 1)
+    return c, covariance * factor if y.ndim == 1 else covariance[:, :, None] * factor
+
+
+def _check_points(x: Array, y: Array, deg: int) -> None:
+    """Refuses points, or a degree, to which no polynomial can be fitted."""
+    check_that(deg >= 0, "polyfit", "deg is negative.", deg=deg, expected="0 or more")
+    fits = x.ndim == 1 and y.ndim in (1, 2) and x.size != 0 and x.size == y.shape[0]
+    problem = "x and y are no points."
+    expected = "x: T[m] and y: T[m] or T[m, k], with m at least 1"
+    check_that(
+        fits, "polyfit", problem, error=TypeError, x=aval_of(x), y=aval_of(y), expected=expected
+    )
+
+
+def _weights(w: ArrayLike, x: Array) -> Any:
+    w = factorizations.inexact("polyfit", w)
+    fits = w.shape == x.shape
+    problem = "w does not hold a weight for each point."
+    expected = "vectors of one length"
+    check_that(
+        fits, "polyfit", problem, error=TypeError, w=aval_of(w), x=aval_of(x), expected=expected
+    )
+    return w

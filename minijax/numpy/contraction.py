@@ -16,11 +16,10 @@ from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, convert, dots, reduction, shape, slicing, unary
-from minijax.lax.precision import PrecisionLike
-from minijax.numpy import arithmetic, promotion, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out, check_that
+from minijax.lax import binary, creation, dots, families, reduction, shape, slicing, unary
+from minijax.lax.dots import PrecisionLike
+from minijax.numpy import elementary, promotion, shaping
+from minijax.numpy.promotion import check_array, check_out, check_that, one_program
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -60,7 +59,7 @@ def _product(
         x, y, numbers, precision=precision, preferred_element_type=preferred, out_sharding=sharding
     )
     aval = aval_of(out)
-    return out if aval.weak_type == weak else convert.convert_to_type(out, aval.dtype, weak)
+    return out if aval.weak_type == weak else creation.convert_to_type(out, aval.dtype, weak)
 
 
 @one_program(static=_SHARDED_DOT_OPTIONS)
@@ -126,22 +125,12 @@ def matmul(
     a, b = array_argument("matmul", a), array_argument("matmul", b)
     left, right = a.aval.shape, b.aval.shape
     inner = max(len(right) - 2, 0)
-    if not left or not right:
-        error(
-            ValueError,
-            "numpy.matmul",
-            "operands must have at least one dimension.",
-            got={"a": a.aval, "b": b.aval},
-            fix="numpy.multiply for scalars",
-        )
+    problem = "operands must have at least one dimension."
+    check_that(bool(left and right), "matmul", problem, a=a, b=b, fix="numpy.multiply for scalars")
     if left[-1] != right[inner]:
-        error(
-            TypeError,
-            "numpy.matmul",
-            "the inner sizes differ.",
-            got={"a": a.aval, "b": b.aval},
-            expected=f"equal sizes; they are {left[-1]} and {right[inner]}",
-        )
+        got = {"a": a.aval, "b": b.aval}
+        expected = f"equal sizes; they are {left[-1]} and {right[inner]}"
+        error(TypeError, "numpy.matmul", "the inner sizes differ.", got=got, expected=expected)
     if len(right) > 2:
         return _batched_matmul(a, b, precision, preferred_element_type, out_sharding)
     numbers = (((len(left) - 1,), (inner,)), ((), ()))
@@ -266,7 +255,7 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     a, b = promotion.promote_dtypes("outer", a, b)
     rows = shape.expand_dims(shaping.ravel(a), (1,))
     columns = shape.expand_dims(shaping.ravel(b), (0,))
-    return arithmetic.multiply(rows, columns)
+    return elementary.multiply(rows, columns)
 
 
 @one_program()
@@ -337,18 +326,14 @@ def _summed_axes(axes: Any, a: Any, b: Any) -> tuple[Sequence[int], Sequence[int
         check_that(fits, "tensordot", f"axes={axes} exceeds a rank.", error=TypeError, a=a, b=b)
         return range(a.ndim - axes, a.ndim), range(axes)
     if not isinstance(axes, (tuple, list)) or len(axes) != 2:
-        error(
-            TypeError,
-            "numpy.tensordot",
-            "axes must be an integer or a pair of lists.",
-            got=repr(axes),
-        )
+        problem = "axes must be an integer or a pair of lists."
+        error(TypeError, "numpy.tensordot", problem, got=repr(axes))
     left, right = (x if isinstance(x, (tuple, list)) else (x,) for x in axes)
     if len(left) != len(right):
         error(TypeError, "numpy.tensordot", "the lists of axes differ in length.", got=repr(axes))
     return (
-        arguments.canonicalize_axes(left, a.ndim, "numpy.tensordot"),
-        arguments.canonicalize_axes(right, b.ndim, "numpy.tensordot"),
+        families.canonicalize_axes(left, a.ndim, "numpy.tensordot"),
+        families.canonicalize_axes(right, b.ndim, "numpy.tensordot"),
     )
 
 
@@ -359,13 +344,9 @@ def _check_core(
     a, b = x.aval, y.aval
     fit = a.ndim >= ranks[0] and b.ndim >= ranks[1]
     if not fit or a.shape[places[0]] != b.shape[places[1]]:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the operands do not fit together.",
-            got={"x1": a, "x2": b},
-            expected=f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes",
-        )
+        problem = "the operands do not fit together."
+        expected = f"{ranks[0]} and {ranks[1]} dimensions at least, and equal inner sizes"
+        error(ValueError, f"numpy.{name}", problem, got={"x1": a, "x2": b}, expected=expected)
 
 
 @one_program()
@@ -526,7 +507,7 @@ def _einsum(
         terms.append(_contract(chosen, later, dot_of_two))
     ((names, value),) = terms
     value = shape.transpose(value, [names.index(n) for n in plan.result])
-    return convert.convert_to_type(value, dtype, weak)
+    return creation.convert_to_type(value, dtype, weak)
 
 
 def _einsum_arguments(subscripts: Any, operands: Sequence[Any]) -> tuple[str, list[Any]]:
@@ -575,13 +556,9 @@ def _plan(spec: str, shapes: tuple[Shape, ...], optimize: str | bool | Sequence[
         terms = tuple(inputs.split(","))
         _check_subscripts(terms, result, shapes)
     except (ValueError, TypeError) as caught:
-        error(
-            ValueError,
-            "numpy.einsum",
-            f"the subscripts do not fit the operands: {caught}",
-            got={"subscripts": repr(spec), "shapes": shapes},
-            cause=None,
-        )
+        problem = f"the subscripts do not fit the operands: {caught}"
+        got = {"subscripts": repr(spec), "shapes": shapes}
+        error(ValueError, "numpy.einsum", problem, got=got, cause=None)
     if len(shapes) <= 2:
         return _Plan(terms, result, (tuple(range(len(shapes))),))
     path, _ = opt_einsum.contract_path(

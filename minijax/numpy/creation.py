@@ -9,7 +9,7 @@ compiling a program for each shape would take thousands of times as long.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,11 +21,9 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts
 from minijax.lax import shape
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import as_element
+from minijax.lax.creation import as_element, convert_to_type
 from minijax.lowering import eager
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import broadcast_to, check_array, check_that
+from minijax.numpy.promotion import broadcast_to, check_array, check_that, one_program
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
@@ -48,7 +46,7 @@ def made_on_host(size: int, dtype: Any) -> bool:
     )
 
 
-def dtype_argument(name: str, dtype: Any, default: Any) -> Any:
+def dtype_argument(name: str, dtype: DTypeLike | None, default: DTypeLike | None) -> Any:
     """The dtype that a `dtype=` argument means, or the default one.
 
     Raises:
@@ -216,8 +214,8 @@ _broadcast_program = one_program(static=("shape",))(broadcast_to)
 
 def _like(
     name: str,
-    x: Any,
-    value: Any,
+    x: ArrayLike,
+    value: ArrayLike,
     dtype: DTypeLike | None,
     dims: ShapeLike | None,
     device: Placement,
@@ -380,13 +378,9 @@ def array(
         >>> jnp.array(np.arange(3), dtype=jnp.bfloat16)
         Array([0, 1, 2], dtype=bfloat16)
     """
-    if order not in {None, "K", "C"}:
-        error(
-            NotImplementedError,
-            "numpy.array",
-            "elements are in row-major order.",
-            got=f"order: {order!r}",
-        )
+    fits = order in {None, "K", "C"}
+    problem = "elements are in row-major order."
+    check_that(fits, "array", problem, error=NotImplementedError, got=f"order: {order!r}")
     if dtype is not None:
         dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.array")
     made = _array_of(object, dtype, copy)
@@ -410,13 +404,9 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
         if dtype is None:
             return array_from_host(x)
         if type(x) is complex and not dtypes.issubdtype(dtype, np.complexfloating):
-            error(
-                TypeError,
-                "numpy.array",
-                "a complex number cannot become a real one.",
-                got={"object": x, "dtype": dtype},
-                fix="numpy.real(x)",
-            )
+            problem = "a complex number cannot become a real one."
+            fix = "numpy.real(x)"
+            error(TypeError, "numpy.array", problem, got={"object": x, "dtype": dtype}, fix=fix)
         return array_from_host(_host_array([x], dtype)[0])
     return array_from_host(_checked_host_array(x, dtype))
 
@@ -424,22 +414,18 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
 _copy_program = one_program()(shape.copy)
 
 
-def _checked_host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def _checked_host_array(x: object, dtype: np.dtype[Any] | None) -> np.ndarray[Any, Any]:
     """What NumPy reads from an object, if it is numbers."""
     if x is None:
         error(ValueError, "numpy.array", "None is no array.", got="None")
     host = np.asarray(x)
     if host.dtype.kind in "OUSMm":
-        error(
-            TypeError,
-            "numpy.array",
-            "the elements are not numbers.",
-            got=f"{x!r}, in NumPy of dtype {host.dtype}",
-        )
+        got = f"{x!r}, in NumPy of dtype {host.dtype}"
+        error(TypeError, "numpy.array", "the elements are not numbers.", got=got)
     return host if dtype is None else host.astype(dtype)
 
 
-def _array_of_list(x: Any, dtype: Any) -> Any:
+def _array_of_list(x: Sequence[Any], dtype: np.dtype[Any] | None) -> Any:
     leaves = _leaves(x)
     if any(isinstance(leaf, (Array, Tracer)) or hasattr(leaf, "aval") for leaf in leaves):
         return _stacked(x, dtype)
@@ -450,7 +436,7 @@ def _array_of_list(x: Any, dtype: Any) -> Any:
     return array_from_host(_host_array(x, dtype))
 
 
-def _leaves(x: Any) -> list[Any]:
+def _leaves(x: object) -> list[Any]:
     """The elements of nested lists.
 
     Raises:
@@ -476,45 +462,31 @@ def _kind(leaf: Any) -> Any:
     return type(leaf) if type(leaf) in _PLAIN else aval_of(leaf).dtype
 
 
-def _host_array(x: Any, dtype: Any) -> np.ndarray[Any, Any]:
+def _host_array(x: object, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(x, dtype)
     except OverflowError as caught:
-        error(
-            OverflowError,
-            "numpy.array",
-            f"a Python int does not fit into {dtype}.",
-            fix="dtype=float",
-            cause=caught,
-        )
+        problem = f"a Python int does not fit into {dtype}."
+        error(OverflowError, "numpy.array", problem, fix="dtype=float", cause=caught)
     except ValueError as caught:
-        error(
-            ValueError,
-            "numpy.array",
-            "the nesting is uneven.",
-            got=str(caught),
-            expected="lists of equal lengths at each depth",
-            cause=caught,
-        )
+        problem = "the nesting is uneven."
+        expected = "lists of equal lengths at each depth"
+        error(ValueError, "numpy.array", problem, got=str(caught), expected=expected, cause=caught)
     except TypeError:
         # A float where an integer dtype was asked for, in a dtype that NumPy does not know itself.
         return np.asarray(x).astype(dtype)
 
 
-def _stacked(x: Any, dtype: np.dtype[Any] | None) -> Array:
+def _stacked(x: object, dtype: np.dtype[Any] | None) -> Array:
     """Nested lists with arrays among their elements."""
     if not isinstance(x, (list, tuple)):
         return _array_of(x, dtype, False)
     parts = [_stacked(item, dtype) for item in x]
     shapes = {aval_of(part).shape for part in parts}
     if len(shapes) > 1:
-        error(
-            ValueError,
-            "numpy.array",
-            "the nesting is uneven.",
-            got=f"elements of shapes {', '.join(map(str, sorted(shapes)))}",
-            expected="elements of one shape at each depth",
-        )
+        got = f"elements of shapes {', '.join(map(str, sorted(shapes)))}"
+        expected = "elements of one shape at each depth"
+        error(ValueError, "numpy.array", "the nesting is uneven.", got=got, expected=expected)
     if not parts:
         return zeros((0,), dtype)
     return _stack_program(*parts)
@@ -631,13 +603,9 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     try:
         host = np.frombuffer(buffer, np.dtype(dtype), count, offset)
     except ValueError as caught:
-        error(
-            ValueError,
-            "numpy.frombuffer",
-            f"the buffer does not hold such elements: {caught}.",
-            got={"dtype": np.dtype(dtype), "count": count, "offset": offset},
-            cause=None,
-        )
+        problem = f"the buffer does not hold such elements: {caught}."
+        got = {"dtype": np.dtype(dtype), "count": count, "offset": offset}
+        error(ValueError, "numpy.frombuffer", problem, got=got, cause=None)
     return array(host)
 
 
@@ -659,12 +627,9 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 def _refused(name: str) -> Callable[..., Any]:
     def function(*_: Any, **__: Any) -> Any:
-        error(
-            NotImplementedError,
-            f"numpy.{name}",
-            "reads from outside, which transformed functions must not.",
-            fix=f"minijax.numpy.asarray(numpy.{name}(...))",
-        )
+        problem = "reads from outside, which transformed functions must not."
+        fix = f"minijax.numpy.asarray(numpy.{name}(...))"
+        error(NotImplementedError, f"numpy.{name}", problem, fix=fix)
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Refuses: what it reads may change.

@@ -14,14 +14,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import binary, convert, unary
+from minijax.lax import binary, creation, unary
 from minijax.lax.creation import full_like
-from minijax.numpy.arithmetic import check_not_complex, is_kind
 from minijax.numpy.creation import asarray
-from minijax.numpy.elementary import trunc
+from minijax.numpy.elementary import check_not_complex, is_kind, trunc
 from minijax.numpy.joining import concatenate
 from minijax.numpy.logic import isfinite, isinf
-from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
@@ -30,6 +28,7 @@ from minijax.numpy.promotion import (
     check_out,
     check_that,
     inexact,
+    one_program,
     pick,
     promote_inexact,
     strong,
@@ -131,7 +130,7 @@ def spacing(x: ArrayLike, /) -> Array:
     distance = pick(binary.gt(stored, mantissa_bits), normal, subnormal)
     distance = pick(binary.eq(magnitude, infinity - 1), infinity, distance)
     signed = binary.bitwise_or(distance, binary.bitwise_xor(bits, magnitude))
-    out = convert.bitcast_convert_type(signed, aval_of(x).dtype)
+    out = creation.bitcast_convert_type(signed, aval_of(x).dtype)
     return pick(binary.lt(magnitude, infinity), out, np.nan)
 
 
@@ -183,7 +182,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     ordinary = binary.bitwise_and(binary.ne(magnitude, 0), binary.ne(stored, 2 * _bias(x) + 1))
     # Processors may treat subnormal numbers as zero, but not the integers that they are stored as.
     tiny = binary.eq(stored, 0)
-    whole = copysign(convert.convert_element_type(magnitude, aval_of(x).dtype), x)
+    whole = copysign(creation.convert_element_type(magnitude, aval_of(x).dtype), x)
     lifted = pick(tiny, whole, x)
     places = pick(tiny, 1 - _bias(x) - info.nmant, np.zeros((), aval_of(magnitude).dtype)[()])
     # The biased exponent of normal floats, as an integer of their width.
@@ -192,7 +191,7 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     exponent = binary.sub(biased, _bias(x) - 1)
     mantissa = _times_power_of_2(lifted, unary.neg(exponent))
     exponent = pick(ordinary, binary.add(exponent, places), 0)
-    return pick(ordinary, mantissa, x), convert.convert_element_type(exponent, dtypes.int32)
+    return pick(ordinary, mantissa, x), creation.convert_element_type(exponent, dtypes.int32)
 
 
 def _bias(x: Array) -> int:
@@ -202,7 +201,7 @@ def _bias(x: Array) -> int:
 
 def _bits(x: Array) -> Any:
     """Floats as the integers of their width that they are stored as."""
-    return convert.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(aval_of(x).dtype)])
+    return creation.bitcast_convert_type(x, _SIGNED[dtypes.bit_width(aval_of(x).dtype)])
 
 
 def _magnitude(x: Array) -> Any:
@@ -218,7 +217,7 @@ def _times_power_of_2(x: Array, exponent: Array) -> Any:
         step = binary.min(binary.max(exponent, -limit), limit)
         # A power of 2 is written down by its bits.
         bits = binary.shift_left(binary.add(step, bias), dtypes.finfo(dtype).nmant)
-        x = binary.mul(x, convert.bitcast_convert_type(bits, dtype))
+        x = binary.mul(x, creation.bitcast_convert_type(bits, dtype))
         exponent = binary.sub(exponent, step)
     return x
 
@@ -245,8 +244,8 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     x = inexact("ldexp", x)
     signed = _SIGNED[dtypes.bit_width(aval_of(x).dtype)]
     bound = 3 * _bias(x)
-    y = binary.min(binary.max(convert.convert_element_type(y, dtypes.int32), -bound), bound)
-    y = convert.convert_element_type(y, signed)
+    y = binary.min(binary.max(creation.convert_element_type(y, dtypes.int32), -bound), bound)
+    y = creation.convert_element_type(y, signed)
     shape = broadcast_shapes("ldexp", aval_of(x).shape, aval_of(y).shape)
     x, y = broadcast_to(x, shape), broadcast_to(y, shape)
     return pick(binary.bitwise_and(isfinite(x), binary.ne(x, 0)), _times_power_of_2(x, y), x)
@@ -287,7 +286,7 @@ def nan_to_num(
     info = dtypes.finfo(dtype)
     posinf = info.max if posinf is None else posinf
     neginf = info.min if neginf is None else neginf
-    nan, posinf, neginf = (convert.convert_element_type(v, dtype) for v in (nan, posinf, neginf))
+    nan, posinf, neginf = (creation.convert_element_type(v, dtype) for v in (nan, posinf, neginf))
     x = pick(binary.eq(x, np.inf), posinf, pick(binary.eq(x, -np.inf), neginf, x))
     return pick(binary.ne(x, x), nan, x)
 

@@ -21,19 +21,9 @@ from minijax.core.refs import AbstractRef
 from minijax.core.trace import NestedTrace, Tracer, current
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.confinement import ConfiningTrace
-from minijax.lax import (
-    binary,
-    choice,
-    convert,
-    creation,
-    gather_numbers,
-    gather_scatter,
-    references,
-    shape,
-    slicing,
-)
+from minijax.lax import binary, creation, gather_numbers, gather_scatter, references, shape, slicing
 from minijax.lowering import eager
-from minijax.numpy.one_program import native_program
+from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -226,12 +216,8 @@ def _completed(items: Sequence[Any], dims: Shape, x: Array) -> Sequence[Any]:
         elif item is not None:
             used += 1
     if used > len(dims):
-        error(
-            IndexError,
-            "indexing",
-            "too many indices.",
-            got=f"{used} indices for an array of type {aval_of(x)}",
-        )
+        got = f"{used} indices for an array of type {aval_of(x)}"
+        error(IndexError, "indexing", "too many indices.", got=got)
     full = (_FULL,) * (len(dims) - used)
     return (*items, *full) if place is None else (*items[:place], *full, *items[place + 1 :])
 
@@ -257,21 +243,11 @@ def _refuse_slice(item: slice, caught: Exception) -> NoReturn:
     if type(caught) is ValueError:
         error(ValueError, "indexing", "a slice has step 0.", got=str(item), cause=None)
     if type(caught) is TypeError:
-        error(
-            TypeError,
-            "indexing",
-            "the bounds of a slice must be integers.",
-            got=str(item),
-            cause=None,
-        )
-    error(
-        IndexError,
-        "indexing",
-        "the bounds of a slice must be known.",
-        got=str(item),
-        fix="lax.dynamic_slice(x, starts, sizes) takes traced starts",
-        cause=None,
-    )
+        problem = "the bounds of a slice must be integers."
+        error(TypeError, "indexing", problem, got=str(item), cause=None)
+    problem = "the bounds of a slice must be known."
+    fix = "lax.dynamic_slice(x, starts, sizes) takes traced starts"
+    error(IndexError, "indexing", problem, got=str(item), fix=fix, cause=None)
 
 
 def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any]) -> Entry:
@@ -355,22 +331,13 @@ def _checked(item: Any, inside_tuple: bool) -> Any:
     if isinstance(item, str):
         error(TypeError, "indexing", "strings are no indices.", got=repr(item))
     if not has_aval(item):
-        error(
-            IndexError,
-            "indexing",
-            "not an index.",
-            got=f"{item!r} of type {type(item).__name__}",
-            expected="integers, slices, arrays, None or Ellipsis",
-        )
+        got = f"{item!r} of type {type(item).__name__}"
+        expected = "integers, slices, arrays, None or Ellipsis"
+        error(IndexError, "indexing", "not an index.", got=got, expected=expected)
     aval = aval_of(item)
     if not (dtypes.issubdtype(aval.dtype, np.integer) or aval.dtype == dtypes.bool_):
-        error(
-            TypeError,
-            "indexing",
-            "indices must be integers or booleans.",
-            got=str(aval),
-            fix="index.astype(int)",
-        )
+        problem = "indices must be integers or booleans."
+        error(TypeError, "indexing", problem, got=str(aval), fix="index.astype(int)")
     return item
 
 
@@ -378,13 +345,9 @@ def _positions_of_mask(x: Array, mask: Array, dim: int) -> tuple[Any, list[Any]]
     """The positions where a mask over dimensions from `dim` is true, one array for each."""
     known = mask.concrete() if isinstance(mask, Tracer) else mask
     if known is None:
-        error(
-            NonConcreteBooleanIndexError,
-            "indexing",
-            "a traced boolean mask selects an unknown number of elements.",
-            got=str(mask.aval),
-            fix="minijax.numpy.where(mask, x, y), or nonzero and unique with size=",
-        )
+        problem = "a traced boolean mask selects an unknown number of elements."
+        fix = "minijax.numpy.where(mask, x, y), or nonzero and unique with size="
+        error(NonConcreteBooleanIndexError, "indexing", problem, got=str(mask.aval), fix=fix)
     host = np.asarray(known)
     if host.ndim == 0:
         # A scalar mask adds a dimension, of which it keeps all or nothing.
@@ -401,13 +364,9 @@ def check_mask(dims: Shape, aval: ShapedArray, dim: int = 0) -> None:
     """
     expected = aval.shape[dim : dim + len(dims)]
     if dims != expected:
-        error(
-            IndexError,
-            "indexing",
-            "a boolean mask does not have the shape of what it masks.",
-            got=f"a mask of shape {dims} for dimensions from {dim} of {aval}",
-            expected=f"shape {expected}",
-        )
+        problem = "a boolean mask does not have the shape of what it masks."
+        got = f"a mask of shape {dims} for dimensions from {dim} of {aval}"
+        error(IndexError, "indexing", problem, got=got, expected=f"shape {expected}")
 
 
 def _box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) -> Any:
@@ -479,7 +438,7 @@ def wrapped(positions: Any, size: int) -> Any:
         return positions
     kind = aval_of(positions).dtype.type
     negative = binary.lt(positions, kind(0))
-    return choice.select_n(negative, positions, binary.add(positions, kind(size)))
+    return binary.select_n(negative, positions, binary.add(positions, kind(size)))
 
 
 def positions_dtype(positions: Any) -> np.dtype[Any]:
@@ -489,7 +448,7 @@ def positions_dtype(positions: Any) -> np.dtype[Any]:
 
 def as_positions(positions: ArrayLike) -> Array:
     """Positions as they are, in a dtype wide enough for any dimension."""
-    return convert.convert_element_type(positions, positions_dtype(positions))
+    return creation.convert_element_type(positions, positions_dtype(positions))
 
 
 class Layout(NamedTuple):
@@ -517,13 +476,8 @@ def layout_of(template: Template, operands: Sequence[Any]) -> Layout:
     try:
         block = np.broadcast_shapes(*shapes)
     except ValueError:
-        error(
-            ValueError,
-            "indexing",
-            "the index arrays have no common shape.",
-            got=", ".join(map(str, shapes)),
-            cause=None,
-        )
+        problem = "the index arrays have no common shape."
+        error(ValueError, "indexing", problem, got=", ".join(map(str, shapes)), cause=None)
     order = [] if template.adjacent else ["block"] * len(block)
     for entry in template.entries:
         if type(entry) not in _SINGLE:
@@ -633,7 +587,7 @@ def _spread(value: ArrayLike, dtype: np.dtype[Any], lead: Shape, places: Sequenc
         return np.broadcast_to(np.expand_dims(value, others), (*lead, 1)).astype(dtype)
     if isinstance(value, np.generic):
         return shape.broadcast_in_dim(value.astype(dtype), (*lead, 1), ())
-    return shape.broadcast_in_dim(convert.convert_element_type(value, dtype), (*lead, 1), places)
+    return shape.broadcast_in_dim(creation.convert_element_type(value, dtype), (*lead, 1), places)
 
 
 def gather(

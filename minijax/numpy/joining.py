@@ -17,16 +17,22 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, tree
-from minijax.core.aval import Shape, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, convert, creation, shape, sorting
-from minijax.lax.convert import convert_element_type
+from minijax.lax import binary, creation, families, shape, sorting
+from minijax.lax.creation import convert_element_type
 from minijax.lax.unary import real
 from minijax.numpy import shaping
 from minijax.numpy.creation import zeros
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_out, check_that, known, promote_dtypes
+from minijax.numpy.promotion import (
+    check_array,
+    check_out,
+    check_that,
+    known,
+    one_program,
+    promote_dtypes,
+)
 from minijax.numpy.shaping import array_argument, ravel, reshape
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, Axis, DTypeLike
 from minijax.runtime.array import Array
@@ -45,22 +51,18 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
     elif hasattr(arrays, "shape") and aval_of(arrays).ndim:
         items = list(unstack(arrays))
     else:
-        error(
-            IncompatibleShapesError,
-            f"numpy.{name}",
-            "needs a sequence of arrays.",
-            got=repr(arrays),
-        )
+        problem = "needs a sequence of arrays."
+        error(IncompatibleShapesError, f"numpy.{name}", problem, got=repr(arrays))
     if not items:
         error(ValueError, f"numpy.{name}", "needs at least one array.")
     return items
 
 
-def _of_one_dtype(name: str, items: Sequence[Any], dtype: Any) -> Sequence[Any]:
+def _of_one_dtype(name: str, items: Sequence[Any], dtype: DTypeLike | None) -> Sequence[Any]:
     if dtype is None:
         return promote_dtypes(name, *items)
     dtype = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
-    return [convert.convert_element_type(x, dtype) for x in items]
+    return [creation.convert_element_type(x, dtype) for x in items]
 
 
 @one_program(static=("axis", "dtype"))
@@ -88,11 +90,9 @@ def concatenate(
     items = _sequence("concatenate", arrays)
     if axis is None:
         items, axis = [shaping.ravel(x) for x in items], 0
-    if any(aval_of(x).ndim == 0 for x in items):
-        error(
-            ValueError, "numpy.concatenate", "cannot join scalars.", fix="numpy.stack joins scalars"
-        )
-    axis = arguments.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
+    fits = not any(aval_of(x).ndim == 0 for x in items)
+    check_that(fits, "concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
+    axis = families.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
     if len(joined) == 1:
         return array_argument("concatenate", joined[0])
@@ -142,13 +142,9 @@ def stack(
     items = _sequence("stack", arrays)
     dims = aval_of(items[0]).shape
     if any(aval_of(x).shape != dims for x in items):
-        error(
-            ValueError,
-            "numpy.stack",
-            "all arrays must have the same shape.",
-            got=", ".join(str(aval_of(x)) for x in items),
-        )
-    axis = arguments.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
+        problem = "all arrays must have the same shape."
+        error(ValueError, "numpy.stack", problem, got=", ".join(str(aval_of(x)) for x in items))
+    axis = families.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
     return shape.stack(_of_one_dtype("stack", items, dtype), axis)
 
 
@@ -252,18 +248,13 @@ def block(arrays: ArrayOrLists) -> Array:
                [7, 8, 9]], dtype=int32)
     """
     depths = set(_depths(arrays))
-    if len(depths) != 1:
-        error(
-            ValueError,
-            "numpy.block",
-            "all blocks must be nested equally deep, in lists that are not empty.",
-            got=f"depths {sorted(depths)}",
-        )
+    problem = "all blocks must be nested equally deep, in lists that are not empty."
+    check_that(len(depths) == 1, "block", problem, got=f"depths {sorted(depths)}")
     (depth,) = depths
     return _joined_blocks(arrays, max(depth, _largest_rank(arrays)), depth)
 
 
-def _depths(arrays: Any) -> list[int]:
+def _depths(arrays: object) -> list[int]:
     if isinstance(arrays, tuple):
         error(ValueError, "numpy.block", "blocks come in lists.", got=repr(arrays))
     if not isinstance(arrays, list):
@@ -271,13 +262,13 @@ def _depths(arrays: Any) -> list[int]:
     return [1 + depth for x in arrays for depth in _depths(x)]
 
 
-def _largest_rank(arrays: Any) -> int:
+def _largest_rank(arrays: object) -> int:
     if isinstance(arrays, list):
         return max(_largest_rank(x) for x in arrays)
     return int(aval_of(check_array("block", arrays)).ndim)
 
 
-def _joined_blocks(arrays: Any, rank: int, depth: int) -> Any:
+def _joined_blocks(arrays: object, rank: int, depth: int) -> Any:
     if not isinstance(arrays, list):
         x = array_argument("block", arrays)
         return shape.expand_dims(x, range(rank - x.aval.ndim))
@@ -319,37 +310,31 @@ def array_split(
     return _split("array_split", ary, indices_or_sections, axis, uneven=True)
 
 
-def _split(name: str, ary: Any, where: Any, axis: int, *, uneven: bool) -> list[Any]:
+def _split(name: str, ary: ArrayLike, where: Any, axis: int, *, uneven: bool) -> list[Any]:
     ary = array_argument(name, ary)
-    axis = arguments.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
+    axis = families.canonicalize_axis(axis, ary.aval.ndim, f"numpy.{name}")
     size = ary.aval.shape[axis]
     if isinstance(where, (tuple, list)) or np.ndim(where):
-        positions = arguments.int_tuple(where, f"numpy.{name}", "indices_or_sections")
+        positions = families.int_tuple(where, f"numpy.{name}", "indices_or_sections")
         bounds = [0, *positions, size]
         sizes = [stop - start for start, stop in itertools.pairwise(bounds)]
         problem = "the positions must ascend, within the dimension."
         valid = min(sizes) >= 0
     else:
-        parts = arguments.an_integer(where, f"numpy.{name}", "indices_or_sections")
+        parts = families.an_integer(where, f"numpy.{name}", "indices_or_sections")
         each, rest = divmod(size, parts) if parts > 0 else (0, 1)
         sizes = [each + 1] * rest + [each] * (parts - rest)
         problem = "the dimension cannot be cut into so many equal parts."
         valid = parts > 0 and (uneven or not rest)
-    if not valid:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            problem,
-            got=f"size {size}, {where}",
-            fix="numpy.array_split cuts unevenly",
-        )
+    fix = "numpy.array_split cuts unevenly"
+    check_that(valid, name, problem, got=f"size {size}, {where}", fix=fix)
     return _split_program(ary, tuple(sizes), axis)
 
 
 _split_program = one_program(static=("sizes", "axis"))(shape.split)
 
 
-def _split_at(name: str, ary: Any, where: Any, axis: int, least_rank: int) -> list[Any]:
+def _split_at(name: str, ary: ArrayLike, where: Any, axis: int, least_rank: int) -> list[Any]:
     ary = array_argument(name, ary)
     check_that(ary.aval.ndim >= least_rank, name, f"needs {least_rank} dimensions.", ary=ary)
     return split(ary, where, axis)
@@ -420,13 +405,8 @@ def _known_integers(name: str, obj: Any, size: int) -> np.ndarray[Any, Any]:
     problem = "the positions are traced, so the shape of the result is unknown."
     host = known(name, check_array(name, obj), problem=problem)
     if host.dtype == np.bool_:
-        if host.shape != (size,):
-            error(
-                ValueError,
-                f"numpy.{name}",
-                f"the mask must have shape ({size},).",
-                got=str(host.shape),
-            )
+        fits = host.shape == (size,)
+        check_that(fits, name, f"the mask must have shape ({size},).", got=str(host.shape))
         return np.nonzero(host)[0]
     if not np.issubdtype(host.dtype, np.integer):
         error(ValueError, f"numpy.{name}", "positions must be integers.", got=repr(obj))
@@ -462,18 +442,15 @@ def delete(
     arr = array_argument("delete", arr)
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
-    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.delete")
+    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.delete")
     size = arr.aval.shape[axis]
     if assume_unique_indices and isinstance(obj, Tracer) and obj.concrete() is None:
         return _without_traced(arr, obj, axis)
     gone = _known_integers("delete", obj, size)
     if ((gone < -size) | (gone >= size)).any():
-        error(
-            IndexError if gone.ndim else ValueError,
-            "numpy.delete",
-            "a position is out of range.",
-            got=f"{obj}, size {size}",
-        )
+        problem = "a position is out of range."
+        got = f"{obj}, size {size}"
+        error(IndexError if gone.ndim else ValueError, "numpy.delete", problem, got=got)
     kept = np.delete(np.arange(size, dtype=np.int32), gone)
     return shaping.slicing_take(arr, kept, axis)
 
@@ -513,9 +490,9 @@ def insert(
     arr, values = array_argument("insert", arr), array_argument("insert", values)
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
-    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
+    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
     size = arr.aval.shape[axis]
-    rows = convert.convert_element_type(values, arr.aval.dtype)
+    rows = creation.convert_element_type(values, arr.aval.dtype)
     rows = shape.expand_dims(rows, range(max(arr.aval.ndim - rows.aval.ndim, 0)))
     if not (isinstance(obj, Tracer) and obj.concrete() is None):
         obj = _known_integers("insert", obj, size)
@@ -537,7 +514,7 @@ def _inserted(arr: Array, positions: Array, rows: Array, axis: int) -> Any:
     """Rows put in before positions; those for one position keep their order."""
     size, count = aval_of(arr).shape[axis], aval_of(positions).shape[0]
     int32 = np.dtype(np.int32)
-    positions = convert.convert_element_type(positions, int32)
+    positions = creation.convert_element_type(positions, int32)
     positions = positions.clip(-size, size)
     positions = binary.add(positions, (positions < 0) * np.int32(size))
     places = creation.iota(int32, count)
@@ -593,7 +570,11 @@ class Unravel:
     __slots__ = ("dtype", "dtypes", "shapes", "treedef")
 
     def __init__(
-        self, treedef: Any, shapes: Sequence[Shape], kinds: Sequence[Any], dtype: Any
+        self,
+        treedef: Any,
+        shapes: Sequence[Shape],
+        kinds: Sequence[Any],
+        dtype: np.dtype[Any] | None,
     ) -> None:
         self.treedef = treedef
         self.shapes = tuple(shapes)
@@ -609,7 +590,7 @@ class Unravel:
     def __hash__(self) -> int:
         return hash(self._facts())
 
-    def __call__(self, vector: Any) -> Any:
+    def __call__(self, vector: ArrayLike) -> Any:
         """The tree whose leaves, one after another, are the vector's elements."""
         if not self.shapes:
             return tree.unflatten(self.treedef, ())
@@ -619,7 +600,7 @@ class Unravel:
         parts = shape.split(vector, sizes) if len(sizes) > 1 else [vector]
         return tree.unflatten(self.treedef, map(self._leaf, parts, self.shapes, self.dtypes))
 
-    def _leaf(self, part: Any, shape: Shape, dtype: Any) -> Any:
+    def _leaf(self, part: Array, shape: Shape, dtype: np.dtype[Any]) -> Any:
         leaf = reshape(part, shape)
         if self._is_uniform:
             return leaf
@@ -632,16 +613,12 @@ class Unravel:
     def _is_uniform(self) -> bool:
         return all(dtype == self.dtype for dtype in self.dtypes)
 
-    def _check(self, aval: Any) -> None:
+    def _check(self, aval: ShapedArray) -> None:
         size = sum(math.prod(shape) for shape in self.shapes)
-        if aval.shape != (size,):
-            error(
-                ValueError,
-                "flatten_util.ravel_pytree",
-                "the vector does not fit the tree.",
-                got={"vector": aval},
-                expected=f"{size} elements, one for each of the tree's",
-            )
+        fits = aval.shape == (size,)
+        problem = "the vector does not fit the tree."
+        expected = f"{size} elements, one for each of the tree's"
+        check_that(fits, "flatten_util.ravel_pytree", problem, vector=aval, expected=expected)
         if not self._is_uniform and aval.dtype != self.dtype:
             error(
                 TypeError,
@@ -666,7 +643,7 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     Source:     mirrors jax.flatten_util.ravel_pytree (0.10).
 
     Raises:
-        TypeError: a leaf is no array and no number; the function is given another dtype.
+        TypeError: a leaf is neither an array nor a number; the function is given another dtype.
         ValueError: the function is given a vector of another size.
 
     Example:

@@ -8,15 +8,15 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.lax import binary, convert, reduction, unary
+from minijax.core.primitive import Primitive
+from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.creation import full_like
-from minijax.numpy.arithmetic import absolute, check_not_complex, is_kind
-from minijax.numpy.elementary import imag
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, check_not_complex, imag, is_kind
 from minijax.numpy.promotion import (
     check_array,
     check_out,
     numeric,
+    one_program,
     pick,
     promote,
     promote_inexact,
@@ -116,7 +116,7 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     return _ordered("greater_equal", binary.ge_p, x, y)
 
 
-def _ordered(name: str, primitive: Any, x: Any, y: Any) -> Any:
+def _ordered(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) -> Any:
     x, y = promote(name, x, y)
     if not is_kind(x, np.complexfloating):
         return primitive.bind(x, y)
@@ -125,7 +125,7 @@ def _ordered(name: str, primitive: Any, x: Any, y: Any) -> Any:
     return pick(binary.eq(real_x, real_y), by_imag, primitive.bind(real_x, real_y))
 
 
-def _truth(name: str, x: Any) -> Any:
+def _truth(name: str, x: ArrayLike) -> Any:
     """Whether elements differ from zero."""
     x = check_array(name, x)
     return x if aval_of(x).dtype == dtypes.bool_ else binary.ne(x, 0)
@@ -308,7 +308,7 @@ def bitwise_count(x: ArrayLike, /) -> Array:
         Array([0, 3, 1], dtype=uint8)
     """
     magnitude = absolute(numeric("bitwise_count", x))
-    return convert.convert_element_type(unary.population_count(magnitude), dtypes.uint8)
+    return creation.convert_element_type(unary.population_count(magnitude), dtypes.uint8)
 
 
 @one_program()
@@ -401,7 +401,7 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
     return _is_infinity("isneginf", x, -np.inf, out)
 
 
-def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
+def _is_infinity(name: str, x: ArrayLike, infinity: float, out: None) -> Any:
     check_out(name, out)
     x = check_array(name, x)
     check_not_complex(name, x, ValueError)
@@ -438,7 +438,7 @@ def isreal(x: ArrayLike) -> Array:
     return unary.bitwise_not(_truth("isreal", imag(x)))
 
 
-def iscomplexobj(x: Any) -> bool:
+def iscomplexobj(x: object) -> bool:
     """Tests whether the dtype of `x` is complex.
 
     Source:     mirrors jax.numpy.iscomplexobj.
@@ -454,7 +454,7 @@ def iscomplexobj(x: Any) -> bool:
     )
 
 
-def isrealobj(x: Any) -> bool:
+def isrealobj(x: object) -> bool:
     """Tests whether the dtype of `x` is not complex.
 
     Source:     mirrors jax.numpy.isrealobj.
@@ -466,7 +466,7 @@ def isrealobj(x: Any) -> bool:
     return not iscomplexobj(x)
 
 
-def isscalar(element: Any) -> bool:
+def isscalar(element: object) -> bool:
     """Tests whether `element` is a Python or NumPy scalar, or an array without dimensions.
 
     Source:     mirrors jax.numpy.isscalar.
@@ -505,7 +505,7 @@ def isclose(
         x, y = promote_inexact("isclose", x, y)
     gap = unary.abs(binary.sub(x, y))
     dtype = aval_of(gap).dtype
-    rtol, atol = (convert.convert_element_type(t, dtype) for t in (rtol, atol))
+    rtol, atol = (creation.convert_element_type(t, dtype) for t in (rtol, atol))
     scaled = binary.mul(*promote("isclose", unary.abs(y), rtol))
     bound = binary.add_p.bind(*promote("isclose", atol, scaled))
     close = binary.le_p.bind(*promote("isclose", gap, bound))
@@ -552,7 +552,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """
     x, y = check_array("array_equal", a1, "a1"), check_array("array_equal", a2, "a2")
     if aval_of(x).shape != aval_of(y).shape:
-        return convert.convert_element_type(False, dtypes.bool_)
+        return creation.convert_element_type(False, dtypes.bool_)
     same = equal(x, y)
     if equal_nan:
         same = binary.bitwise_or(same, binary.bitwise_and(isnan(x), isnan(y)))
@@ -574,5 +574,5 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     try:
         np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
     except ValueError:
-        return convert.convert_element_type(False, dtypes.bool_)
+        return creation.convert_element_type(False, dtypes.bool_)
     return _all(equal(x, y))

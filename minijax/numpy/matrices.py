@@ -23,20 +23,19 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, convert, creation, shape, slicing
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full, full_like
+from minijax.lax import binary, creation, families, shape, slicing
+from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like
 from minijax.lax.padding import pad
-from minijax.numpy import arithmetic, reductions, shaping
-from minijax.numpy.arithmetic import power
+from minijax.numpy import elementary, reductions, shaping
 from minijax.numpy.creation import asarray, dtype_argument, made_on_host, on_device, zeros
+from minijax.numpy.elementary import power
 from minijax.numpy.joining import concatenate, stack
-from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
     check_that,
     known,
+    one_program,
     pick,
     promote_dtypes,
     strong,
@@ -86,7 +85,7 @@ def eye(
 
 
 def _sizes(name: str, *sizes: Any) -> tuple[int, ...]:
-    found = tuple(arguments.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
+    found = tuple(families.an_integer(n, f"numpy.{name}", "a size") for n in sizes)
     if min(found) < 0:
         error(ValueError, f"numpy.{name}", "sizes must not be negative.", got=str(found))
     return found
@@ -97,7 +96,7 @@ def _eye(rows: int, columns: int, k: Any, dtype: Any) -> Any:
     return convert_element_type(_compared(binary.eq, (rows, columns), k), dtype)
 
 
-def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: Any) -> Any:
+def _compared(comparison: Callable[..., Any], dims: tuple[int, ...], k: ArrayLike) -> Any:
     """How the row of each place, moved by k, compares with its column."""
     row = broadcasted_iota(_INDEX, dims, len(dims) - 2)
     column = broadcasted_iota(_INDEX, dims, len(dims) - 1)
@@ -188,7 +187,7 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     return _triangle("triu", m, k - 1, keep_below=False)
 
 
-def _triangle(name: str, m: Any, k: int, *, keep_below: bool) -> Any:
+def _triangle(name: str, m: ArrayLike, k: int, *, keep_below: bool) -> Any:
     m = check_array(name, m, "m")
     aval = aval_of(m)
     _check_is_matrix(name, m)
@@ -264,7 +263,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     return triu_indices(rows, k, columns)
 
 
-def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
+def _matrix_shape(name: str, arr: ArrayLike) -> tuple[int, int]:
     dims = np.shape(arr)
     if len(dims) != 2:
         error(ValueError, f"numpy.{name}", "a matrix is needed.", got=f"an array of shape {dims}")
@@ -318,13 +317,9 @@ def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
         Array([0, 1, 2], dtype=int32)
     """
     dims = np.shape(arr)
-    if len(dims) < 2 or len(set(dims)) > 1:
-        error(
-            ValueError,
-            "numpy.diag_indices_from",
-            "an array of two equal dimensions or more is needed.",
-            got=f"shape {dims}",
-        )
+    fits = len(dims) >= 2 and len(set(dims)) <= 1
+    problem = "an array of two equal dimensions or more is needed."
+    check_that(fits, "diag_indices_from", problem, got=f"shape {dims}")
     return diag_indices(dims[0], len(dims))
 
 
@@ -347,7 +342,7 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     a = strong(check_array("diagonal", a, "a"))
     _check_is_matrix("diagonal", a)
     ndim = aval_of(a).ndim
-    axes = arguments.canonicalize_axes((axis1, axis2), ndim, "numpy.diagonal")
+    axes = families.canonicalize_axes((axis1, axis2), ndim, "numpy.diagonal")
     others = [d for d in range(ndim) if d not in axes]
     a = shape.transpose(a, (*others, *axes))
     *outer, rows, columns = aval_of(a).shape
@@ -455,22 +450,14 @@ def meshgrid(
                [8],
                [9]], dtype=int32)]
     """
-    if not copy or indexing not in {"xy", "ij"}:
-        error(
-            ValueError,
-            "numpy.meshgrid",
-            "an option does not exist.",
-            got={"copy": copy, "indexing": repr(indexing)},
-            expected="copy=True, and indexing 'xy' or 'ij'",
-        )
+    fits = copy and indexing in {"xy", "ij"}
+    problem = "an option does not exist."
+    expected = "copy=True, and indexing 'xy' or 'ij'"
+    check_that(fits, "meshgrid", problem, copy=copy, indexing=repr(indexing), expected=expected)
     arrays = [asarray(check_array("meshgrid", x)) for x in xi]
     if any(aval_of(x).ndim != 1 for x in arrays):
-        error(
-            ValueError,
-            "numpy.meshgrid",
-            "arrays of one dimension are needed.",
-            got=" ".join(str(aval_of(x)) for x in arrays),
-        )
+        got = " ".join(str(aval_of(x)) for x in arrays)
+        error(ValueError, "numpy.meshgrid", "arrays of one dimension are needed.", got=got)
     return list(_meshgrid(*arrays, sparse=sparse, swapped=indexing == "xy"))
 
 
@@ -520,7 +507,7 @@ def indices(
                [1, 1, 1]], dtype=int32)
     """
     dtype = dtype_argument("indices", dtype, dtypes.default_int_dtype())
-    dims = arguments.int_tuple(dimensions, "numpy.indices", "dimensions")
+    dims = families.int_tuple(dimensions, "numpy.indices", "dimensions")
     grids = meshgrid(*(arange(n, dtype=dtype) for n in dims), sparse=sparse, indexing="ij")
     if sparse:
         return tuple(grids)
@@ -573,15 +560,11 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     for i, x in enumerate(vectors):
         if x.aval.ndim != 1:
             error(ValueError, "numpy.ix_", "needs vectors.", got=str(x.aval))
-        if x.dtype == dtypes.bool_:
-            error(
-                NotImplementedError,
-                "numpy.ix_",
-                "masks are not understood.",
-                fix="numpy.flatnonzero(mask)",
-            )
+        fits = x.dtype != dtypes.bool_
+        problem = "masks are not understood."
+        check_that(fits, "ix_", problem, error=NotImplementedError, fix="numpy.flatnonzero(mask)")
         default = dtypes.default_int_dtype()
-        positions = x if x.aval.size else convert.convert_element_type(x, default)
+        positions = x if x.aval.size else creation.convert_element_type(x, default)
         found.append(shape.expand_dims(positions, [d for d in range(len(vectors)) if d != i]))
     return tuple(found)
 
@@ -604,11 +587,11 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
     indices = array_argument("unravel_index", indices)
     dims = canonicalize_shape(shape, "numpy.unravel_index")
     total = math.prod(dims)
-    indices = arithmetic.clip(indices, -total, total - 1)
-    place = arithmetic.remainder(indices, max(total, 1))
+    indices = elementary.clip(indices, -total, total - 1)
+    place = elementary.remainder(indices, max(total, 1))
     found = []
     for size in dims[::-1]:
-        place, coordinate = arithmetic.divmod(place, max(size, 1))
+        place, coordinate = elementary.divmod(place, max(size, 1))
         found.append(coordinate)
     return tuple(found[::-1])
 
@@ -667,12 +650,8 @@ def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:
         problem = "mode 'raise' needs known coordinates."
         host = known("ravel_multi_index", x, "mode='clip' or mode='wrap'", problem)
         if ((host < 0) | (host >= size)).any():
-            error(
-                ValueError,
-                "numpy.ravel_multi_index",
-                "a coordinate is out of range.",
-                got=f"{host} for a dimension of size {size}",
-            )
+            got = f"{host} for a dimension of size {size}"
+            error(ValueError, "numpy.ravel_multi_index", "a coordinate is out of range.", got=got)
 
 
 @one_program(static=("sizes", "mode", "order", "dtype"))
@@ -682,11 +661,11 @@ def _raveled(arrays: Any, sizes: tuple[int, ...], mode: str, order: str, dtype: 
     for x, size in pairs if order == "C" else pairs[::-1]:
         coordinate = x
         if mode == "clip":
-            coordinate = arithmetic.clip(x, 0, size - 1)
+            coordinate = elementary.clip(x, 0, size - 1)
         elif mode == "wrap":
-            coordinate = arithmetic.remainder(x, size)
+            coordinate = elementary.remainder(x, size)
         number = number * size + coordinate
-    return number if dtype is None else convert.convert_element_type(number, dtype)
+    return number if dtype is None else creation.convert_element_type(number, dtype)
 
 
 def _range(item: slice, name: str) -> Any:
@@ -777,14 +756,10 @@ class Joiner:
             numbers = [int(number) for number in text.split(",")]
         except ValueError:
             numbers = []
-        if not 0 < len(numbers) <= 3:
-            error(
-                ValueError,
-                f"numpy.{self.name}",
-                "the directive is not understood.",
-                got=repr(text),
-                expected="up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix",
-            )
+        fits = 0 < len(numbers) <= 3
+        problem = "the directive is not understood."
+        expected = "up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix"
+        check_that(fits, f"numpy.{self.name}", problem, got=repr(text), expected=expected)
         return tuple((numbers + [1, -1][len(numbers) - 1 :])[:3])  # type: ignore[return-value]
 
     def _raised(self, x: Any, ndmin: int, place: int) -> Any:

@@ -13,6 +13,7 @@ What arrays are like without looking at their elements: shape, size, text, files
 
 from __future__ import annotations
 
+import builtins
 import math
 import os
 from typing import IO, Any
@@ -23,7 +24,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.dtype_queries import isdtype
 from minijax.core.dtypes import SCALAR_TYPES
-from minijax.lax import arguments
+from minijax.lax import families
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array
 from minijax.runtime import client
@@ -143,7 +144,9 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
             "indexing": dtypes.default_int_dtype(),
         }
 
-    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, Any]:
+    def dtypes(
+        self, *, device: Placement = None, kind: str | tuple[str, ...] | None = None
+    ) -> dict[str, Any]:
         """Returns the dtypes of the standard that arrays can have, by name, perhaps of one kind.
 
         Args:
@@ -210,14 +213,14 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     if axis is None:
         return math.prod(dims)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return math.prod(dims[d] for d in arguments.canonicalize_axes(axes, len(dims), "numpy.size"))
+    return math.prod(dims[d] for d in families.canonicalize_axes(axes, len(dims), "numpy.size"))
 
 
 def array_repr(
     arr: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
-    suppress_small: bool | None = None,
+    suppress_small: builtins.bool | None = None,
 ) -> str:
     """Returns the string representation of an array.
 
@@ -234,7 +237,7 @@ def array_str(
     a: ArrayLike,
     max_line_width: int | None = None,
     precision: int | None = None,
-    suppress_small: bool | None = None,
+    suppress_small: builtins.bool | None = None,
 ) -> str:
     """Returns the elements of an array as a string.
 

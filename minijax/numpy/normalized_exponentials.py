@@ -12,10 +12,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.interpreters import checking
-from minijax.lax import binary, convert, reduction, unary
+from minijax.lax import binary, creation, reduction, unary
 from minijax.numpy import logic, reductions, selection, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import inexact, promote_dtypes, strong
+from minijax.numpy.promotion import inexact, one_program, promote_dtypes, strong
 from minijax.numpy.reductions import Over
 from minijax.runtime.annotations import ArrayLike, NamedAxis
 from minijax.runtime.array import Array
@@ -149,7 +148,7 @@ def logsumexp(
         a = selection.where(logic.not_equal(b, 0), a, -np.inf)
     axes = reductions.over("logsumexp", a, axis, "nn")
     largest = _kept(_finite_maximum(_masked(a, where, -np.inf), axes), axes)
-    powers = unary.exp(binary.sub(a, convert.convert_element_type(largest, aval_of(a).dtype)))
+    powers = unary.exp(binary.sub(a, creation.convert_element_type(largest, aval_of(a).dtype)))
     if b is not None:
         powers = binary.mul(powers, b)
     total = axes.combined(_masked(powers, where, 0.0), reduction.reduce_sum)
@@ -160,7 +159,7 @@ def logsumexp(
     if return_sign:
         return binary.add(_log(unary.abs(total)), largest), unary.sign(total)
     # The logarithm of a negative sum is not a number.
-    return binary.add(_log(total), convert.convert_element_type(largest, aval_of(total).dtype))
+    return binary.add(_log(total), creation.convert_element_type(largest, aval_of(total).dtype))
 
 
 def _log(total: Array) -> Any:

@@ -16,10 +16,9 @@ from minijax.core import dtypes, hooks
 from minijax.core.errors import error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.lax import convert, references
+from minijax.lax import references
+from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.numpy import (
-    accumulations,
-    arithmetic,
     contraction,
     creation,
     elementary,
@@ -34,7 +33,8 @@ from minijax.numpy import (
     shaping,
     updates,
 )
-from minijax.numpy.one_program import native_program, one_program
+from minijax.numpy.promotion import native_program, one_program
+from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms.device_put import device_put
 
@@ -44,20 +44,16 @@ _OPERANDS = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)
 _Operator = Callable[[Any, Any], Any]
 
 
-def _is_operand(x: Any) -> bool:
+def _is_operand(x: object) -> bool:
     """Whether an operator takes `x`; other classes may know what to do with an array.
 
     Raises:
         TypeError: `x` is a list or a tuple, which NumPy would take for an array.
     """
     if isinstance(x, (list, tuple)):
-        error(
-            TypeError,
-            "operators",
-            "lists and tuples are no arrays.",
-            got=f"an operand of type {type(x).__name__}",
-            fix="numpy.asarray(x)",
-        )
+        problem = "lists and tuples are no arrays."
+        got = f"an operand of type {type(x).__name__}"
+        error(TypeError, "operators", problem, got=got, fix="numpy.asarray(x)")
     return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
 
 
@@ -66,13 +62,13 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     body = getattr(function, "__wrapped__", function)
     native = native_program(body)
 
-    def operate(self: Any, other: Any) -> Any:
+    def operate(self: Any, other: ArrayLike) -> Any:
         kind = type(other)
         if kind in _FAST or kind is type(self):
             return native(self, other) if type(self) is Array else body(self, other)
         return function(self, other) if _is_operand(other) else NotImplemented
 
-    def reflected(self: Any, other: Any) -> Any:
+    def reflected(self: Any, other: ArrayLike) -> Any:
         kind = type(other)
         if kind in _FAST or kind is type(self):
             return native(other, self) if type(self) is Array else body(other, self)
@@ -86,12 +82,12 @@ def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]
     return {f"__{name}__": _binary(function, name)[f"__{name}__"]}
 
 
-def _power(self: Any, exponent: Any) -> Any:
-    return arithmetic.power(self, exponent) if _is_operand(exponent) else NotImplemented
+def _power(self: Any, exponent: ArrayLike) -> Any:
+    return elementary.power(self, exponent) if _is_operand(exponent) else NotImplemented
 
 
-def _reflected_power(self: Any, base: Any) -> Any:
-    return arithmetic.power(base, self) if _is_operand(base) else NotImplemented
+def _reflected_power(self: Any, base: ArrayLike) -> Any:
+    return elementary.power(base, self) if _is_operand(base) else NotImplemented
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -110,20 +106,15 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
     return elementary.round(self, ndigits)
 
 
-def _set_item(self: Any, index: Any, value: Any) -> None:
+def _set_item(self: Any, index: object, value: object) -> None:
     if type(self.aval) is AbstractRef:
         references.set(self, index, value)
         return
-    error(
-        TypeError,
-        "indexing",
-        "arrays do not change.",
-        got=f"an assignment to elements of {self.aval}",
-        fix="x = x.at[index].set(value)",
-    )
+    got = f"an assignment to elements of {self.aval}"
+    error(TypeError, "indexing", "arrays do not change.", got=got, fix="x = x.at[index].set(value)")
 
 
-def _contains(self: Any, item: Any) -> bool:
+def _contains(self: Any, item: ArrayLike) -> bool:
     if self.ndim != 1:
         error(
             ValueError, "in", "only an array of one dimension can be searched.", got=str(self.aval)
@@ -137,7 +128,7 @@ def _iterate(self: Any) -> Iterator[Any]:
     return iter(joining.unstack(self))
 
 
-def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: Any = None) -> Any:
+def _reshape(self: Any, *args: Any, order: str = "C", out_sharding: ShardingLike = None) -> Any:
     """Gives the array a new shape: `x.reshape(2, 3)` or `x.reshape((2, 3))`.
 
     Source:     mirrors jax.Array.reshape; see numpy.reshape.
@@ -166,7 +157,7 @@ def _transpose(self: Any, *args: Any) -> Any:
     return shaping.transpose(self, axes)
 
 
-def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
+def _flatten(self: Any, order: str = "C", *, out_sharding: ShardingLike = None) -> Any:
     """Flattens the array to one dimension.
 
     Source:     mirrors jax.Array.flatten; see numpy.ravel.
@@ -178,7 +169,7 @@ def _flatten(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     return shaping.ravel(self, order, out_sharding=out_sharding)
 
 
-def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
+def _astype(self: Any, dtype: DTypeLike, copy: bool = False, device: Placement = None) -> Any:
     """Converts the array to another dtype.
 
     Source:     mirrors jax.Array.astype; see numpy.astype.
@@ -190,7 +181,7 @@ def _astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> An
     return creation.astype(self, dtype, copy=copy, device=device)
 
 
-def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
+def _clip(self: Any, min: ArrayLike | None = None, max: ArrayLike | None = None) -> Any:
     """Limits the elements to the interval from `min` to `max`.
 
     Source:     mirrors jax.Array.clip; see numpy.clip.
@@ -199,10 +190,10 @@ def _clip(self: Any, min: Any = None, max: Any = None) -> Any:
         >>> jnp.array([-3, 1, 7]).clip(0, 5)
         Array([0, 1, 5], dtype=int32)
     """
-    return arithmetic.clip(self, min, max)
+    return elementary.clip(self, min, max)
 
 
-def _compress(self: Any, condition: Any, axis: int | None = None, **options: Any) -> Any:
+def _compress(self: Any, condition: ArrayLike, axis: int | None = None, **options: Any) -> Any:
     """Returns the slices along `axis` where a condition is true.
 
     Source:     mirrors jax.Array.compress; see numpy.compress.
@@ -234,28 +225,24 @@ def _bits_as(x: Any, dtype: Any) -> Any:
     """Reads the bits of `x` as elements of another width; the last dimension grows or shrinks."""
     old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(dtype)
     if x.dtype == dtypes.bool_:
-        x = convert.convert_element_type(x, dtypes.uint8)
+        x = convert_element_type(x, dtypes.uint8)
     if dtype == dtypes.bool_:
-        bits = convert.bitcast_convert_type(x, dtypes.uint8)
+        bits = bitcast_convert_type(x, dtypes.uint8)
         return logic.not_equal(bits, 0)
     if old == new:
-        return convert.bitcast_convert_type(x, dtype)
+        return bitcast_convert_type(x, dtype)
     if x.ndim == 0 or (old < new and x.shape[-1] * old % new):
-        error(
-            ValueError,
-            "view",
-            "the last dimension does not hold whole elements of the new dtype.",
-            got={"x": x.aval, "dtype": dtype},
-        )
+        problem = "the last dimension does not hold whole elements of the new dtype."
+        error(ValueError, "view", problem, got={"x": x.aval, "dtype": dtype})
     *outer, last = x.shape
     if old > new:
-        parts = convert.bitcast_convert_type(x, dtype)
+        parts = bitcast_convert_type(x, dtype)
         return shaping.reshape(parts, (*outer, last * old // new))
     groups = shaping.reshape(x, (*outer, last * old // new, new // old))
-    return convert.bitcast_convert_type(groups, dtype)
+    return bitcast_convert_type(groups, dtype)
 
 
-def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
+def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Any:
     """Reinterprets the bits of the array as elements of another dtype.
 
     Shapes:     T[..., n] -> dtype[..., m] of as many bits.
@@ -287,18 +274,14 @@ def _complex_view(x: Any, dtype: Any) -> Any:
         return _view(shaping.reshape(pairs, (*x.shape[:-1], -1)), dtype)
     parts = _view(x, dtypes.real_dtype_of(dtype))
     if parts.shape[-1] % 2:
-        error(
-            ValueError,
-            "view",
-            "the last dimension does not hold pairs of parts.",
-            got={"array": x.aval, "dtype": dtype},
-            expected="twice as many real numbers as there will be complex ones",
-        )
+        problem = "the last dimension does not hold pairs of parts."
+        expected = "twice as many real numbers as there will be complex ones"
+        error(ValueError, "view", problem, got={"array": x.aval, "dtype": dtype}, expected=expected)
     pairs = shaping.reshape(parts, (*parts.shape[:-1], -1, 2))
     return pairs[..., 0] + creation.asarray(1j, dtype) * pairs[..., 1]
 
 
-def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
+def _to_device(self: Any, device: Placement, *, stream: object = None) -> Any:
     """Moves the array to a device, or splits it as a sharding says.
 
     Source:     mirrors jax.Array.to_device; see device_put.
@@ -318,13 +301,10 @@ def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
 
 def _array_namespace(self: Any, *, api_version: str | None = None) -> Any:
     if api_version not in {None, "2021.12", "2022.12", "2023.12", namespace.__array_api_version__}:
-        error(
-            ValueError,
-            "__array_namespace__",
-            "this version is not known.",
-            got=f"api_version: {api_version!r}",
-            expected=f"None or {namespace.__array_api_version__!r}",
-        )
+        problem = "this version is not known."
+        got = f"api_version: {api_version!r}"
+        expected = f"None or {namespace.__array_api_version__!r}"
+        error(ValueError, "__array_namespace__", problem, got=got, expected=expected)
     return sys.modules["minijax.numpy"]
 
 
@@ -356,13 +336,13 @@ def _flat(self: Any) -> NoReturn:
 
 
 _ARITHMETIC = {
-    "add": arithmetic.add,
-    "sub": arithmetic.subtract,
-    "mul": arithmetic.multiply,
-    "truediv": arithmetic.divide,
-    "floordiv": arithmetic.floor_divide,
-    "mod": arithmetic.remainder,
-    "divmod": arithmetic.divmod,
+    "add": elementary.add,
+    "sub": elementary.subtract,
+    "mul": elementary.multiply,
+    "truediv": elementary.divide,
+    "floordiv": elementary.floor_divide,
+    "mod": elementary.remainder,
+    "divmod": elementary.divmod,
     "matmul": contraction.matmul,
     "and": logic.bitwise_and,
     "or": logic.bitwise_or,
@@ -381,9 +361,9 @@ _COMPARISONS = {
 }
 
 _UNARY = {
-    "__neg__": arithmetic.negative,
-    "__pos__": arithmetic.positive,
-    "__abs__": arithmetic.absolute,
+    "__neg__": elementary.negative,
+    "__pos__": elementary.positive,
+    "__abs__": elementary.absolute,
     "__invert__": logic.bitwise_not,
 }
 
@@ -413,8 +393,8 @@ _METHODS = {
     "conj": elementary.conjugate,
     "conjugate": elementary.conjugate,
     "copy": _copy,
-    "cumprod": accumulations.cumprod,
-    "cumsum": accumulations.cumsum,
+    "cumprod": reductions.cumprod,
+    "cumsum": reductions.cumsum,
     "diagonal": matrices.diagonal,
     "dot": contraction.dot,
     "flatten": _flatten,

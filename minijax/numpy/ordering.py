@@ -14,10 +14,10 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, convert, creation, shape, sorting
+from minijax.lax import binary, creation, families, shape, sorting
 from minijax.numpy import logic, promotion, selection, shaping
-from minijax.numpy.arithmetic import is_kind
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import is_kind
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, DTypeLike
 from minijax.runtime.array import Array
@@ -28,14 +28,10 @@ _METHODS = ("default", "scan", "scan_unrolled", "sort", "compare_all")
 _FEW = 32
 
 
-def _check_sort_options(name: str, kind: Any, order: Any) -> None:
+def _check_sort_options(name: str, kind: object, order: object) -> None:
     if kind is not None or order is not None:
-        error(
-            TypeError,
-            f"numpy.{name}",
-            "kind and order are not understood: sorts are stable, and arrays have no fields.",
-            got=f"kind={kind!r}, order={order!r}",
-        )
+        problem = "kind and order are not understood: sorts are stable, and arrays have no fields."
+        error(TypeError, f"numpy.{name}", problem, got=f"kind={kind!r}, order={order!r}")
 
 
 @one_program(static=_SORT_OPTIONS)
@@ -73,11 +69,11 @@ def sort(
     return shape.rev(out, (axis,)) if descending else out
 
 
-def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Array, int]:
+def _with_axis(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
     a = array_argument(name, a)
     if axis is None:
         return shaping.ravel(a), 0
-    return a, arguments.canonicalize_axis(axis, a.aval.ndim, f"numpy.{name}")
+    return a, families.canonicalize_axis(axis, a.aval.ndim, f"numpy.{name}")
 
 
 @one_program(static=(*_SORT_OPTIONS, "dtype"))
@@ -116,7 +112,7 @@ def argsort(
         found = shape.rev(found, (axis,))
     if dtype is None:
         return found
-    return convert.convert_element_type(
+    return creation.convert_element_type(
         found, dtypes.canonicalize_user_dtype(dtype, "numpy.argsort")
     )
 
@@ -143,16 +139,12 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
         error(TypeError, "numpy.lexsort", "needs at least one key.")
     dims = arrays[0].aval.shape
     if any(x.aval.shape != dims for x in arrays):
-        error(
-            ValueError,
-            "numpy.lexsort",
-            "all keys must have the same shape.",
-            got=", ".join(str(x.aval) for x in arrays),
-        )
+        problem = "all keys must have the same shape."
+        error(ValueError, "numpy.lexsort", problem, got=", ".join(str(x.aval) for x in arrays))
     dtype = dtypes.default_int_dtype()
     if not dims:
         return creation.full((), 0, dtype)
-    axis = arguments.canonicalize_axis(axis, len(dims), "numpy.lexsort")
+    axis = families.canonicalize_axis(axis, len(dims), "numpy.lexsort")
     places = creation.broadcasted_iota(dtype, dims, axis)
     return sorting.sort((*arrays[::-1], places), dimension=axis, num_keys=len(arrays))[-1]
 
@@ -187,20 +179,16 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """
     _check_kth("argpartition", a, kth, axis)
     # JAX's are of 32 bits, with 64-bit types too.
-    return convert.convert_element_type(argsort(a, axis), np.int32)
+    return creation.convert_element_type(argsort(a, axis), np.int32)
 
 
 def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
     a, axis = _with_axis(name, a, axis)
     size = a.aval.shape[axis]
-    if not -size <= arguments.an_integer(kth, f"numpy.{name}", "`kth`") < size:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "`kth` is out of range.",
-            got=f"kth: {kth}   size: {size}",
-            expected=f"a position from {-size} to {size - 1}" if size else "elements",
-        )
+    fits = -size <= families.an_integer(kth, f"numpy.{name}", "`kth`") < size
+    problem = "`kth` is out of range."
+    expected = f"a position from {-size} to {size - 1}" if size else "elements"
+    check_that(fits, name, problem, got=f"kth: {kth}   size: {size}", expected=expected)
 
 
 def sort_complex(a: ArrayLike) -> Array:
@@ -213,7 +201,7 @@ def sort_complex(a: ArrayLike) -> Array:
         Array([1.+0.j, 2.-3.j, 2.-1.j], dtype=complex64)
     """
     a = array_argument("sort_complex", a)
-    return sort(convert.convert_element_type(a, dtypes.to_complex_dtype(a.dtype)))
+    return sort(creation.convert_element_type(a, dtypes.to_complex_dtype(a.dtype)))
 
 
 @one_program(static=("side", "method"))

@@ -14,10 +14,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import convert, padding, shape, slicing
-from minijax.numpy import elementary, functional, reductions, shaping, statistics
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_choice, check_that, known
+from minijax.lax import creation, padding, shape, slicing
+from minijax.numpy import elementary, reductions, shaping, statistics, ufuncs
+from minijax.numpy.promotion import check_choice, check_that, known, one_program
 from minijax.numpy.ranges import linspace
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists
@@ -84,21 +83,13 @@ def pad(
     if callable(mode):
         return _pad_by_function(array, widths, mode, kwargs)
     if mode not in _OPTIONS:
-        error(
-            NotImplementedError,
-            "numpy.pad",
-            f"unknown mode {mode!r}.",
-            expected=", ".join(_OPTIONS),
-        )
+        problem = f"unknown mode {mode!r}."
+        error(NotImplementedError, "numpy.pad", problem, expected=", ".join(_OPTIONS))
     options = _OPTIONS[mode] | kwargs
     if len(options) > len(_OPTIONS[mode]):
-        error(
-            ValueError,
-            "numpy.pad",
-            f"mode {mode!r} does not take all these arguments.",
-            got=", ".join(sorted(kwargs)),
-            expected=", ".join(sorted(_OPTIONS[mode])) or "none",
-        )
+        problem = f"mode {mode!r} does not take all these arguments."
+        expected = ", ".join(sorted(_OPTIONS[mode])) or "none"
+        error(ValueError, "numpy.pad", problem, got=", ".join(sorted(kwargs)), expected=expected)
     if mode in ("constant", "empty"):
         return _pad_constant(array, _values(options.get("constant_values", 0)), widths)
     if mode == "linear_ramp":
@@ -123,14 +114,9 @@ def _pairs(argument: str, given: Any, rank: int) -> Widths:
         host = known("pad", given, problem=f"{argument} must be known.")
         table = np.broadcast_to(host, (rank, 2))
     except ValueError:
-        error(
-            ValueError,
-            "numpy.pad",
-            f"{argument} does not fit the array.",
-            got=repr(given),
-            expected=f"a number, a pair, or {rank} pairs",
-            cause=None,
-        )
+        problem = f"{argument} does not fit the array."
+        expected = f"a number, a pair, or {rank} pairs"
+        error(ValueError, "numpy.pad", problem, got=repr(given), expected=expected, cause=None)
     if host.size and not np.issubdtype(host.dtype, np.integer):
         error(TypeError, "numpy.pad", f"{argument} must hold integers.", got=repr(given))
     return tuple((int(before), int(after)) for before, after in table)
@@ -141,9 +127,9 @@ def _values(given: Any) -> Any:
 
 
 @one_program(static=("widths",))
-def _pad_constant(array: Any, values: Any, widths: Widths) -> Any:
+def _pad_constant(array: Array, values: Any, widths: Widths) -> Any:
     aval = aval_of(array)
-    values = convert.convert_to_type(values, aval.dtype, aval.weak_type)
+    values = creation.convert_to_type(values, aval.dtype, aval.weak_type)
     if aval_of(values).ndim == 0:
         return padding.pad(array, values, [(before, after, 0) for before, after in widths])
     values = shaping.broadcast_to(values, (len(widths), 2))
@@ -239,7 +225,7 @@ def _pad_statistic(array: Array, widths: Widths, mode: str, lengths: Widths | No
             found = _STATISTICS[mode](part, axis=dim, keepdims=True)
             if not dtypes.issubdtype(aval.dtype, np.inexact):
                 found = elementary.round(found)
-            found = convert.convert_element_type(found, aval.dtype)
+            found = creation.convert_element_type(found, aval.dtype)
             dims = (*aval.shape[:dim], width, *aval.shape[dim + 1 :])
             borders.append((side, shaping.broadcast_array(found, dims)))
         array = _with_borders(array, dim, borders)
@@ -259,5 +245,5 @@ def _pad_by_function(
 ) -> Any:
     array = _pad_constant(array, 0, widths)
     for dim, pair in enumerate(widths):
-        array = functional.apply_along_axis(function, dim, array, pair, dim, kwargs)
+        array = ufuncs.apply_along_axis(function, dim, array, pair, dim, kwargs)
     return array

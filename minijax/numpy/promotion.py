@@ -1,31 +1,41 @@
-"""What functions do to their operands first: check them, give them one dtype and one rank.
+"""What functions do around their bodies: operands of one dtype, and one compiled program.
 
 Input: arrays, tracers, NumPy arrays and scalars, Python scalars.  Output: operands fit for `bind`.
 
 The common case comes first: two arrays of one type pass untouched.  A Python scalar beside an
 array becomes a NumPy scalar of the array's dtype, which jaxprs show as a literal.  All else goes
 by the promotion lattice of `core/dtypes.py`.
+
+Eagerly, `numpy.var(x)` would run five programs; decorated by `one_program` it runs one, dispatched
+in C++.  While something is traced the body runs as it stands, so jaxprs never show a call.
+Decision 0003.
 """
 
 from __future__ import annotations
 
+import functools
 import operator
 import warnings
-from collections.abc import Callable, Collection, Sequence
-from typing import Any
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
 from minijax.core import config, dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, error, message
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, current
+from minijax.interpreters import recordings
+from minijax.interpreters.staging import StagingTrace
 from minijax.interpreters.structural import broadcast_in_dim_p
 from minijax.lax import families
-from minijax.lax.choice import select_n_p
-from minijax.lax.convert import convert_element_type_p, convert_to_type
+from minijax.lax.binary import select_n_p
+from minijax.lax.creation import convert_element_type_p, convert_to_type
+from minijax.lowering import eager
+from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+from minijax.transforms.jit import arguments, jit
 
 _rank_promotion = config.numpy_rank_promotion.native
 _PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
@@ -45,7 +55,7 @@ def promote(name: str, x: Any, y: Any) -> tuple[Array, Array]:
     """Two operands of the public function `name` with one dtype, and one rank unless it is 0.
 
     Raises:
-        TypeError: an operand is no array and no number.
+        TypeError: an operand is neither an array nor a number.
         TypePromotionError: the dtypes have no common type.
     """
     try:
@@ -72,12 +82,12 @@ def _converted(
     return x, y
 
 
-def promote_inexact(name: str, x: Any, y: Any) -> tuple[Array, Array]:
+def promote_inexact(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """As `promote`; integers and booleans become floats."""
     return _promote_further(name, x, y, dtypes.to_inexact_dtype)
 
 
-def promote_numeric(name: str, x: Any, y: Any) -> tuple[Array, Array]:
+def promote_numeric(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
     """As `promote`; booleans become integers."""
     return _promote_further(name, x, y, dtypes.to_numeric_dtype)
 
@@ -138,14 +148,10 @@ def real_inexact(name: str, x: ArrayLike) -> Array:
     """
     x = inexact(name, x)
     if aval_of(x).dtype not in _REAL_INEXACT:
-        error(
-            TypeError,
-            title(name),
-            "complex numbers are not accepted.",
-            got={"x": aval_of(x)},
-            expected="a real array",
-            fix="numpy.real, numpy.imag or numpy.abs first",
-        )
+        problem = "complex numbers are not accepted."
+        expected = "a real array"
+        fix = "numpy.real, numpy.imag or numpy.abs first"
+        error(TypeError, title(name), problem, got={"x": aval_of(x)}, expected=expected, fix=fix)
     return x
 
 
@@ -158,7 +164,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
     """`x` itself, or the array that it stands for by `__jax_array__`.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
     """
     if type(x) in _PYTHON_SCALARS or hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic)):
         return x
@@ -168,13 +174,9 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
         kind: Any = next(kind for kind in (bool, int, float, complex) if isinstance(x, kind))
         return kind(x)
     is_list = isinstance(x, (list, tuple))
-    error(
-        TypeError,
-        title(name),
-        "operands must be arrays or numbers.",
-        got={argument: _shown(x)},
-        fix="numpy.asarray(x)" if is_list else None,
-    )
+    problem = "operands must be arrays or numbers."
+    fix = "numpy.asarray(x)" if is_list else None
+    error(TypeError, title(name), problem, got={argument: _shown(x)}, fix=fix)
 
 
 def _shown(x: object) -> str:
@@ -192,6 +194,7 @@ def check_that(
     problem: str,
     *,
     error: type[Exception] = ValueError,
+    got: str | Mapping[str, object] | None = None,
     expected: str | None = None,
     fix: str | None = None,
     **given: object,
@@ -203,13 +206,14 @@ def check_that(
         name: the public function.
         problem: what is wrong where they do not fit.
         error: the class of the error.
+        got: what was given, where that is not an argument.
         expected: what would fit.
         fix: what the user can do.
         given: the arguments to show, by name; of arrays, the types.
     """
     if not holds:
-        got = {k: aval_of(x) if hasattr(x, "__array__") else x for k, x in given.items()}
-        raise error(message(title(name), problem, got=got, expected=expected, fix=fix))
+        types = {k: aval_of(x) if hasattr(x, "__array__") else x for k, x in given.items()}
+        raise error(message(title(name), problem, got=got or types, expected=expected, fix=fix))
 
 
 _UNKNOWN_SHAPE = "the array is traced, so the shape of the result is unknown."
@@ -254,12 +258,8 @@ def check_out(name: str, out: None) -> None:
         NotImplementedError: `out` is given.
     """
     if out is not None:
-        error(
-            NotImplementedError,
-            title(name),
-            "results cannot be written into an array.",
-            fix="leave out= away",
-        )
+        problem = "results cannot be written into an array."
+        error(NotImplementedError, title(name), problem, fix="leave out= away")
 
 
 def convert(x: Any, dtype: np.dtype[Any], weak: bool) -> Array:
@@ -377,14 +377,10 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        error(
-            ValueError,
-            title(name),
-            "operand shapes do not fit together.",
-            got="shapes " + ", ".join(map(str, shapes)),
-            expected="dimensions, aligned at the end, that are equal or 1",
-            cause=None,
-        )
+        problem = "operand shapes do not fit together."
+        got = "shapes " + ", ".join(map(str, shapes))
+        expected = "dimensions, aligned at the end, that are equal or 1"
+        error(ValueError, title(name), problem, got=got, expected=expected, cause=None)
 
 
 def pick(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
@@ -406,3 +402,69 @@ def broadcast_to(x: Any, shape: Shape) -> Array:
     if aval.shape == shape:
         return x
     return repeated(x, shape, tuple(range(len(shape) - aval.ndim, len(shape))))
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_UNHASHABLE = "Non-hashable static"
+
+
+def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> Any:
+    """The C++ callable behind `one_program`: right only for concrete arguments and no statics
+    that lack a hash, but with nothing of Python before it.
+    """
+    nums, names = arguments.resolve_names(function, None, tuple(static), "static")
+    settings = jit.Settings(
+        static_argnums=nums,
+        static_argnames=names,
+        donate_argnums=(),
+        donate_argnames=(),
+        keep_unused=False,
+        inline=False,
+        device=None,
+        compiler_options=tuple(client.ONE_OP_OPTIONS.items()),
+    )
+    half = jit.JitFunction(function, settings, transparent=True)
+    return eager.native_function(
+        half.name,
+        half.python,
+        half.call,
+        static_argnums=nums,
+        static_argnames=names,
+        key=settings,
+        function=function,
+    )
+
+
+def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
+    """Decorator: outside traces, a call is one compiled program; inside, just the body.
+
+    Args:
+        static: names of parameters that are no arrays; they are part of the signature.
+    """
+
+    def decorate(function: F) -> F:
+        native: Callable[..., Any] | None = None
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            nonlocal native
+            trace = current.value
+            if trace is not eager.EAGER:
+                if type(trace) is StagingTrace:
+                    return recordings.call(trace, function, args, kwargs)
+                return function(*args, **kwargs)
+            if native is None:
+                # Made on demand: an import declares hundreds of functions and calls few.
+                native = native_program(function, static)
+            try:
+                return native(*args, **kwargs)
+            except ValueError as error:
+                # A list for a shape or an axis: the body takes it, one program a primitive.
+                if str(error).startswith(_UNHASHABLE):
+                    return function(*args, **kwargs)
+                raise
+
+        return cast(F, call)
+
+    return decorate

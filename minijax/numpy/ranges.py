@@ -18,19 +18,18 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, shape
-from minijax.lax.convert import convert_to_type
-from minijax.lax.creation import broadcasted_iota, iota
+from minijax.lax import binary, families, shape
+from minijax.lax.creation import broadcasted_iota, convert_to_type, iota
 from minijax.lax.unary import exp, floor, log, pow_p
-from minijax.numpy.arithmetic import absolute, is_kind, sqrt
 from minijax.numpy.creation import asarray, astype, dtype_argument, made_on_host, on_device, ones
-from minijax.numpy.elementary import cos, i0
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import absolute, cos, i0, is_kind, sqrt
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    check_that,
     known,
+    one_program,
     pick,
     promote,
     with_one_rank,
@@ -40,20 +39,14 @@ from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.vmap import vmap
 
 
-def _known_number(name: str, argument: str, x: Any) -> Any:
+def _known_number(name: str, argument: str, x: ArrayLike) -> Any:
     """A bound of `arange` as a Python or NumPy scalar."""
     if type(x) in dtypes.python_scalar_dtypes:
         return x
     fix = "mark the argument as static (jit's static_argnums)"
     problem = f"`{argument}` decides on the shape, so it must be known."
     value = known(name, check_array(name, x, argument), fix, problem)
-    if value.ndim:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            f"`{argument}` must be a scalar.",
-            got=f"shape {value.shape}",
-        )
+    check_that(not value.ndim, name, f"`{argument}` must be a scalar.", got=f"shape {value.shape}")
     return value[()]
 
 
@@ -119,11 +112,8 @@ def _counted(start: complex, step: complex, size: int, dtype: DTypeLike) -> Arra
 
 
 def _sample_count(name: str, num: Any) -> int:
-    count = arguments.an_integer(num, f"numpy.{name}", "`num`")
-    if count < 0:
-        error(
-            ValueError, f"numpy.{name}", "the number of samples must not be negative.", got=str(num)
-        )
+    count = families.an_integer(num, f"numpy.{name}", "`num`")
+    check_that(count >= 0, name, "the number of samples must not be negative.", got=str(num))
     return count
 
 
@@ -216,14 +206,16 @@ def _samples(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: 
 
 
 @one_program(static=("num", "endpoint", "dtype", "axis"))
-def _linspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+def _linspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, dtype: DTypeLike | None, axis: int
+) -> Any:
     """The numbers, and the distance of neighbours."""
     start, stop, computed = _ends("linspace", start, stop, dtype)
     dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
     gaps = num - 1 if endpoint else num
     distance = binary.div(binary.sub(stop, start), float(gaps) if gaps > 0 else np.nan)
-    axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
+    axis = families.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
     whole = (*dims[:axis], num, *dims[axis:])
     kept = [d for d in range(len(whole)) if d != axis]
     place = broadcasted_iota(computed, whole, axis)
@@ -279,7 +271,7 @@ def logspace(
 
 
 @one_program()
-def _power_program(base: Any, exponents: Any) -> Any:
+def _power_program(base: ArrayLike, exponents: ArrayLike) -> Any:
     return pow_p.bind(*promote("logspace", base, exponents))
 
 
@@ -311,7 +303,9 @@ def geomspace(
 
 
 @one_program(static=("num", "endpoint", "dtype", "axis"))
-def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis: int) -> Any:
+def _geomspace(
+    start: ArrayLike, stop: ArrayLike, num: int, endpoint: bool, dtype: DTypeLike | None, axis: int
+) -> Any:
     start, stop, computed = _ends("geomspace", start, stop, dtype)
     dims = broadcast_shapes("linspace", aval_of(start).shape, aval_of(stop).shape)
     start, stop = broadcast_to(start, dims), broadcast_to(stop, dims)
@@ -319,7 +313,7 @@ def _geomspace(start: Any, stop: Any, num: int, endpoint: bool, dtype: Any, axis
     exponents, _ = _linspace(
         np.zeros((), computed), log(binary.div(stop, start)), num, endpoint, None, axis
     )
-    axis = arguments.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
+    axis = families.an_integer(axis, "numpy.linspace", "the axis") % (len(dims) + 1)
     kept = [d for d in range(len(dims) + 1) if d != axis]
     whole = aval_of(exponents).shape
     first, last = (shape.broadcast_in_dim(x, whole, kept) for x in (start, stop))
@@ -359,13 +353,7 @@ def fromfunction(
 def _window(name: str, count: int, weight: Callable[[Any, int], Any]) -> Any:
     """The weights at places 0 to count - 1; a single place has weight 1."""
     size = int(count) if isinstance(count, (float, np.floating)) else operator.index(count)
-    if size < 0:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the number of weights must not be negative.",
-            got=str(size),
-        )
+    check_that(size >= 0, name, "the number of weights must not be negative.", got=str(size))
     dtype = dtypes.default_float_dtype()
     return ones(size, dtype) if size <= 1 else weight(arange(size, dtype=dtype), size - 1)
 

@@ -1,9 +1,11 @@
-"""Reductions: sums, products, extremes, truth, moments.
+"""Reductions over axes, and cumulative sums and products.
 
-All take `axis` (an int, several, or None for all) and `keepdims`.  Names of mapped axes may stand
-among the dimensions, except for `argmax` and `argmin`: what the dimensions leave is combined by a
-collective.  Sums of 8- and 16-bit integers are of the default integer; those of 16-bit floats
+Reductions take `axis` (an int, several, or None for all) and `keepdims`.  Names of mapped axes may
+stand among the dimensions, except for `argmax` and `argmin`: what the dimensions leave is combined
+by a collective.  Sums of 8- and 16-bit integers are of the default integer; those of 16-bit floats
 are computed in float32.  Results are never weakly typed.
+
+Without an axis, `cumsum` and `cumprod` take the array as if it were flat.
 """
 
 from __future__ import annotations
@@ -18,17 +20,17 @@ from minijax import lax
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, reduction, unary
-from minijax.lax.convert import convert_to_type
-from minijax.lax.shape import reshape
-from minijax.numpy.arithmetic import check_not_complex, is_kind
-from minijax.numpy.one_program import one_program
+from minijax.lax import binary, families, reduction, unary, window_reduction
+from minijax.lax.creation import convert_to_type
+from minijax.lax.shape import concatenate, reshape
+from minijax.numpy.elementary import check_not_complex, is_kind
 from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
     check_out,
     check_that,
+    one_program,
     pick,
     promote,
     repeated,
@@ -52,7 +54,7 @@ def axes_of(name: str, x: ArrayLike, axis: Axis, room: str = "numpy") -> Shape:
     if type(axis) is int and -ndim <= axis < ndim:
         return (axis % ndim,)
     given = axis if isinstance(axis, (tuple, list)) else (axis,)
-    return tuple(sorted(arguments.canonicalize_axes(given, ndim, f"{room}.{name}")))
+    return tuple(sorted(families.canonicalize_axes(given, ndim, f"{room}.{name}")))
 
 
 class Over(NamedTuple):
@@ -296,20 +298,10 @@ def _check_extreme(
         return
     aval = aval_of(a)
     if where is not None:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "with `where`, an initial value is needed in case nothing is selected.",
-            fix="initial=...",
-        )
-    if 0 in [aval.shape[axis] for axis in axes.dims]:
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "there is no extreme among no elements.",
-            got={"a": aval},
-            fix="initial=...",
-        )
+        problem = "with `where`, an initial value is needed in case nothing is selected."
+        error(ValueError, f"numpy.{name}", problem, fix="initial=...")
+    fits = 0 not in [aval.shape[axis] for axis in axes.dims]
+    check_that(fits, name, "there is no extreme among no elements.", a=aval, fix="initial=...")
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -617,14 +609,10 @@ def _variance_dtypes(a: Array, dtype: DTypeLike | None) -> tuple[np.dtype[Any], 
         return _moment_dtype(computed), dtypes.real_dtype_of(computed)
     result = dtypes.canonicalize_user_dtype(dtype, "numpy.var")
     is_complex = dtypes.issubdtype(given, np.complexfloating)
-    if is_complex and not dtypes.issubdtype(result, np.complexfloating):
-        error(
-            ValueError,
-            "numpy.var",
-            "of complex numbers, no variance is computed in a real dtype.",
-            got={"a": aval_of(a), "dtype": result},
-            fix="leave dtype= away: the variance is real anyway",
-        )
+    fits = not is_complex or dtypes.issubdtype(result, np.complexfloating)
+    problem = "of complex numbers, no variance is computed in a real dtype."
+    fix = "leave dtype= away: the variance is real anyway"
+    check_that(fits, "var", problem, a=aval_of(a), dtype=result, fix=fix)
     wide, _ = dtypes.lattice_result_type(given, result)
     return _moment_dtype(wide), dtypes.to_inexact_dtype(result)
 
@@ -675,7 +663,7 @@ def _arg_extreme(
         x, axes = reshape(a, (aval_of(a).size,)), tuple(range(ndim))
         place = 0
     else:
-        place = arguments.canonicalize_axis(axis, ndim, f"numpy.{name}")
+        place = families.canonicalize_axis(axis, ndim, f"numpy.{name}")
         x, axes = a, (place,)
     check_that(aval_of(x).shape[place] != 0, name, "there is nothing to choose from.", a=a)
     check_not_complex(name, x)
@@ -727,3 +715,141 @@ def argmin(
     """
     check_out("argmin", out)
     return _arg_extreme("argmin", a, axis, keepdims, reduction.argmin)
+
+
+_Operation = Callable[[Any, int], Array]
+
+
+def _cumulated(
+    name: str, a: ArrayLike, axis: int | None, dtype: DTypeLike | None, operation: _Operation
+) -> Array:
+    a = check_array(name, a, "a")
+    if axis is None or not aval_of(a).ndim:
+        a, axis = reshape(a, (aval_of(a).size,)), axis or 0
+    axis = families.canonicalize_axis(axis, aval_of(a).ndim, f"numpy.{name}")
+    result = aval_of(a).dtype
+    if dtype is not None:
+        result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    elif result == dtypes.bool_:
+        result = dtypes.default_int_dtype()
+    if result == dtypes.bool_:
+        summed = operation(convert_to_type(a, dtypes.int32, weak_type=False), axis)
+        return binary.ne(summed, 0)
+    return operation(convert_to_type(a, result, weak_type=False), axis)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def cumsum(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Computes the cumulative sum of the elements along `axis`.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Dtypes:     all; booleans are counted.
+    Source:     mirrors jax.numpy.cumsum.
+
+    Raises:
+        ValueError: the axis is out of range.
+        NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.cumsum(jnp.array([[1, 2], [3, 4]]), axis=0)
+        Array([[1, 2],
+               [4, 6]], dtype=int32)
+    """
+    check_out("cumsum", out)
+    return _cumulated("cumsum", a, axis, dtype, window_reduction.cumsum)
+
+
+@one_program(static=("axis", "dtype", "out"))
+def cumprod(
+    a: ArrayLike, axis: int | None = None, dtype: DTypeLike | None = None, out: None = None
+) -> Array:
+    """Computes the cumulative product of the elements along `axis`.
+
+    Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
+    Dtypes:     all; booleans become integers.
+    Source:     mirrors jax.numpy.cumprod.
+
+    Raises:
+        ValueError: the axis is out of range.
+        NotImplementedError: `out` is given.
+
+    Example:
+        >>> jnp.cumprod(jnp.array([1, 2, 3, 4]))
+        Array([ 1,  2,  6, 24], dtype=int32)
+    """
+    check_out("cumprod", out)
+    return _cumulated("cumprod", a, axis, dtype, window_reduction.cumprod)
+
+
+def _check_has_axis(name: str, x: ArrayLike, axis: int | None) -> None:
+    """Refuses scalars, and arrays of which it is unclear what to go along."""
+    aval = aval_of(check_array(name, x))
+    if aval.ndim == 0 or (axis is None and aval.ndim > 1):
+        problem = "the array has no dimension, or several and none is named."
+        fix = "axis=... (it may be omitted for arrays of one dimension)"
+        error(ValueError, f"numpy.{name}", problem, got={"x": aval}, fix=fix)
+
+
+def _after(first: int, totals: Array, axis: int | None) -> Array:
+    """The totals, and before them that of no elements."""
+    axis = families.canonicalize_axis(axis or 0, totals.ndim, "numpy.cumulative_sum")
+    shape = tuple(1 if d == axis else n for d, n in enumerate(aval_of(totals).shape))
+    start = broadcast_to(np.asarray(first, aval_of(totals).dtype)[()], shape)
+    return concatenate([start, totals], axis)
+
+
+@one_program(static=("axis", "dtype", "include_initial"))
+def cumulative_sum(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Computes the cumulative sum along `axis`, starting with 0 if wanted.
+
+    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
+    Dtypes:     all; narrow integers are widened, booleans counted.
+    Source:     mirrors jax.numpy.cumulative_sum.
+
+    Raises:
+        ValueError: there are several dimensions and no axis, or none at all.
+
+    Example:
+        >>> jnp.cumulative_sum(jnp.array([1, 2, 3]), include_initial=True)
+        Array([0, 1, 3, 6], dtype=int32)
+    """
+    _check_has_axis("cumulative_sum", x, axis)
+    dtype = widened_integer(aval_of(x).dtype) if dtype is None else dtype
+    totals = _cumulated("cumulative_sum", x, axis, dtype, window_reduction.cumsum)
+    return _after(0, totals, axis) if include_initial else totals
+
+
+@one_program(static=("axis", "dtype", "include_initial"))
+def cumulative_prod(
+    x: ArrayLike,
+    /,
+    *,
+    axis: int | None = None,
+    dtype: DTypeLike | None = None,
+    include_initial: bool = False,
+) -> Array:
+    """Computes the cumulative product along `axis`, starting with 1 if wanted.
+
+    Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
+    Dtypes:     all; booleans become integers.
+    Source:     mirrors jax.numpy.cumulative_prod.
+
+    Raises:
+        ValueError: there are several dimensions and no axis, or none at all.
+
+    Example:
+        >>> jnp.cumulative_prod(jnp.array([1, 2, 3]), include_initial=True)
+        Array([1, 1, 2, 6], dtype=int32)
+    """
+    _check_has_axis("cumulative_prod", x, axis)
+    totals = _cumulated("cumulative_prod", x, axis, dtype, window_reduction.cumprod)
+    return _after(1, totals, axis) if include_initial else totals

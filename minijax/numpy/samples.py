@@ -19,19 +19,18 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
-from minijax.lax.convert import convert_to_type
+from minijax.lax.creation import convert_to_type
 from minijax.numpy import contraction, matrices, reductions, shaping
-from minijax.numpy.arithmetic import is_kind
 from minijax.numpy.creation import asarray, on_device, ones, zeros
-from minijax.numpy.elementary import conjugate, each_part, real
+from minijax.numpy.elementary import conjugate, each_part, is_kind, real
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
 from minijax.numpy.ordering import searchsorted
 from minijax.numpy.promotion import (
     check_array,
     check_that,
     inexact,
     known,
+    one_program,
     promote_dtypes,
     promote_inexact,
 )
@@ -123,13 +122,9 @@ def _observation_weights(
     """One weight for each observation, or None."""
     given = [check_array("cov", x) for x in (fweights, aweights) if x is not None]
     if fweights is not None and not is_kind(given[0], np.integer):
-        error(
-            TypeError,
-            "numpy.cov",
-            "observations are counted by integers.",
-            got={"fweights": aval_of(given[0])},
-            fix="aweights, for what they are worth",
-        )
+        got = {"fweights": aval_of(given[0])}
+        fix = "aweights, for what they are worth"
+        error(TypeError, "numpy.cov", "observations are counted by integers.", got=got, fix=fix)
     count = aval_of(rows).shape[1]
     for x in given:
         fits = aval_of(x).shape == (count,)
@@ -174,7 +169,7 @@ def corrcoef(
     return each_part(lambda part: binary.max(binary.min(part, 1.0), -1.0), found)
 
 
-def _is_count(bins: Any) -> bool:
+def _is_count(bins: object) -> bool:
     return isinstance(bins, (int, np.integer))
 
 
@@ -205,12 +200,8 @@ def histogram_bin_edges(
         Array([0., 1., 2., 3., 4.], dtype=float32)
     """
     if isinstance(bins, str):
-        error(
-            NotImplementedError,
-            "numpy.histogram_bin_edges",
-            "bins are counted, or given.",
-            got=repr(bins),
-        )
+        problem = "bins are counted, or given."
+        error(NotImplementedError, "numpy.histogram_bin_edges", problem, got=repr(bins))
     if range is not None:
         if np.shape(range) != (2,):
             error(ValueError, "numpy.histogram_bin_edges", "a range has two ends.", got=repr(range))
@@ -224,7 +215,7 @@ def histogram_bin_edges(
 
 
 @one_program(static=("count",))
-def _edges(a: Any, count: int | None, edges: Any, limits: Any) -> Any:
+def _edges(a: ArrayLike, count: int | None, edges: Any, limits: Any) -> Any:
     a = asarray(check_array("histogram_bin_edges", a, "a"))
     dtype = dtypes.to_inexact_dtype(a.dtype)
     if count is None:
@@ -276,7 +267,7 @@ def histogram(
 
 
 @one_program(static=("density",))
-def _counted(a: Any, edges: Any, weights: Any, density: bool) -> Any:
+def _counted(a: ArrayLike, edges: ArrayLike, weights: ArrayLike | None, density: bool) -> Any:
     a, edges = (asarray(x) for x in promote_dtypes("histogram", a, edges, 1.0)[:2])
     weights = ones(a.shape, a.dtype) if weights is None else asarray(weights)
     counts = _sums_by_bin([shaping.ravel(a)], [edges], shaping.ravel(weights))
@@ -284,7 +275,7 @@ def _counted(a: Any, edges: Any, weights: Any, density: bool) -> Any:
     return counts / (edges[1:] - edges[:-1]) / counts.sum() if density else counts
 
 
-def _sums_by_bin(columns: Sequence[Any], edges: Sequence[Any], weights: Any) -> Any:
+def _sums_by_bin(columns: Sequence[Any], edges: Sequence[Any], weights: Array) -> Any:
     """The sums of weights over the bins into which points, given by coordinates, fall."""
     sums = zeros(tuple(e.size - 1 for e in edges), weights.dtype)
     places = []
@@ -362,12 +353,9 @@ def histogramdd(
     limits = [None] * rank if range is None else list(cast(Sequence[Any], range))
     fits = len(per_axis) == rank and len(limits) == rank
     if not fits or (weights is not None and np.shape(weights) != (count,)):
-        error(
-            ValueError,
-            "numpy.histogramdd",
-            "bins, ranges and weights must fit the points.",
-            got={"points": count, "axes": rank, "bins": len(per_axis), "ranges": len(limits)},
-        )
+        problem = "bins, ranges and weights must fit the points."
+        got = {"points": count, "axes": rank, "bins": len(per_axis), "ranges": len(limits)}
+        error(ValueError, "numpy.histogramdd", problem, got=got)
     columns = [sample[:, d] for d in np.arange(rank)]
     edges = [
         histogram_bin_edges(x, b, r) for x, b, r in zip(columns, per_axis, limits, strict=True)

@@ -16,22 +16,27 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.trace import Tracer
 from minijax.lax import (
-    arguments,
     binary,
-    choice,
-    convert,
     creation,
-    cumulative,
+    families,
     gather_numbers,
     gather_scatter,
     shape,
+    window_reduction,
 )
 from minijax.lax.gather_numbers import GatherScatterMode
-from minijax.numpy import arithmetic, logic, promotion, shaping, updates
+from minijax.numpy import elementary, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_choice, check_out, check_that, known, strong
+from minijax.numpy.promotion import (
+    check_array,
+    check_choice,
+    check_out,
+    check_that,
+    known,
+    one_program,
+    strong,
+)
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -108,7 +113,7 @@ def where(
 
 
 @one_program()
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Any:
     condition = check_array("where", condition, "condition")
     x, y = promotion.promote("where", x, y)
     mask, a, b = aval_of(condition), aval_of(x), aval_of(y)
@@ -119,7 +124,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
         x, y = promotion.broadcast_to(x, dims), promotion.broadcast_to(y, dims)
         if mask.shape:
             condition = promotion.broadcast_to(condition, dims)
-    return choice.select_n(condition, y, x)
+    return binary.select_n(condition, y, x)
 
 
 def nonzero(
@@ -161,15 +166,15 @@ def _nonzero_of_size(a: Any, size: int, fill_value: Any) -> tuple[Any, ...]:
     mask = shaping.ravel(logic.not_equal(a, 0))
     total = aval_of(mask).size
     # The k-th true element goes to place k; all others are dropped behind the end.
-    rank = cumulative.cumsum(convert.convert_element_type(mask, dtype))
-    target = choice.select_n(mask, np.full(total, size, dtype), rank - 1)
+    rank = window_reduction.cumsum(creation.convert_element_type(mask, dtype))
+    target = binary.select_n(mask, np.full(total, size, dtype), rank - 1)
     blank = creation.full((size,), total, dtype)
     found = blank.at[target].set(creation.iota(dtype, total), mode="drop")
     outs = []
     for d, fill in enumerate(fills):
         stride = math.prod(dims[d + 1 :])
         index = (found // max(stride, 1)) % max(dims[d], 1)
-        filling = convert.convert_element_type(fill, dtype)
+        filling = creation.convert_element_type(fill, dtype)
         outs.append(where(found < total, index, filling))
     return tuple(outs)
 
@@ -189,7 +194,7 @@ def flatnonzero(
     return nonzero(_flat("flatnonzero", a, size), size=size, fill_value=fill_value)[0]
 
 
-def _flat(name: str, x: Any, size: int | None) -> Any:
+def _flat(name: str, x: ArrayLike, size: int | None) -> Any:
     """`x` as one dimension, on the host if it is known and a result's size depends on it."""
     x = check_array(name, x)
     if size is None and not isinstance(x, Tracer):
@@ -233,13 +238,11 @@ def select(
         >>> jnp.select([x < 2, x < 4], [10 * x, -x], default=99)
         Array([ 0, 10, -2, -3, 99], dtype=int32)
     """
-    if len(condlist) != len(choicelist) or not len(condlist):
-        error(
-            ValueError,
-            "numpy.select",
-            "needs as many choices as conditions, one at least.",
-            got=f"{len(condlist)} conditions, {len(choicelist)} choices",
-        )
+    fits = len(condlist) == len(choicelist) > 0
+    problem = "needs as many choices as conditions, one at least."
+    check_that(
+        fits, "select", problem, got=f"{len(condlist)} conditions, {len(choicelist)} choices"
+    )
     *cases, out = promotion.promote_dtypes("select", *choicelist, default)
     for condition, values in zip(list(condlist)[::-1], cases[::-1], strict=True):
         out = where(condition, values, out)
@@ -280,22 +283,22 @@ def choose(
         if host.size and (host.min() < 0 or host.max() >= count):
             error(ValueError, "numpy.choose", "a number is out of range.", got=f"{count} choices")
     elif mode == "clip":
-        a = arithmetic.clip(a, 0, count - 1)
+        a = elementary.clip(a, 0, count - 1)
     else:
-        a = arithmetic.remainder(a, count)
+        a = elementary.remainder(a, count)
     return _chosen(a, options)
 
 
 @one_program()
-def _chosen(a: Any, choices: Any) -> Any:
+def _chosen(a: Array, choices: Sequence[ArrayLike]) -> Any:
     """The choices that numbers in range name."""
     arrays = promotion.promote_dtypes("choose", *choices)
     dims = shaping.broadcast_shapes(aval_of(a).shape, *(aval_of(x).shape for x in arrays))
     cases = [promotion.strong(shaping.broadcast_array(x, dims)) for x in arrays]
     if len(cases) == 1:
         return cases[0]
-    which = convert.convert_element_type(shaping.broadcast_array(a, dims), _INT32)
-    return choice.select_n(which, *cases) if len(cases) > 2 else where(which, *cases[::-1])
+    which = creation.convert_element_type(shaping.broadcast_array(a, dims), _INT32)
+    return binary.select_n(which, *cases) if len(cases) > 2 else where(which, *cases[::-1])
 
 
 def take(
@@ -357,7 +360,7 @@ def _take(
     check_out("take", out)
     if axis is None:
         a, axis = shaping.ravel(a), 0
-    axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
+    axis = families.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
     _check_mode("take", mode, (None, "fill", "clip", "wrap"))
     size = a.aval.shape[axis]
     if not size and indices.aval.size:
@@ -366,7 +369,7 @@ def _take(
     if mode is None:
         gather_numbers.assert_in_bounds("gather", indices, size, axis)
     if mode == "wrap":
-        indices = arithmetic.remainder(indices, max(size, 1))
+        indices = elementary.remainder(indices, max(size, 1))
     return a.at[(*(slice(None),) * axis, indices)].get(
         mode="promise_in_bounds" if mode == "wrap" else mode or "fill",
         fill_value=fill_value,
@@ -378,17 +381,15 @@ def _take(
 
 def _check_mode(name: str, mode: str | None, modes: Sequence[str | None]) -> None:
     """Refuses ways to treat indices out of range that there are not, or not in compiled code."""
-    if mode == "raise":
-        error(
-            NotImplementedError, f"numpy.{name}", "mode 'raise' is not possible in compiled code."
-        )
+    problem = "mode 'raise' is not possible in compiled code."
+    check_that(mode != "raise", name, problem, error=NotImplementedError)
     check_choice(name, "mode", mode, modes)
 
 
 def _whole_numbers(indices: Array) -> Any:
     """Indices that are integers; booleans, and no numbers at all, are made integers."""
     if indices.dtype == dtypes.bool_ or not indices.aval.size:
-        return convert.convert_element_type(indices, _INT32)
+        return creation.convert_element_type(indices, _INT32)
     if not dtypes.issubdtype(indices.dtype, np.integer):
         error(ValueError, "numpy.take", "indices must be integers.", got=str(indices.aval))
     return indices
@@ -437,7 +438,12 @@ def take_along_axis(
 
 @one_program(static=("axis", "mode", "fill_value", "wrap"))
 def _take_along_axis(
-    arr: Any, indices: Any, axis: int | None, mode: Any, fill_value: Any, wrap: bool | None
+    arr: Array,
+    indices: Array,
+    axis: int | None,
+    mode: Any,
+    fill_value: ArrayLike | None,
+    wrap: bool | None,
 ) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         error(
@@ -445,7 +451,7 @@ def _take_along_axis(
         )
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
-    axis = arguments.canonicalize_axis(axis, arr.aval.ndim, "numpy.take_along_axis")
+    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.take_along_axis")
     _check_along_axis(arr.aval, indices.aval, axis)
     wrap = wrap is not False
     size = arr.aval.shape[axis]
@@ -453,7 +459,7 @@ def _take_along_axis(
         pairs = enumerate(zip(arr.aval.shape, indices.aval.shape, strict=True))
         dims = tuple(m if d == axis or n == 1 else n for d, (n, m) in pairs)
         return creation.full(dims, 0, arr.dtype)
-    indices = convert.convert_element_type(
+    indices = creation.convert_element_type(
         indices, np.int64 if indices.dtype.itemsize == 8 else np.int32
     )
     if mode is None:
@@ -503,13 +509,8 @@ def _gathered_along(
 
 
 def _refuse_inplace(name: str, inplace: bool, exception: type[Exception] = ValueError) -> None:
-    if inplace:
-        error(
-            exception,
-            f"numpy.{name}",
-            "arrays cannot be written in place.",
-            fix="inplace=False, and use the result",
-        )
+    problem = "arrays cannot be written in place."
+    check_that(not inplace, name, problem, error=exception, fix="inplace=False, and use the result")
 
 
 def put_along_axis(
@@ -542,17 +543,19 @@ def put_along_axis(
 
 
 @one_program(static=("axis", "mode"))
-def _put_along_axis(arr: Any, indices: Any, values: Any, axis: int | None, mode: Any) -> Any:
+def _put_along_axis(
+    arr: Array, indices: Array, values: ArrayLike, axis: int | None, mode: Any
+) -> Any:
     dims = arr.aval.shape
     if axis is None:
         arr, axis = shaping.ravel(arr), 0
     rank = arr.aval.ndim
-    axis = arguments.canonicalize_axis(axis, rank, "numpy.put_along_axis")
+    axis = families.canonicalize_axis(axis, rank, "numpy.put_along_axis")
     index: list[Any] = []
     for d, n in enumerate(arr.aval.shape):
         along = [-1 if i == d else 1 for i in range(rank)]
         index.append(indices if d == axis else np.arange(n, dtype=np.int32).reshape(along))
-    values = convert.convert_element_type(values, arr.dtype)
+    values = creation.convert_element_type(values, arr.dtype)
     return shape.reshape(arr.at[tuple(index)].set(values, mode=mode), dims)
 
 
@@ -592,12 +595,12 @@ def put(
 def _put(a: Array, ind: Array, v: Array, mode: str | None) -> Any:
     if not ind.aval.size or not v.aval.size:
         return a
-    values = convert.convert_element_type(_cycled(v, ind.aval.size), a.dtype)
+    values = creation.convert_element_type(_cycled(v, ind.aval.size), a.dtype)
     ind = shaping.ravel(ind)
     if mode == "wrap":
-        ind = arithmetic.remainder(ind, a.aval.size)
+        ind = elementary.remainder(ind, a.aval.size)
     elif mode == "clip":
-        ind = arithmetic.clip(ind, 0, a.aval.size - 1)
+        ind = elementary.clip(ind, 0, a.aval.size - 1)
     flat = shaping.ravel(a).at[ind].set(values, mode="clip")
     return shape.reshape(flat, a.aval.shape)
 
@@ -639,9 +642,9 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
 @one_program()
 def _placed(arr: Array, mask: Array, vals: Array) -> Any:
     mask = shaping.ravel(logic.not_equal(mask, 0))
-    vals = convert.convert_element_type(shaping.ravel(vals), arr.dtype)
-    rank = cumulative.cumsum(convert.convert_element_type(mask, _INT32)) - 1
-    new = vals[arithmetic.remainder(rank, vals.aval.size)]
+    vals = creation.convert_element_type(shaping.ravel(vals), arr.dtype)
+    rank = window_reduction.cumsum(creation.convert_element_type(mask, _INT32)) - 1
+    new = vals[elementary.remainder(rank, vals.aval.size)]
     return shape.reshape(where(mask, new, shaping.ravel(arr)), arr.aval.shape)
 
 
@@ -683,7 +686,7 @@ def fill_diagonal(
 @one_program()
 def _with_diagonal(a: Array, val: Array) -> Any:
     places = np.arange(min(a.aval.shape), dtype=np.int32)
-    values = convert.convert_element_type(_cycled(val, places.size), a.dtype)
+    values = creation.convert_element_type(_cycled(val, places.size), a.dtype)
     return a.at[(places,) * a.aval.ndim].set(values, unique_indices=True)
 
 
@@ -721,7 +724,7 @@ def compress(
     condition, a = array_argument("compress", condition), strong(array_argument("compress", a))
     if axis is None:
         a, axis = shaping.ravel(a), 0
-    axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")
+    axis = families.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")
     length = a.aval.shape[axis]
     fits = condition.aval.ndim == 1 and condition.aval.size <= length
     problem = "the condition must be a vector, at most as long as the dimension."

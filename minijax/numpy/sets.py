@@ -14,10 +14,10 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, creation, shape, sorting
-from minijax.numpy import accumulations, logic, ordering, promotion, reductions, selection, shaping
+from minijax.lax import creation, families, shape, sorting
+from minijax.numpy import logic, ordering, promotion, reductions, selection, shaping
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
@@ -158,18 +158,14 @@ def unique(
     dims = ar.aval.shape
     flat = axis is None
     rows = shaping.ravel(ar) if flat else ar
-    axis = 0 if flat else arguments.canonicalize_axis(axis, len(dims), "numpy.unique")
+    axis = 0 if flat else families.canonicalize_axis(axis, len(dims), "numpy.unique")
     order, number = _ranked(rows, axis, equal_nan)
     if size is None:
         last = number.concrete() if isinstance(number, Tracer) else number
         if last is None:
-            error(
-                ConcretizationTypeError,
-                "numpy.unique",
-                "the array is traced, so the number of its unique elements is unknown.",
-                got=str(ar.aval),
-                fix="give size",
-            )
+            problem = "the array is traced, so the number of its unique elements is unknown."
+            fix = "give size"
+            error(ConcretizationTypeError, "numpy.unique", problem, got=str(ar.aval), fix=fix)
         size = int(last[-1]) + 1 if number.aval.size else 0
     elif fill_value is None and size and not number.aval.size:
         error(
@@ -200,7 +196,7 @@ def _ranked(rows: Array, axis: int, equal_nan: bool) -> tuple[Any, Any]:
             change &= ~(logic.isnan(a) & logic.isnan(b))
         differs = differs | change
     is_first = concatenate([np.zeros(min(count, 1), bool), differs])
-    return order, accumulations.cumsum(is_first, dtype=dtype)
+    return order, reductions.cumsum(is_first, dtype=dtype)
 
 
 @one_program(static=("axis", "size"))
@@ -334,7 +330,7 @@ def isin(
     return ~found if invert else found
 
 
-def _vectors(name: str, ar1: Any, ar2: Any) -> tuple[Any, Any]:
+def _vectors(name: str, ar1: ArrayLike, ar2: ArrayLike) -> tuple[Any, Any]:
     """Two operands as vectors of one dtype."""
     a, b = shaping.ravel(array_argument(name, ar1)), shaping.ravel(array_argument(name, ar2))
     a, b = promotion.promote_dtypes(name, a, b)

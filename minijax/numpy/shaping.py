@@ -16,11 +16,10 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
-from minijax.lax import arguments, binary, choice, convert, cumulative, shape, slicing, unary
+from minijax.lax import binary, creation, families, shape, slicing, unary, window_reduction
 from minijax.lax.creation import full
 from minijax.numpy.creation import asarray
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array, check_choice, check_that, known
+from minijax.numpy.promotion import check_array, check_choice, check_that, known, one_program
 from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -32,7 +31,7 @@ def array_argument(name: str, x: Any) -> Array:
     """An argument of the public function `name` as an array of ours.
 
     Raises:
-        TypeError: it is no array and no number.
+        TypeError: it is neither an array nor a number.
     """
     if type(x) is Array:
         return x
@@ -43,10 +42,10 @@ def array_argument(name: str, x: Any) -> Array:
 def canonical_axes(name: str, axes: Axis, ndim: int) -> tuple[int, ...]:
     """One axis or several as distinct non-negative ints."""
     given = axes if isinstance(axes, (tuple, list)) else (axes,)
-    return arguments.canonicalize_axes(given, ndim, name)
+    return families.canonicalize_axes(given, ndim, name)
 
 
-def shape_argument(x: Any, dims: Any, name: str) -> Shape:
+def shape_argument(x: ArrayLike, dims: ShapeLike, name: str) -> Shape:
     """A shape with at most one -1 as the dimensions that fit the size of `x`.
 
     Raises:
@@ -64,14 +63,12 @@ def shape_argument(x: Any, dims: Any, name: str) -> Shape:
         return sizes
     size = aval_of(x).size
     known = math.prod(d for d in sizes if d != -1)
-    if sizes.count(-1) > 1 or known == 0 or size % known:
-        error(
-            TypeError,
-            name,
-            "the size of the array does not fit the shape.",
-            got={"array": aval_of(x), "shape": sizes},
-            expected="one -1 at most, and sizes whose product divides the array's size",
-        )
+    fits = sizes.count(-1) <= 1 and known != 0 and size % known == 0
+    problem = "the size of the array does not fit the shape."
+    expected = "one -1 at most, and sizes whose product divides the array's size"
+    check_that(
+        fits, name, problem, error=TypeError, array=aval_of(x), shape=sizes, expected=expected
+    )
     return tuple(size // known if d == -1 else d for d in sizes)
 
 
@@ -120,11 +117,8 @@ def reshape_array(
         found = shape.transpose(turned, range(len(dims))[::-1])
         return explicit.placed(found, out_sharding, "numpy.reshape")
     check_choice("reshape", "order", order, ("C", "F", "A"))
-    error(
-        NotImplementedError,
-        "numpy.reshape",
-        "order 'A' needs memory layouts, which arrays do not show.",
-    )
+    problem = "order 'A' needs memory layouts, which arrays do not show."
+    error(NotImplementedError, "numpy.reshape", problem)
 
 
 def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) -> Array:
@@ -166,7 +160,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     if axes is None:
         return shape.transpose(a, range(rank)[::-1])
     return shape.transpose(
-        a, [arguments.canonicalize_axis(axis, rank, "numpy.transpose") for axis in axes]
+        a, [families.canonicalize_axis(axis, rank, "numpy.transpose") for axis in axes]
     )
 
 
@@ -213,8 +207,8 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """
     a = array_argument("swapaxes", a)
     order = list(range(a.aval.ndim))
-    i = arguments.canonicalize_axis(axis1, len(order), "numpy.swapaxes")
-    j = arguments.canonicalize_axis(axis2, len(order), "numpy.swapaxes")
+    i = families.canonicalize_axis(axis1, len(order), "numpy.swapaxes")
+    j = families.canonicalize_axis(axis2, len(order), "numpy.swapaxes")
     order[i], order[j] = order[j], order[i]
     return shape.transpose(a, order)
 
@@ -260,7 +254,7 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """
     a = array_argument("rollaxis", a)
     rank = a.aval.ndim
-    axis = arguments.canonicalize_axis(axis, rank, "numpy.rollaxis")
+    axis = families.canonicalize_axis(axis, rank, "numpy.rollaxis")
     if not -rank <= start <= rank:
         error(ValueError, "numpy.rollaxis", "start is out of range.", got=str(start))
     start = start + rank if start < 0 else start
@@ -324,7 +318,7 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
     return broadcast_array(array_argument("broadcast_to", array), dims, out_sharding)
 
 
-def broadcast_array(array: Any, dims: Shape, out_sharding: Any = None) -> Array:
+def broadcast_array(array: Any, dims: Shape, out_sharding: ShardingLike = None) -> Array:
     """`broadcast_to` for a shape given as a tuple of ints."""
     own = aval_of(array).shape
     if own == dims and out_sharding is None:
@@ -536,15 +530,10 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
     else:
         shifts = [shift]
     counts = {len(shifts), len(axes)} - {1}
-    if len(counts) > 1:
-        error(
-            ValueError,
-            "numpy.roll",
-            "shift and axis must be equally many.",
-            got=f"{len(shifts)} shifts, {len(axes)} axes",
-        )
+    problem = "shift and axis must be equally many."
+    check_that(len(counts) <= 1, "roll", problem, got=f"{len(shifts)} shifts, {len(axes)} axes")
     for i in range(*counts or {1}):
-        dim = arguments.canonicalize_axis(axes[i % len(axes)], len(dims), "numpy.roll")
+        dim = families.canonicalize_axis(axes[i % len(axes)], len(dims), "numpy.roll")
         a = _rolled(a, shifts[i % len(shifts)], dim)
     return a
 
@@ -559,8 +548,8 @@ def _rolled(a: Array, shift: Any, axis: int) -> Array:
         if shift.dtype.itemsize == 8 or shift.dtype == dtypes.uint32:
             shift = binary.rem(shift, size)
         # From 1 to 2 * size - 1 places behind the start of the first copy.
-        shift = binary.rem(convert.convert_element_type(shift, _INT32), np.int32(size))
-        start = choice.select_n(
+        shift = binary.rem(creation.convert_element_type(shift, _INT32), np.int32(size))
+        start = binary.select_n(
             binary.lt(np.int32(0), shift), unary.neg(shift), binary.sub(np.int32(size), shift)
         )
         doubled = shape.concatenate([a, a], axis)
@@ -639,7 +628,7 @@ def repeat(
     a = array_argument("repeat", a)
     if axis is None or not a.aval.ndim:
         a, axis = ravel(a), axis or 0
-    axis = arguments.canonicalize_axis(axis, a.aval.ndim, "numpy.repeat")
+    axis = families.canonicalize_axis(axis, a.aval.ndim, "numpy.repeat")
     size = a.aval.shape[axis]
     is_traced = isinstance(repeats, Tracer) and repeats.concrete() is None
     if is_traced and total_repeat_length is not None:
@@ -658,7 +647,7 @@ def repeat(
     return slicing_take(a, positions, axis)
 
 
-def check_repeats(counts: Any, size: int) -> None:
+def check_repeats(counts: np.ndarray[Any, Any], size: int) -> None:
     """Refuses numbers of repeats that are no integers, or do not fit `size` positions.
 
     Raises:
@@ -667,13 +656,9 @@ def check_repeats(counts: Any, size: int) -> None:
     """
     if counts.dtype != dtypes.bool_ and not dtypes.issubdtype(counts.dtype, np.integer):
         error(TypeError, "numpy.repeat", "repeats must be integers.", got=str(counts.dtype))
-    if counts.size not in (1, size):
-        error(
-            ValueError,
-            "numpy.repeat",
-            "there must be one number of repeats, or one for each position.",
-            got=f"{counts.size} numbers for {size} positions",
-        )
+    fits = counts.size in (1, size)
+    problem = "there must be one number of repeats, or one for each position."
+    check_that(fits, "repeat", problem, got=f"{counts.size} numbers for {size} positions")
 
 
 @one_program(static=("count", "axis"))
@@ -685,13 +670,13 @@ def _repeated_equally(a: Array, count: int, axis: int) -> Any:
     return shape.reshape(out, (*dims[:axis], dims[axis] * count, *dims[axis + 1 :]))
 
 
-def _repeated_to(a: Any, repeats: Any, axis: int, total: int) -> Any:
+def _repeated_to(a: Array, repeats: ArrayLike, axis: int, total: int) -> Any:
     """Repeats known at run time only: the i-th one ends where the first i sum up to."""
     size = aval_of(a).shape[axis]
-    each = convert.convert_element_type(ravel(repeats), _INT32)
-    ends = cumulative.cumsum(broadcast_array(each, (size,)))
+    each = creation.convert_element_type(ravel(repeats), _INT32)
+    ends = window_reduction.cumsum(broadcast_array(each, (size,)))
     passed = full((total,), 0, _INT32).at[ends].add(1, mode="drop")
-    positions = cumulative.cumsum(passed)
+    positions = window_reduction.cumsum(passed)
     return slicing_take(a, binary.min(positions, np.int32(size - 1)), axis)
 
 

@@ -15,18 +15,18 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, reduction, shape, unary
-from minijax.lax.convert import convert_element_type, convert_to_type
-from minijax.numpy import accumulations, ordering, reductions, selection, shaping
-from minijax.numpy.arithmetic import check_not_complex, is_kind
+from minijax.lax.creation import convert_element_type, convert_to_type
+from minijax.numpy import ordering, reductions, selection, shaping
 from minijax.numpy.creation import on_device
+from minijax.numpy.elementary import check_not_complex, is_kind
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
 from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
     check_out,
     check_that,
     inexact,
+    one_program,
     pick,
     promote,
     promote_inexact,
@@ -116,13 +116,9 @@ def _weights_like(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any
     if given == dims:
         return weights
     if axis is None or given != tuple(dims[axis] for axis in axes):
-        error(
-            ValueError,
-            "numpy.average",
-            "the weights do not fit.",
-            got={"a": aval_of(a), "weights": aval_of(weights), "axis": axis},
-            expected="weights of the shape of a, or of its dimensions along `axis`",
-        )
+        got = {"a": aval_of(a), "weights": aval_of(weights), "axis": axis}
+        expected = "weights of the shape of a, or of its dimensions along `axis`"
+        error(ValueError, "numpy.average", "the weights do not fit.", got=got, expected=expected)
     return shape.broadcast_in_dim(weights, dims, axes)
 
 
@@ -315,7 +311,7 @@ def _quantile(
     name: str,
     a: Any,
     q: Any,
-    axis: Any,
+    axis: Axis,
     method: str,
     keepdims: bool,
     weights: Any,
@@ -351,13 +347,9 @@ def _check_quantile(name: str, a: Array, q: Array, method: str, weights: ArrayLi
     check_not_complex(name, a, ValueError)
     check_that(aval_of(q).ndim <= 1, name, "q must be a number or a vector.", q=q)
     if method not in _METHODS or (weights is not None and method != "inverted_cdf"):
-        error(
-            ValueError,
-            f"numpy.{name}",
-            "the method is not known, or does not take weights.",
-            got={"method": repr(method)},
-            expected=f"one of {', '.join(_METHODS)}; the last one with weights",
-        )
+        problem = "the method is not known, or does not take weights."
+        expected = f"one of {', '.join(_METHODS)}; the last one with weights"
+        error(ValueError, f"numpy.{name}", problem, got={"method": repr(method)}, expected=expected)
 
 
 def _flattened(x: Array, axes: tuple[int, ...]) -> Any:
@@ -419,7 +411,7 @@ def _inverted_cdf(rows: Array, fractions: Array, weights: ArrayLike | None) -> t
     weights = pick(isnan(rows), 0.0, weights)
     order = ordering.argsort(rows, -1)
     ordered = selection.take_along_axis(rows, order, -1)
-    reached = accumulations.cumsum(selection.take_along_axis(weights, order, -1), -1)
+    reached = reductions.cumsum(selection.take_along_axis(weights, order, -1), -1)
     rank = aval_of(rows).ndim
     total = reductions.max(reached, -1, keepdims=True)
     wanted = shape.expand_dims(binary.mul(fractions, total), (rank,))
@@ -643,7 +635,7 @@ def nancumsum(
         >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
         Array([1., 1., 3.], dtype=float32)
     """
-    return accumulations.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
+    return reductions.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
 
 
 @one_program(static=("axis", "dtype", "out"))
@@ -659,9 +651,7 @@ def nancumprod(
         >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
         Array([3., 3., 6.], dtype=float32)
     """
-    return accumulations.cumprod(
-        _without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out
-    )
+    return reductions.cumprod(_without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out)
 
 
 def _nan_arg_extreme(

@@ -18,18 +18,10 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
-from minijax.lax import (
-    binary,
-    choice,
-    convert,
-    gather_numbers,
-    gather_scatter,
-    reference_indexing,
-    shape,
-    slicing,
-)
+from minijax.lax import binary, gather_numbers, gather_scatter, reference_indexing, shape, slicing
+from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.lowering import eager
-from minijax.numpy import arithmetic, creation, indexing, promotion
+from minijax.numpy import creation, elementary, indexing, promotion
 from minijax.numpy.indexing import (
     At,
     Fixed,
@@ -42,7 +34,7 @@ from minijax.numpy.indexing import (
     Whole,
     Windows,
 )
-from minijax.numpy.one_program import native_program
+from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms import explicit
@@ -65,8 +57,8 @@ _SCATTER: dict[str, Callable[..., Any]] = {
 }
 # Updates that are no scatters: of the whole array, by ones but for values at the index.
 _BY_FACTORS: dict[str, Callable[[Any, Any], Any]] = {
-    "divide": arithmetic.divide,
-    "power": arithmetic.power,
+    "divide": elementary.divide,
+    "power": elementary.power,
 }
 
 
@@ -233,9 +225,9 @@ class IndexUpdateRef:
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: Any = None,
+        mode: Mode = None,
         fill_value: ArrayLike | None = None,
-        out_sharding: Any = None,
+        out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
         """Returns `x[index]`, with a choice of what happens to indices out of range.
@@ -297,7 +289,9 @@ def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
     return IndexUpdateHelper(x)
 
 
-def _read(x: Any, *operands: Any, template: Template, options: Options, fill_value: Any) -> Any:
+def _read(
+    x: Array, *operands: Any, template: Template, options: Options, fill_value: ArrayLike | None
+) -> Any:
     if not any(type(entry) is Picked for entry in template.entries):
         return indexing.read(x, *operands, template=template)
     return indexing.gather(
@@ -324,8 +318,8 @@ def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> A
     if wide is not None and kind != "set" and kind not in _BY_FACTORS:
         # What is lost is lost of the result, not of the values.
         own = aval_of(x)
-        out = _update(convert.convert_element_type(x, wide), index, values, kind, options)
-        return convert.convert_to_type(out, own.dtype, own.weak_type)
+        out = _update(convert_element_type(x, wide), index, values, kind, options)
+        return convert_to_type(out, own.dtype, own.weak_type)
     if kind in _BY_FACTORS:
         factors = _update(creation.ones_like(x), index, values, "multiply", options)
         return _BY_FACTORS[kind](x, factors)
@@ -342,7 +336,7 @@ def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> A
     return out if aval_of(out).shape == aval.shape else shape.reshape(out, aval.shape)
 
 
-def check_lossless(x: Any, values: Any, name: str) -> Any:
+def check_lossless(x: ArrayLike, values: ArrayLike, name: str) -> Any:
     """Warns where values lose something by becoming of the dtype of `x`.
 
     Returns:
@@ -367,7 +361,7 @@ def check_lossless(x: Any, values: Any, name: str) -> Any:
     return wide
 
 
-def static_fill_value(value: Any) -> Any:
+def static_fill_value(value: ArrayLike | None) -> Any:
     """A fill value as part of a signature: NaN, which no signature would equal, is the default."""
     is_nan = value is not None and value != value  # noqa: PLR0124  only NaN differs from itself
     return None if is_nan else value
@@ -393,7 +387,7 @@ def _masked(x: Array, mask: Array, values: Array, *, kind: str) -> Any:
     rank = aval_of(mask).ndim
     values = _fitted(_as_dtype_of(values, x), dims[rank:], (), dims, range(rank, len(dims)))
     mask = shape.broadcast_in_dim(mask, dims, range(rank))
-    return choice.select_n(mask, x, _COMBINE[kind](x, values))
+    return binary.select_n(mask, x, _COMBINE[kind](x, values))
 
 
 _masked_program = native_program(_masked, ("kind",))
@@ -412,7 +406,7 @@ def _updated(
     else:
         out = _scatter(x, values, template, operands, kind, options)
     aval = aval_of(x)
-    return out if aval_of(out) is aval else convert.convert_to_type(out, aval.dtype, aval.weak_type)
+    return out if aval_of(out) is aval else convert_to_type(out, aval.dtype, aval.weak_type)
 
 
 _update_program = native_program(_updated, ("template", "kind", "options"))
@@ -439,13 +433,10 @@ def _fitted(
     given = aval_of(values).shape
     lead = len(whole) - len(given)
     if lead < 0 or any(m not in (1, n) for m, n in zip(given, whole[lead:], strict=True)):
-        error(
-            ValueError,
-            "numpy.ndarray.at[...]",
-            "the values do not fit the selection.",
-            got={"values": aval_of(values), "selection": tuple(whole)},
-            expected="values that broadcast to the shape of x[index]",
-        )
+        problem = "the values do not fit the selection."
+        got = {"values": aval_of(values), "selection": tuple(whole)}
+        expected = "values that broadcast to the shape of x[index]"
+        error(ValueError, "numpy.ndarray.at[...]", problem, got=got, expected=expected)
     dropped = [d - lead for d in made if d >= lead]
     values = shape.squeeze(values, dropped) if dropped else values
     missing = len(selected) - aval_of(values).ndim

@@ -20,7 +20,7 @@ from minijax.interpreters.structural import full
 from minijax.lax import reduction
 from minijax.lax.gather_numbers import GatherScatterMode
 from minijax.numpy import reductions
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ShardingLike

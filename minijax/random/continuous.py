@@ -20,14 +20,13 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import binary, slicing, special
 from minijax.lax import shape as lax_shape
-from minijax.lax.choice import select
-from minijax.lax.convert import bitcast_convert_type, convert_element_type
+from minijax.lax.binary import select
+from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.unary import complex as from_parts
 from minijax.lax.unary import exp, log, log1p, sign, sqrt, stop_gradient, tan
-from minijax.numpy import arithmetic, contraction, matrices, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy import contraction, elementary, matrices, shaping
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.keys import (
     FLOAT,
     INEXACT,
@@ -567,7 +566,7 @@ def weibull_min(
         Array(3., dtype=float32)
     """
     base = exponential_samples(key, shape, dtype)
-    return base ** converted(arithmetic.divide(1.0, concentration), dtype) * scale
+    return base ** converted(elementary.divide(1.0, concentration), dtype) * scale
 
 
 _METHODS = ("cholesky", "eigh", "svd")
@@ -659,7 +658,7 @@ def _multivariate_normal(
         vectors, variances = linalg.eigh(cov) if method == "eigh" else linalg.svd(cov)[:2]
         factor = vectors * _rows(sqrt(variances), aval_of(vectors).shape)
     vectors = normal_samples(key, (*dims, *mean.shape[-1:]), dtype)
-    return arithmetic.add(mean, contraction.einsum("...ij,...j->...i", factor, vectors))
+    return elementary.add(mean, contraction.einsum("...ij,...j->...i", factor, vectors))
 
 
 def _rows(x: Array, dims: Shape) -> Array:

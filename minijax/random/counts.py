@@ -17,22 +17,20 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import cumulative, reduction, slicing
+from minijax.lax import reduction, slicing, window_reduction
 from minijax.lax import shape as lax_shape
+from minijax.lax.binary import clamp, select
 from minijax.lax.binary import max as maximum
 from minijax.lax.binary import min as minimum
-from minijax.lax.choice import clamp, select
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.control_flow.scanning import scan
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full_like
+from minijax.lax.creation import convert_element_type, full_like
 from minijax.lax.special import lgamma
 from minijax.lax.unary import ceil, floor, log, log1p, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import asarray
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import (
     scalar,
     uniform_samples,
@@ -415,7 +413,7 @@ def _multinomial(
     n, p = _in_common_float(n, p)
     exact = p.dtype
     p = shaping.moveaxis(_spread(p, dims), -1, 0)
-    left = cumulative.cumsum(p, 0, reverse=True)
+    left = window_reduction.cumsum(p, 0, reverse=True)
     left = select(left == 0, full_like(left, 1), left)
 
     def draw(trials: Array, outcome: tuple[Array, Array]) -> tuple[Array, Array]:

@@ -14,15 +14,13 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import arguments, binary, creation, cumulative, reduction, slicing, sorting
+from minijax.lax import binary, creation, families, reduction, slicing, sorting, window_reduction
 from minijax.lax import shape as lax_shape
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full_like
+from minijax.lax.binary import select
+from minijax.lax.creation import convert_element_type, full_like
 from minijax.lax.unary import floor, log, log1p
 from minijax.numpy import ordering, shaping
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import (
     converted,
     fitted,
@@ -274,7 +272,7 @@ def categorical(
     logits = check_array("categorical", logits)
     aval = aval_of(logits)
     check_dtype("categorical", aval.dtype, FLOAT)
-    axis = arguments.canonicalize_axis(axis, aval.ndim, "random.categorical")
+    axis = families.canonicalize_axis(axis, aval.ndim, "random.categorical")
     batch = tuple(n for i, n in enumerate(aval.shape) if i != axis)
     dims = batch if shape is None else canonicalize_shape(shape, "random.categorical shape")
     lead = len(dims) - len(batch)
@@ -355,7 +353,7 @@ def permutation(
                 got=str(aval_of(x)),
             )
         return _permuted_range(key, max(operator.index(x), 0))
-    axis = arguments.canonicalize_axis(axis, aval_of(x).ndim, "random.permutation")
+    axis = families.canonicalize_axis(axis, aval_of(x).ndim, "random.permutation")
     return _permuted(key, x, axis, bool(independent))
 
 
@@ -420,7 +418,7 @@ def choice(
     elements = None
     size = int(a) if not aval.ndim else 0
     if aval.ndim:
-        elements, axis = a, arguments.canonicalize_axis(axis, aval.ndim, "random.choice")
+        elements, axis = a, families.canonicalize_axis(axis, aval.ndim, "random.choice")
         size = aval.shape[axis]
     count = math.prod(dims)
     if count and size <= 0:
@@ -480,7 +478,7 @@ def _weighted(key: ArrayLike, p: Array, dims: Shape, replace: bool, mode: str) -
     p = converted(p, dtypes.to_inexact_dtype(p.dtype))
     size = p.shape[0]
     if replace:
-        total = cumulative.cumsum(p)
+        total = window_reduction.cumsum(p)
         last = slicing.index_in_dim(total, size - 1, 0, keepdims=False)
         places = ordering.searchsorted(total, last * (1 - uniform_samples(key, dims, p.dtype)))
         return convert_element_type(places, dtypes.default_int_dtype())

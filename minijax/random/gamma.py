@@ -24,15 +24,14 @@ from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
 from minijax.lax import shape as lax_shape
-from minijax.lax.choice import select
-from minijax.lax.control_flow import mapping
+from minijax.lax.binary import select
+from minijax.lax.control_flow import scanning
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import full_like
 from minijax.lax.unary import exp, log, sqrt, stop_gradient
 from minijax.lowering import module
-from minijax.numpy import arithmetic
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy import elementary
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import (
     converted,
     exponential_samples,
@@ -156,7 +155,7 @@ def _samples(keys: Array, a: Array, log_space: bool) -> Array:
         out = _samples_of_keys(keys, a, log_space)
     else:
         # Keys that are used together would share one stream.
-        out = mapping.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
+        out = scanning.map(lambda x: _samples_of_keys(x[0], x[1], log_space), (keys, a))
     return lax_shape.reshape(out, aval.shape)
 
 
@@ -515,7 +514,7 @@ def generalized_normal(
         True
     """
     first, second = split_keys(key)
-    inverse = converted(arithmetic.divide(1.0, p), dtype)
+    inverse = converted(elementary.divide(1.0, p), dtype)
     sizes = gamma_samples(first, inverse, shape, dtype, False) ** inverse
     return rademacher_samples(second, shape, dtype) * sizes
 
@@ -562,7 +561,7 @@ def _ball(key: ArrayLike, p: ArrayLike, dims: Shape, size: int, dtype: np.dtype[
     points = generalized_normal_samples(first, p, (*dims, size), dtype)
     total = reduction.reduce_sum(abs(points) ** converted(p, dtype), (len(dims),))
     total = total + exponential_samples(second, dims, dtype)
-    norms = total ** converted(arithmetic.divide(1.0, p), dtype)
+    norms = total ** converted(elementary.divide(1.0, p), dtype)
     return points / lax_shape.broadcast_in_dim(norms, (*dims, size), range(len(dims)))
 
 

@@ -23,8 +23,8 @@ import numpy as np
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
 from minijax.interpreters.structural import broadcast_in_dim
-from minijax.lax import binary, creation, ordering, random_bits, shape, slicing
-from minijax.lax.convert import convert_element_type
+from minijax.lax import binary, callbacks, creation, random_bits, shape, slicing
+from minijax.lax.creation import convert_element_type
 from minijax.runtime.array import Array
 
 Words = Sequence[Array]
@@ -175,7 +175,7 @@ class CounterHash(Generator):
         """Keys from numbers of two words, which are the last ones of a counter."""
         counter = self._filled(numbers)
         counter = [*counter[2:], *counter[:2]]
-        return ordering.optimization_barrier(_columns(self.hashed(key, counter)[: self.words]))
+        return callbacks.optimization_barrier(_columns(self.hashed(key, counter)[: self.words]))
 
     def _filled(self, numbers: Words) -> list[Array]:
         """A counter whose first words are those of numbers, and whose others are zero."""
@@ -409,4 +409,4 @@ def _pieces(words: Array, bit_width: int) -> Array:
 
 def _new_keys(first: Array, second: Array) -> Array:
     """Keys from their words, behind a barrier: XLA would hash anew for each of their uses."""
-    return ordering.optimization_barrier(_columns((first, second)))
+    return callbacks.optimization_barrier(_columns((first, second)))

@@ -24,11 +24,10 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import key_reuse
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
-from minijax.lax import convert
+from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike
@@ -51,7 +50,7 @@ class KeyDType(dtypes.ExtendedDType):
 
     def element(self, value: Any) -> Any:
         if hasattr(value, "aval"):
-            word = convert.convert_to_type(value, self.physical_dtype, weak_type=False)
+            word = creation.convert_to_type(value, self.physical_dtype, weak_type=False)
         else:
             word = np.asarray(value).astype(self.physical_dtype)[()]
         return random_wrap_p.bind(broadcast_in_dim(word, self.physical_shape, ()), impl=self.impl)
@@ -502,7 +501,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
             "the data must be an integer scalar.",
             got=str(aval),
         )
-    number = convert.convert_element_type(data, _UINT32)
+    number = creation.convert_element_type(data, _UINT32)
     return _in_style(random_fold_in_p.bind(keys, number), old)
 
 

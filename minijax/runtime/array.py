@@ -1,15 +1,13 @@
-"""Which arrays have memory in common, so that none loses it unseen.
-
-C++ runs programs on several devices without a look at what it is given, and the process dies
-where memory is missing.  Hence memory in which an array over several devices has a part is not
-freed, and not given to programs that would overwrite it, while another array has it too: it goes
-with the last of them.
-
-`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
+"""`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
 
 A thin wrapper around one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
 node with one child in the dispatch registry, so jaxlib's call path unwraps arguments and wraps
 results by itself; in users' trees it is a leaf.
+
+Arrays may have memory in common.  C++ runs programs on several devices without a look at what it
+is given, and the process dies where memory is missing.  Hence memory in which an array over several
+devices has a part is not freed, and not given to programs that would overwrite it, while another
+array has it too: it goes with the last of them.
 """
 
 from __future__ import annotations

@@ -292,3 +292,29 @@ def _processor() -> str:
         kept = ("model name", "flags", "Features", "CPU part")
         facts += [line for line in first.splitlines() if line.startswith(kept)]
     return "\n".join(facts)
+
+
+def set_cache_dir(path: str | None) -> None:
+    """Keeps compiled programs in a folder, for other processes too.
+
+    Source: mirrors jax.experimental.compilation_cache.compilation_cache.set_cache_dir (0.10).
+
+    Example:
+        >>> from minijax.experimental.compilation_cache import compilation_cache
+        >>> compilation_cache.set_cache_dir("programs")
+        >>> jax.config.compilation_cache_dir
+        'programs'
+        >>> compilation_cache.set_cache_dir(None)
+    """
+    config.config.update("compilation_cache_dir", path)
+
+
+def reset_cache() -> None:
+    """Does nothing: which folder is used is looked up whenever a program is compiled.
+
+    Source: mirrors jax.experimental.compilation_cache.compilation_cache.reset_cache (0.10).
+
+    Example:
+        >>> from minijax.experimental.compilation_cache import compilation_cache
+        >>> compilation_cache.reset_cache()
+    """

@@ -19,12 +19,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax import unary
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis
+from minijax.lax.families import canonicalize_axes, canonicalize_axis
 from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft
 from minijax.numpy.joining import concatenate, stack
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike
@@ -91,14 +91,10 @@ def _check(name: str, kind: int, norm: str | None) -> None:
         error(
             NotImplementedError, f"scipy.fft.{name}", "only type 2 is there.", got=f"type: {kind!r}"
         )
-    if norm not in (None, "backward", "ortho"):
-        error(
-            ValueError,
-            f"scipy.fft.{name}",
-            "unknown scale.",
-            got=f"norm: {norm!r}",
-            expected='None, "backward" or "ortho"',
-        )
+    fits = norm in (None, "backward", "ortho")
+    problem = "unknown scale."
+    expected = 'None, "backward" or "ortho"'
+    check_that(fits, f"scipy.fft.{name}", problem, got=f"norm: {norm!r}", expected=expected)
 
 
 def _operand(name: str, x: ArrayLike) -> Array:
@@ -148,13 +144,8 @@ def _many(
     dims = canonicalize_axes(named, x.ndim, f"scipy.fft.{name}")
     if lengths is None:
         lengths = [x.shape[d] for d in dims]
-    if len(lengths) != len(dims):
-        error(
-            ValueError,
-            f"scipy.fft.{name}",
-            "there must be one length for each axis.",
-            got={"s": tuple(lengths), "axes": dims},
-        )
+    problem = "there must be one length for each axis."
+    check_that(len(lengths) == len(dims), f"scipy.fft.{name}", problem, s=tuple(lengths), axes=dims)
     for d, n in zip(dims, lengths, strict=True):
         x = _along(x, d, _length(name, n, x.shape[d]), norm, transform)
     return x

@@ -1,10 +1,5 @@
 """Integrals of sampled values.  Mirrors jax.scipy.integrate."""
 
-from minijax.numpy.calculus import trapezoid
+from minijax.core import deferral
 
-__all__ = ["trapezoid"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

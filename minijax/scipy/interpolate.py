@@ -10,12 +10,11 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import error
-from minijax.numpy.arithmetic import clip
 from minijax.numpy.creation import asarray
+from minijax.numpy.elementary import clip
 from minijax.numpy.joining import stack
 from minijax.numpy.ordering import searchsorted
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, check_that
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, broadcast_arrays
 from minijax.runtime.annotations import ArrayLike
@@ -66,31 +65,21 @@ class RegularGridInterpolator:
         fill_value: ArrayLike | None = np.nan,
     ) -> None:
         _check_method(method)
-        if bounds_error:
-            error(
-                NotImplementedError,
-                _NAME,
-                "an error cannot depend on the elements of arrays.",
-                got="bounds_error: True",
-                fix="bounds_error=False, and fill_value for what is outside",
-            )
+        fits = not bounds_error
+        problem = "an error cannot depend on the elements of arrays."
+        fix = "bounds_error=False, and fill_value for what is outside"
+        check_that(
+            fits, _NAME, problem, error=NotImplementedError, got="bounds_error: True", fix=fix
+        )
         values = array_argument(_NAME, values)
         grid = tuple(array_argument(_NAME, p) for p in points)
-        if len(grid) > values.ndim:
-            error(
-                ValueError,
-                _NAME,
-                "there are more arrays of points than dimensions.",
-                got={"points": f"{len(grid)} arrays", "values": values.aval},
-            )
+        fits = len(grid) <= values.ndim
+        problem = "there are more arrays of points than dimensions."
+        check_that(fits, _NAME, problem, points=f"{len(grid)} arrays", values=values)
         for d, p in enumerate(grid):
-            if p.shape != (values.shape[d],):
-                error(
-                    ValueError,
-                    _NAME,
-                    "the points along a dimension are a vector, one for each value.",
-                    got={f"points[{d}]": p.aval, "values": values.aval},
-                )
+            fits = p.shape == (values.shape[d],)
+            problem = "the points along a dimension are a vector, one for each value."
+            check_that(fits, _NAME, problem, got={f"points[{d}]": p.aval, "values": values.aval})
         self.grid = grid
         self.values = values.astype(dtypes.to_inexact_dtype(values.dtype))
         self.method = method
@@ -118,13 +107,9 @@ class RegularGridInterpolator:
         xi = array_argument(_NAME, xi)
         if xi.ndim == 1:
             xi = xi[:, None] if len(self.grid) == 1 else xi[None]
-        if xi.ndim == 0 or xi.shape[-1] != len(self.grid):
-            error(
-                ValueError,
-                _NAME,
-                "coordinates need a number for each dimension of the grid.",
-                got={"xi": xi.aval, "dimensions": len(self.grid)},
-            )
+        fits = xi.ndim != 0 and xi.shape[-1] == len(self.grid)
+        problem = "coordinates need a number for each dimension of the grid."
+        check_that(fits, _NAME, problem, xi=xi, dimensions=len(self.grid))
         return [xi[..., d] for d in range(len(self.grid))]
 
     @staticmethod
@@ -159,25 +144,16 @@ def _spread(weights: Array, values: Array) -> Array:
 
 
 def _check_method(method: str) -> None:
-    if method not in ("linear", "nearest"):
-        error(
-            ValueError,
-            _NAME,
-            "unknown method.",
-            got=f"method: {method!r}",
-            expected='"linear" or "nearest"',
-        )
+    fits = method in ("linear", "nearest")
+    problem = "unknown method."
+    check_that(fits, _NAME, problem, got=f"method: {method!r}", expected='"linear" or "nearest"')
 
 
 def _fill(fill_value: ArrayLike, values: Array) -> Array:
     fill_value = asarray(check_array(_NAME, fill_value, "fill_value"))
-    if not np.can_cast(_kind(fill_value), _kind(values), casting="same_kind"):
-        error(
-            ValueError,
-            _NAME,
-            "the fill value does not fit the values.",
-            got={"fill_value": aval_of(fill_value), "values": values.aval},
-        )
+    fits = np.can_cast(_kind(fill_value), _kind(values), casting="same_kind")
+    problem = "the fill value does not fit the values."
+    check_that(fits, _NAME, problem, fill_value=aval_of(fill_value), values=values)
     return fill_value.astype(values.dtype)
 
 

@@ -13,10 +13,9 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax.unary import round as lax_round
-from minijax.numpy.arithmetic import clip, mod
 from minijax.numpy.creation import asarray
-from minijax.numpy.elementary import floor
-from minijax.numpy.one_program import one_program
+from minijax.numpy.elementary import clip, floor, mod
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import broadcast_arrays
 from minijax.numpy.ufuncs import logical_and, minimum
@@ -122,21 +121,12 @@ def map_coordinates(
     """
     name = "scipy.ndimage.map_coordinates"
     data = asarray(input)
-    if len(coordinates) != data.ndim or not data.ndim:
-        error(
-            ValueError,
-            name,
-            "there must be coordinates for each dimension.",
-            got={"input": data.aval, "coordinates": f"{len(coordinates)} arrays"},
-        )
+    fits = len(coordinates) == data.ndim > 0
+    problem = "there must be coordinates for each dimension."
+    check_that(fits, name, problem, input=data, coordinates=f"{len(coordinates)} arrays")
     if mode not in _MODES:
-        error(
-            NotImplementedError,
-            name,
-            "unknown mode.",
-            got=f"mode: {mode!r}",
-            expected=", ".join(_MODES),
-        )
+        expected = ", ".join(_MODES)
+        error(NotImplementedError, name, "unknown mode.", got=f"mode: {mode!r}", expected=expected)
     if order not in (0, 1):
         error(NotImplementedError, name, "splines are of order 0 or 1.", got=f"order: {order!r}")
     if data.dtype == np.bool_:

@@ -20,12 +20,13 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop, while_loop
-from minijax.numpy.arithmetic import absolute, clip, sqrt
 from minijax.numpy.contraction import outer, vdot
 from minijax.numpy.creation import asarray, ones, zeros
+from minijax.numpy.elementary import absolute, clip, sqrt
 from minijax.numpy.joining import concatenate
 from minijax.numpy.logic import isfinite
 from minijax.numpy.matrices import eye
+from minijax.numpy.promotion import check_that
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.numpy.ufuncs import maximum, minimum
@@ -403,24 +404,16 @@ def _chosen(
     method: str, options: Mapping[str, Any] | None, tol: float | None, size: int
 ) -> tuple[Method, _Limits]:
     name = method.lower() if isinstance(method, str) else method
-    if name not in _METHODS:
-        error(
-            ValueError,
-            _NAME,
-            "unknown method.",
-            got=f"method: {method!r}",
-            expected="BFGS or l-bfgs-experimental-do-not-rely-on-this",
-        )
+    problem = "unknown method."
+    expected = "BFGS or l-bfgs-experimental-do-not-rely-on-this"
+    check_that(name in _METHODS, _NAME, problem, got=f"method: {method!r}", expected=expected)
     prepare, known = _METHODS[name]
     given = dict(options or {})
     unknown = [key for key in given if key not in known]
     if unknown:
+        got = f"options: {unknown}"
         error(
-            TypeError,
-            _NAME,
-            "the method has no such option.",
-            got=f"options: {unknown}",
-            expected=", ".join(known),
+            TypeError, _NAME, "the method has no such option.", got=got, expected=", ".join(known)
         )
     if tol is not None:
         given = {key: tol for key in ("gtol", "ftol") if key in known} | given
@@ -432,14 +425,10 @@ def _chosen(
 
 def _start(x0: ArrayLike) -> Any:
     x = array_argument(_NAME, x0)
-    if x.ndim != 1 or not dtypes.issubdtype(x.dtype, np.floating):
-        error(
-            TypeError,
-            _NAME,
-            "the search starts at a vector of floats.",
-            got={"x0": x.aval},
-            fix="flatten_util.ravel_pytree for other shapes and trees",
-        )
+    fits = x.ndim == 1 and dtypes.issubdtype(x.dtype, np.floating)
+    problem = "the search starts at a vector of floats."
+    fix = "flatten_util.ravel_pytree for other shapes and trees"
+    check_that(fits, _NAME, problem, error=TypeError, x0=x, fix=fix)
     return x.astype(x.dtype)
 
 
@@ -484,13 +473,8 @@ def minimize(
         Array([3., 3.], dtype=float32)
     """
     if not isinstance(args, tuple):
-        error(
-            TypeError,
-            _NAME,
-            "further arguments are a tuple.",
-            got=f"args: {type(args).__name__}",
-            fix="args=(argument,)",
-        )
+        problem = "further arguments are a tuple."
+        error(TypeError, _NAME, problem, got=f"args: {type(args).__name__}", fix="args=(argument,)")
     x = _start(x0)
     how, limits = _chosen(method, options, tol, x.size)
     derivative = value_and_grad(fun)

@@ -8,13 +8,14 @@ branches and loops, so that each device may go its own way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import axes, meshes, refs, source, vma
 from minijax.core.aval import (
+    AbstractValue,
     ManualAxisType,
     ShapedArray,
     aval_of,
@@ -23,39 +24,36 @@ from minijax.core.aval import (
 )
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 from minijax.lowering import eager
+from minijax.runtime.annotations import DTypeLike
 from minijax.runtime.array import ExtendedArray, Token, array_from_host, to_numpy
 from minijax.sharding import rules
-from minijax.testing import (
-    blocks,
-    coroutines,
-    exchanges,
-    numpy_collectives,
-    numpy_operations,
-)
-from minijax.testing.coroutines import Device
+from minijax.testing import devices, exchanges, numpy_model
+from minijax.testing.devices import Device
 from minijax.testing.exchanges import Coordinates, Request
+from minijax.testing.numpy_model import Block
 
-Program = Callable[[Any, Any, Sequence[Any], dict[str, Any]], Sequence[Any]]
+Program = Callable[["DeviceTrace", Primitive, Sequence[Any], dict[str, Any]], Sequence[Any]]
 
 
 def _run_body(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """An operation whose own rule evaluates what it holds in the current trace."""
     return primitive.impl(*args, **params)
 
 
 def _run_jit(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     return staging.eval_closed_jaxpr(params["jaxpr"], *args)
 
 
 def _run_cond(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     index, aval = trace.read(args[0])
     branches = params["branches"]
@@ -66,7 +64,7 @@ def _run_cond(
     return [_typed(trace, x, w, over) for x, w in zip(outs, weak, strict=True)]
 
 
-def _typed(trace: Any, x: Any, weak_type: bool, over: frozenset[Any]) -> Any:
+def _typed(trace: DeviceTrace, x: object, weak_type: bool, over: frozenset[Any]) -> Any:
     """A result of control flow that was decided by what varies over some axes."""
     value, aval = trace.read(x)
     if not isinstance(aval, ShapedArray):
@@ -77,7 +75,7 @@ def _typed(trace: Any, x: Any, weak_type: bool, over: frozenset[Any]) -> Any:
 
 
 def _run_while(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     num_test, num_consts = params["cond_nconsts"], params["body_nconsts"]
     test_consts, body_consts = args[:num_test], args[num_test : num_test + num_consts]
@@ -96,7 +94,7 @@ def _run_while(
     return [_typed(trace, x, w, over) for x, w in zip(carry, weak, strict=True)]
 
 
-def _kept(trace: Any, goes_on: Any, before: Any, after: Any) -> Any:
+def _kept(trace: DeviceTrace, goes_on: Block, before: object, after: object) -> Any:
     """What a step makes of a carry, for those examples of a batch that are not done."""
     if not goes_on.ndim:
         return after
@@ -107,7 +105,7 @@ def _kept(trace: Any, goes_on: Any, before: Any, after: Any) -> Any:
 
 
 def _run_scan(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     closed, num_carry, length = params["jaxpr"], params["num_carry"], params["length"]
     start = params["num_consts"] + num_carry
@@ -129,7 +127,7 @@ def _run_scan(
     ]
 
 
-def _stacked(trace: Any, parts: Sequence[Any], aval: Any, length: int) -> Any:
+def _stacked(trace: DeviceTrace, parts: Sequence[Any], aval: ShapedArray, length: int) -> Any:
     if not parts:
         inner = aval.dtype.physical_shape if aval.is_extended else ()
         dtype = np.uint32 if aval.is_extended else aval.dtype
@@ -139,7 +137,7 @@ def _stacked(trace: Any, parts: Sequence[Any], aval: Any, length: int) -> Any:
 
 
 def _run_solver(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     lengths = params["const_lengths"]
     start = sum(lengths[: lengths._fields.index("solve")])
@@ -148,14 +146,14 @@ def _run_solver(
 
 
 def _run_shard_map(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     mesh, names = params["mesh"].abstract_mesh, params["newly_manual_axes"]
     sizes = {name: size for name, size in mesh.shape_tuple if name in names}
-    region = coroutines.Region(mesh, sizes, params["check_vma"])
+    region = devices.Region(mesh, sizes, params["check_vma"])
     values = _values(trace, args)
 
-    def body(inner: Any, given: Sequence[Any]) -> list[blocks.Value]:
+    def body(inner: DeviceTrace, given: Sequence[Any]) -> list[devices.Value]:
         return _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *given))
 
     outs = _on_devices(trace, region, body, values, params["in_specs"])
@@ -163,7 +161,7 @@ def _run_shard_map(
     found = []
     for k, spec in enumerate(params["out_specs"]):
         parts = {place: own[k] for place, own in outs.items()}
-        whole = blocks.join(parts, spec, sizes, compare=region.check_vma)
+        whole = devices.join(parts, spec, sizes, compare=region.check_vma)
         aval = next(iter(parts.values())).aval
         kind = manual_type(around)
         if region.check_vma:
@@ -173,7 +171,7 @@ def _run_shard_map(
 
 
 def _run_pmap(
-    trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     name, size = params["axis_name"], params["axis_size"]
     if size != params["global_axis_size"] or name in dict(trace.device.coordinates):
@@ -184,10 +182,10 @@ def _run_pmap(
             got=f"axis {name!r} of size {size}, {params['global_axis_size']} in all processes",
             expected="one process, and an axis of another name than those around",
         )
-    region = coroutines.Region(meshes.EMPTY, {name: size}, check_vma=False, kind="pmap")
+    region = devices.Region(meshes.EMPTY, {name: size}, check_vma=False, kind="pmap")
     in_axes, out_axes = params["in_axes"], params["out_axes"]
 
-    def body(inner: Any, given: Sequence[Any]) -> list[blocks.Value]:
+    def body(inner: DeviceTrace, given: Sequence[Any]) -> list[devices.Value]:
         own = [_without_dim(inner, x, axis) for x, axis in zip(given, in_axes, strict=True)]
         outs = _values(inner, staging.eval_closed_jaxpr(params["jaxpr"], *own))
         return [_with_dim(value, axis) for value, axis in zip(outs, out_axes, strict=True)]
@@ -197,51 +195,51 @@ def _run_pmap(
     found = []
     for k, axis in enumerate(out_axes):
         parts = {place: own[k] for place, own in outs.items()}
-        whole = blocks.join(parts, _spec_at(axis, name), region.sizes, compare=False)
+        whole = devices.join(parts, _spec_at(axis, name), region.sizes, compare=False)
         found.append(_whole(trace, whole, next(iter(parts.values())).aval))
     return found
 
 
 def _on_devices(
-    trace: Any,
-    region: coroutines.Region,
-    body: coroutines.Body,
-    values: Sequence[blocks.Value],
+    trace: DeviceTrace,
+    region: devices.Region,
+    body: devices.Body,
+    values: Sequence[devices.Value],
     specs: Sequence[PartitionSpec],
-) -> dict[Coordinates, list[blocks.Value]]:
+) -> dict[Coordinates, list[devices.Value]]:
     """What devices within the device of a trace return."""
 
     def make_trace(device: Device) -> Any:
         return type(trace)(device, region.check_vma, trace.function_name)
 
     device = trace.device
-    return coroutines.run(device.machine, device, region, make_trace, body, values, specs)
+    return devices.run(device.machine, device, region, make_trace, body, values, specs)
 
 
-def _values(trace: Any, xs: Sequence[Any]) -> list[blocks.Value]:
+def _values(trace: DeviceTrace, xs: Sequence[object]) -> list[devices.Value]:
     read = map(trace.read, xs)
-    return [blocks.Value(array, aval, f"value {i}") for i, (array, aval) in enumerate(read)]
+    return [devices.Value(array, aval, f"value {i}") for i, (array, aval) in enumerate(read)]
 
 
-def _whole(trace: Any, value: Any, block: Any) -> Any:
+def _whole(trace: DeviceTrace, value: Block, block: AbstractValue) -> DeviceTracer:
     """A value put together from blocks of type `block`."""
     if not isinstance(block, ShapedArray):
         return trace.tracer(value, block)
     return trace.tracer(value, block.update(shape=value.shape[: block.ndim]))
 
 
-def _spec_at(axis: int | None, name: Any) -> PartitionSpec:
+def _spec_at(axis: int | None, name: Hashable) -> PartitionSpec:
     """The spec of values that are split along one dimension."""
     return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
 
 
-def _without_dim(trace: Any, x: Any, axis: int | None) -> Any:
+def _without_dim(trace: DeviceTrace, x: object, axis: int | None) -> Any:
     """A slice without the dimension along which it was cut."""
     value, aval = trace.read(x)
     return x if axis is None else trace.tracer(value.squeeze(axis), aval.without_dim(axis))
 
 
-def _with_dim(value: blocks.Value, axis: int | None) -> blocks.Value:
+def _with_dim(value: devices.Value, axis: int | None) -> devices.Value:
     """A result with the dimension along which it is put together."""
     if axis is None:
         return value
@@ -289,7 +287,9 @@ class DeviceTracer(Tracer):
     def origin(self) -> str:
         return f"a value on the simulated device {self.traced_by.place}"
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(
+        self, dtype: DTypeLike | None = None, copy: bool | None = None
+    ) -> np.ndarray[Any, Any]:
         return np.array(self.value, dtype)
 
     def __str__(self) -> str:
@@ -316,7 +316,7 @@ class DeviceTrace(Trace):
         self.checked = checked
         self.place = exchanges.place_text(device.coordinates)
 
-    def tracer(self, value: Any, aval: Any) -> DeviceTracer:
+    def tracer(self, value: object, aval: AbstractValue) -> DeviceTracer:
         """A value of this device."""
         tracer = object.__new__(DeviceTracer)
         tracer.traced_by = self
@@ -346,7 +346,9 @@ class DeviceTrace(Trace):
             return x, x.aval
         return whole_value(x)
 
-    def process(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Sequence[Any]:
+    def process(
+        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    ) -> Sequence[Any]:
         self.device.step()
         run = PROGRAMS.get(primitive.name)
         if run is not None:
@@ -357,7 +359,7 @@ class DeviceTrace(Trace):
             return out if primitive.multiple_results else (out,)
         read = list(map(self.read, args))
         values, avals = [value for value, _ in read], [aval for _, aval in read]
-        if axes.axis_params.of(primitive) or primitive.name in numpy_collectives.ENDS:
+        if axes.axis_params.of(primitive) or primitive.name in numpy_model.ENDS:
             return self._over_axes(primitive, values, avals, params)
         out = primitive.abstract_eval(*avals, **params)
         out_avals = list(out) if primitive.multiple_results else [out]
@@ -372,7 +374,7 @@ class DeviceTrace(Trace):
 
     def _compute(
         self,
-        primitive: Any,
+        primitive: Primitive,
         values: Sequence[Any],
         avals: Sequence[Any],
         out_avals: Sequence[Any],
@@ -381,7 +383,7 @@ class DeviceTrace(Trace):
         """The results of an operation without communication."""
         found: Any = NotImplemented
         if not any(aval.is_extended for aval in (*avals, *out_avals)):
-            found = numpy_operations.compute(primitive.name, values, params)
+            found = numpy_model.compute(primitive.name, values, params)
         if found is NotImplemented:
             found = _compiled(primitive, values, avals, params)
         elif not primitive.multiple_results:
@@ -391,14 +393,18 @@ class DeviceTrace(Trace):
             for value, aval in zip(found, out_avals, strict=True)
         ]
 
-    def _axis_index(self, name: Any) -> DeviceTracer:
+    def _axis_index(self, name: Hashable) -> DeviceTracer:
         position = dict(self.device.coordinates)[name]
         aval = shaped_array((), np.dtype(np.int32))
         kind = manual_type(axes.typed_among((name,))) if self.checked else aval.manual_axis_type
         return self.tracer(np.asarray(position, np.int32), aval.with_manual_type(kind))
 
     def _over_axes(
-        self, primitive: Any, values: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
+        self,
+        primitive: Primitive,
+        values: Sequence[Any],
+        avals: Sequence[Any],
+        params: dict[str, Any],
     ) -> list[Any]:
         """The result of an operation that refers to mesh axes.
 
@@ -407,19 +413,19 @@ class DeviceTrace(Trace):
         name = primitive.name
         if name == "axis_index":
             return [self._axis_index(params["axis_name"])]
-        if name in numpy_collectives.ENDS:
+        if name in numpy_model.ENDS:
             return [values[0]]
         # What no device can do is refused in the words of the primitive, before any waits.
         out = primitive.abstract_eval(*avals, **params)
-        if name not in numpy_collectives.STARTS:
+        if name not in numpy_model.STARTS:
             return self._exchange(primitive, name, values, avals, params)
-        base = numpy_collectives.STARTS[name]
+        base = numpy_model.STARTS[name]
         (arriving,) = self._exchange(primitive, base, values, avals, params)
         return [self.tracer(arriving, out)]
 
     def _exchange(
         self,
-        primitive: Any,
+        primitive: Primitive,
         name: str,
         values: Sequence[Any],
         avals: Sequence[Any],
@@ -429,13 +435,13 @@ class DeviceTrace(Trace):
         (key,) = axes.axis_params.of(primitive)
         named = params[key] if isinstance(params[key], tuple) else (params[key],)
         over = tuple(a for a in named if type(a) is not int)
-        if name in numpy_collectives.CASTS:
+        if name in numpy_model.CASTS:
             answer: Sequence[Any] = values
         elif over:
             where = staging.origin.value or source.capture()
             answer = self.device.communicate(Request(name, over, params, tuple(values), where))
         else:
-            (answer,) = numpy_collectives.apply(name, params, [values])
+            (answer,) = numpy_model.exchange(name, params, [values])
         aval = avals[1] if name == "ragged_all_to_all" else avals[0]
         kinds = [vma.of(a) for a in avals]
         kind = _state(name, kinds, axes.typed_among(over), params) if self.checked else kinds[0]
@@ -443,7 +449,7 @@ class DeviceTrace(Trace):
         return [self.tracer(x, _type_of(x, aval, weak, kind)) for x in answer]
 
 
-def _type_of(x: Any, like: Any, weak_type: bool, kind: ManualAxisType) -> Any:
+def _type_of(x: Block, like: ShapedArray, weak_type: bool, kind: ManualAxisType) -> ShapedArray:
     """The type of an array that a collective gives for an operand of type `like`."""
     shape = x.shape
     if like.is_extended:
@@ -453,16 +459,16 @@ def _type_of(x: Any, like: Any, weak_type: bool, kind: ManualAxisType) -> Any:
 
 
 def _state(
-    name: str, kinds: Sequence[ManualAxisType], over: Sequence[Any], params: dict[str, Any]
+    name: str, kinds: Sequence[ManualAxisType], over: Sequence[Hashable], params: dict[str, Any]
 ) -> ManualAxisType:
     """How a collective's result stands to the mesh axes: as its operands do to all but `over`."""
     named = frozenset(over)
-    sets = {
+    sets: dict[str, frozenset[Any]] = {
         "varying": frozenset().union(*(kind.varying for kind in kinds)) - named,
         "unreduced": kinds[0].unreduced - named,
         "reduced": kinds[0].reduced - named,
     }
-    state = numpy_collectives.result_state(name, params)
+    state = numpy_model.result_state(name, params)
     if state in sets:
         sets[state] |= named
     return manual_type(**sets)
@@ -479,7 +485,7 @@ def whole_value(x: Any) -> tuple[Any, Any]:
     return np.asarray(x, aval.dtype), plain
 
 
-def array(value: Any, aval: Any) -> Any:
+def array(value: Block, aval: AbstractValue) -> Any:
     """A concrete value, from its NumPy array: itself, unless the dtype is an extended one."""
     if isinstance(aval, ShapedArray) and aval.is_extended:
         return ExtendedArray(array_from_host(value).buffer, aval.dtype)
@@ -502,7 +508,7 @@ class elsewhere:  # noqa: N801  a context manager reads as a place
 
 
 def _compiled(
-    primitive: Any, values: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, values: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
     """The results of the compiled operation, as NumPy arrays."""
     if rules.sharding_param.of(primitive):

@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, NamedTuple
+from types import TracebackType
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from minijax.core import source
 from minijax.core.aval import shaped_array
 from minijax.core.errors import message
-from minijax.testing import numpy_collectives
+from minijax.testing import numpy_model
 
 Coordinates = tuple[tuple[Hashable, int], ...]
 """Where a device is: for each mesh axis, the outermost first, its position."""
@@ -91,6 +92,17 @@ def difference(requests: Sequence[Request]) -> Difference | None:
     return None
 
 
+class Waiting(Protocol):
+    """What texts tell of a device: a `coroutines.Device`."""
+
+    coordinates: Coordinates
+    state: str
+    request: Request | None
+    error: BaseException | None
+    children: list[Any]
+
+
+Devices = Mapping[Coordinates, Waiting]
 Members = Callable[[Any], Sequence[Coordinates]]
 
 
@@ -115,7 +127,7 @@ def places_text(devices: Sequence[Coordinates]) -> str:
     return ", ".join(map(place_text, devices))
 
 
-def user_line(traceback: Any) -> str:
+def user_line(traceback: TracebackType | None) -> str:
     """The line of the user's program that asked for something: its place and its code."""
     frame = source.user_frame(traceback)
     if frame is None:
@@ -135,7 +147,7 @@ def collective(request: Request) -> str:
     ]
     return " ".join(
         [
-            numpy_collectives.PUBLIC.get(request.name, request.name),
+            numpy_model.PUBLIC.get(request.name, request.name),
             f"over {over}",
             f"of {operands}" if operands else "",
             *shown,
@@ -155,7 +167,7 @@ _TELLING = (
 )
 
 
-def status(device: Any, devices: Mapping[Coordinates, Any], members: Members) -> str:
+def status(device: Waiting, devices: Devices, members: Members) -> str:
     """What a device does, in one line."""
     if device.state == "raised":
         return f"has raised {type(device.error).__name__}: {_first_line(device.error)}"
@@ -164,22 +176,23 @@ def status(device: Any, devices: Mapping[Coordinates, Any], members: Members) ->
     request = device.request
     if request is None:
         return "waits for the devices within it" if device.children else "was still to go on"
-    absent = [
-        other
-        for other in members(device)
-        if other not in devices
-        or devices[other].request is None
-        or difference([request, devices[other].request]) is not None
-    ]
+    absent = [other for other in members(device) if not _is_for(request, devices.get(other))]
     whom = f", for {places_text(absent)}" if absent else ""
     return f"waits in {collective(request)}{whom}, at {user_line(request.source)}"
 
 
-def _first_line(error: BaseException) -> str:
+def _is_for(request: Request, device: Waiting | None) -> bool:
+    """Whether a device waits in the collective that is asked for."""
+    if device is None or device.request is None:
+        return False
+    return difference([request, device.request]) is None
+
+
+def _first_line(error: BaseException | None) -> str:
     return (str(error).splitlines() or [""])[0]
 
 
-def statuses(devices: Mapping[Coordinates, Any], members: Members) -> dict[Coordinates, str]:
+def statuses(devices: Devices, members: Members) -> dict[Coordinates, str]:
     """What each device does, in one line each."""
     return {c: status(d, devices, members) for c, d in devices.items() if c}
 
@@ -190,7 +203,7 @@ def lines(found: Mapping[Coordinates, str]) -> str:
     return "\n".join(f"{place_text(c):<{width}}  {text}" for c, text in found.items())
 
 
-def note_of_failure(failed: Any, devices: Mapping[Coordinates, Any], members: Members) -> str:
+def note_of_failure(failed: Waiting, devices: Devices, members: Members) -> str:
     """What is added to an exception of one device: which one it was, and what all others do."""
     found = statuses(devices, members)
     return (
@@ -199,9 +212,7 @@ def note_of_failure(failed: Any, devices: Mapping[Coordinates, Any], members: Me
     )
 
 
-def mismatch(
-    devices: Mapping[Coordinates, Any], members: Members, fault: str | None = None
-) -> CollectiveMismatch:
+def mismatch(devices: Devices, members: Members, fault: str | None = None) -> CollectiveMismatch:
     """The error for devices of which none can go on.
 
     Args:
@@ -227,34 +238,31 @@ def mismatch(
     return error
 
 
-def _explanation(devices: Mapping[Coordinates, Any], members: Members) -> tuple[str, str | None]:
+def _explanation(devices: Devices, members: Members) -> tuple[str, str | None]:
     """What is wrong, and what was expected: by the first device that waits with its whole group,
     else by the first whose group has a member that will never come.
     """
-    waiting = [d for d in devices.values() if d.request is not None]
-    for device in waiting:
+    waiting = [(d, d.request) for d in devices.values() if d.request is not None]
+    asked = {device.coordinates: request for device, request in waiting}
+    for device, _ in waiting:
         group = list(members(device))
-        requests = [devices[c].request for c in group if c in devices]
-        if (
-            len(requests) == len(group)
-            and None not in requests
-            and (found := difference(requests)) is not None
-        ):
+        requests = [asked[c] for c in group if c in asked]
+        if len(requests) == len(group) and (found := difference(requests)) is not None:
             return _difference_text(device, found, group)
-    for device in waiting:
+    for device, request in waiting:
         gone = [c for c in members(device) if c not in devices or devices[c].state == "finished"]
         if gone:
             verb = "has" if len(gone) == 1 else "have"
             return (
                 f"the device {place_text(device.coordinates)} waits in "
-                f"{collective(device.request)} for {places_text(gone)}, which {verb} finished",
+                f"{collective(request)} for {places_text(gone)}, which {verb} finished",
                 "as many collectives on each device",
             )
     return "the devices wait for each other", None
 
 
 def _difference_text(
-    device: Any, found: Difference, group: Sequence[Coordinates]
+    device: Waiting, found: Difference, group: Sequence[Coordinates]
 ) -> tuple[str, str]:
     by_value: dict[str, list[Coordinates]] = {}
     for value, coordinates in zip(found.values, group, strict=True):
@@ -266,7 +274,7 @@ def _difference_text(
     )
 
 
-def _shown(value: Any) -> str:
+def _shown(value: object) -> str:
     if isinstance(value, tuple):
         inner = ", ".join(map(_shown, value))
         return inner if len(value) == 1 and not isinstance(value[0], int) else f"({inner})"

@@ -2,7 +2,7 @@
 
 Input: a function of one device's blocks, as `shard_map` takes it, a mesh, and specs.  Output: the
 same results, found in another way: each device runs the function itself, on NumPy arrays, and waits
-for the others in collectives, whose meaning is written down in `numpy_collectives`.  No real
+for the others in collectives, whose meaning is written down in `numpy_model`.  No real
 devices are needed, and Python may branch on what a device knows.
 """
 
@@ -18,24 +18,30 @@ from minijax.core import meshes, tree
 from minijax.core.aval import has_aval
 from minijax.core.errors import TracerArrayConversionError, error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AbstractMesh
+from minijax.core.meshes import AbstractMesh, MeshAxes
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
-from minijax.testing import blocks, coroutines, device_trace, exchanges
-from minijax.testing.coroutines import Device, Machine
+from minijax.testing import device_trace, devices, exchanges
 from minijax.testing.device_trace import DeviceTrace
+from minijax.testing.devices import Device, Machine
 from minijax.testing.exchanges import Coordinates, Exchange
 
 MAX_OPERATIONS = 100_000
 
+Program = Callable[..., Any] | ClosedJaxpr
+"""What one device runs."""
+
+MeshLike = MeshAxes | Mapping[Any, int]
+"""A mesh, an abstract one, or sizes by names of axes."""
+
 
 def simulate(
-    f: Any,
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    f: Program,
+    mesh: MeshLike,
+    in_specs: object,
+    out_specs: object,
     *,
-    axis_names: Iterable[Any] | str | None = None,
+    axis_names: Iterable[Hashable] | str | None = None,
     check_vma: bool = True,
     trace: bool = False,
     max_operations: int = MAX_OPERATIONS,
@@ -75,7 +81,7 @@ def simulate(
         array([499500], dtype=int32)
     """
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    @_named_after(f)
     def run(*args: Any) -> Any:
         records: list[Exchange] = []
         simulation = Simulation(f, mesh, axis_names, check_vma, max_operations, records)
@@ -87,11 +93,11 @@ def simulate(
 
 
 def simulate_devices(
-    f: Any,
-    mesh: Any,
-    in_specs: Any,
+    f: Program,
+    mesh: MeshLike,
+    in_specs: object,
     *,
-    axis_names: Iterable[Any] | str | None = None,
+    axis_names: Iterable[Hashable] | str | None = None,
     check_vma: bool = True,
     max_operations: int = MAX_OPERATIONS,
 ) -> Callable[..., Any]:
@@ -113,7 +119,7 @@ def simulate_devices(
         array([32], dtype=int32)
     """
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    @_named_after(f)
     def run(*args: Any) -> dict[tuple[int, ...], Any]:
         simulation = Simulation(f, mesh, axis_names, check_vma, max_operations)
         outs = simulation.run(args, in_specs)
@@ -125,7 +131,9 @@ def simulate_devices(
     return run
 
 
-def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callable[..., Any]:
+def simulate_program(
+    f: Callable[..., Any], *, max_operations: int = MAX_OPERATIONS
+) -> Callable[..., Any]:
     """A function that computes what `f` does in NumPy, each map over devices on simulated ones.
 
     Every operation of `f` is computed as on one device of `simulate`; `shard_map` and `pmap` inside
@@ -149,7 +157,7 @@ def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callabl
         array([12], dtype=int32)
     """
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"), updated=())
+    @_named_after(f)
     def run(*args: Any, **kwargs: Any) -> Any:
         machine = Machine(max_operations)
         trace = DeviceTrace(machine.root, False, flattening.function_name(f))
@@ -171,7 +179,13 @@ def simulate_program(f: Any, *, max_operations: int = MAX_OPERATIONS) -> Callabl
     return run
 
 
-Outs = Mapping[Coordinates, tuple[Any, Sequence[blocks.Value]]]
+def _named_after(f: Program) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    wrapped: Any = f
+    names = ("__module__", "__name__", "__qualname__", "__doc__")
+    return functools.wraps(wrapped, assigned=names, updated=())
+
+
+Outs = Mapping[Coordinates, tuple[Any, Sequence[devices.Value]]]
 
 
 class Simulation:
@@ -179,9 +193,9 @@ class Simulation:
 
     def __init__(
         self,
-        function: Any,
-        mesh: Any,
-        axis_names: Iterable[Any] | str | None,
+        function: Program,
+        mesh: MeshLike,
+        axis_names: Iterable[Hashable] | str | None,
         check_vma: bool,
         max_operations: int,
         records: list[Exchange] | None = None,
@@ -198,29 +212,29 @@ class Simulation:
         self.check_vma = check_vma
         self.machine = Machine(max_operations, records)
 
-    def run(self, args: tuple[Any, ...], in_specs: Any) -> Outs:
+    def run(self, args: tuple[Any, ...], in_specs: object) -> Outs:
         """The flat results of each device, and their tree."""
         leaves, in_tree = tree.flatten((args, {}))
-        specs = blocks.specs_of(in_specs, args, "in_specs", "args")
+        specs = devices.specs_of(in_specs, args, "in_specs", "args")
         names = tree.argument_paths(in_tree, self.signature)
         _check_arrays(leaves, names)
         _check_known(leaves, names)
         values = [
-            blocks.Value(*device_trace.whole_value(x), name)
+            devices.Value(*device_trace.whole_value(x), name)
             for x, name in zip(leaves, names, strict=True)
         ]
         for value, spec in zip(values, specs, strict=True):
-            blocks.check_cut(value, spec, self.sizes)
-        region = coroutines.Region(self.mesh, self.sizes, self.check_vma)
+            devices.check_cut(value, spec, self.sizes)
+        region = devices.Region(self.mesh, self.sizes, self.check_vma)
 
-        def body(trace: DeviceTrace, leaves: Sequence[Any]) -> tuple[Any, list[blocks.Value]]:
+        def body(trace: DeviceTrace, leaves: Sequence[Any]) -> tuple[Any, list[devices.Value]]:
             given, _ = in_tree.unflatten(leaves)
             outs, out_tree = tree.flatten(self.function(*given))
             names = flattening.result_paths(out_tree)
             _check_arrays(outs, names)
             found = [trace.read(x) for x in outs]
             return out_tree, [
-                blocks.Value(array, aval, name)
+                devices.Value(array, aval, name)
                 for (array, aval), name in zip(found, names, strict=True)
             ]
 
@@ -228,9 +242,9 @@ class Simulation:
             return DeviceTrace(device, self.check_vma, self.name)
 
         machine = self.machine
-        return coroutines.run(machine, machine.root, region, make_trace, body, values, specs)
+        return devices.run(machine, machine.root, region, make_trace, body, values, specs)
 
-    def joined(self, outs: Outs, out_specs: Any) -> Any:
+    def joined(self, outs: Outs, out_specs: object) -> Any:
         """The results of all devices put together."""
         first = next(iter(outs))
         out_tree, _ = outs[first]
@@ -238,7 +252,7 @@ class Simulation:
             if other != out_tree:
                 error(
                     ValueError,
-                    blocks.USER,
+                    devices.USER,
                     "devices return results of different structures.",
                     got={
                         exchanges.place_text(first): out_tree,
@@ -246,11 +260,11 @@ class Simulation:
                     },
                 )
         dummy = out_tree.unflatten([0] * out_tree.num_leaves)
-        specs = blocks.specs_of(out_specs, dummy, "out_specs", "the results")
+        specs = devices.specs_of(out_specs, dummy, "out_specs", "the results")
         joined = []
         for k, spec in enumerate(specs):
             parts = {place: values[k] for place, (_, values) in outs.items()}
-            whole = blocks.join(parts, spec, self.sizes, compare=self.check_vma)
+            whole = devices.join(parts, spec, self.sizes, compare=self.check_vma)
             joined.append(device_trace.array(whole, parts[first].aval))
         return out_tree.unflatten(joined)
 
@@ -260,8 +274,8 @@ def _check_arrays(leaves: Sequence[Any], names: Sequence[str]) -> None:
         if not has_aval(x):
             error(
                 TypeError,
-                blocks.USER,
-                f"{name} is no array and no number.",
+                devices.USER,
+                f"{name} is neither an array nor a number.",
                 got=f"{x!r} of type {type(x).__name__}",
             )
 
@@ -272,7 +286,7 @@ def _check_known(leaves: Sequence[Any], names: Sequence[str]) -> None:
         if isinstance(x, Tracer):
             error(
                 TracerArrayConversionError,
-                blocks.USER,
+                devices.USER,
                 f"the argument {name} is not known.",
                 got=f"{x.aval}, {x.origin()}",
                 fix="transform the function that is simulated, not the simulation: "
@@ -280,20 +294,20 @@ def _check_known(leaves: Sequence[Any], names: Sequence[str]) -> None:
             )
 
 
-def _abstract(mesh: Any) -> AbstractMesh:
+def _abstract(mesh: MeshLike) -> AbstractMesh:
     if isinstance(mesh, Mapping):
         return AbstractMesh(tuple(mesh.values()), tuple(mesh))
-    if isinstance(mesh, meshes.MeshAxes):
+    if isinstance(mesh, MeshAxes):
         return mesh.abstract_mesh  # type: ignore[attr-defined]
     error(
         TypeError,
-        blocks.USER,
+        devices.USER,
         "mesh must be a Mesh, an AbstractMesh, or a dict of sizes.",
         got=f"{mesh!r} of type {type(mesh).__name__}",
     )
 
 
-def _sizes(mesh: AbstractMesh, axis_names: Any) -> dict[Hashable, int]:
+def _sizes(mesh: AbstractMesh, axis_names: Iterable[Hashable] | str | None) -> dict[Hashable, int]:
     wanted: Any = axis_names
     if axis_names is None:
         wanted = mesh.axis_names
@@ -303,7 +317,7 @@ def _sizes(mesh: AbstractMesh, axis_names: Any) -> dict[Hashable, int]:
     if strange or not wanted:
         error(
             ValueError,
-            blocks.USER,
+            devices.USER,
             f"axis_names has no axis of the mesh: {meshes.names_text(strange)}."
             if strange
             else "there are no axes along which devices could be.",

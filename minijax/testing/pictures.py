@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core.errors import error
-from minijax.testing import numpy_collectives, oracle
+from minijax.testing import numpy_model, oracle
 from minijax.testing.exchanges import Exchange, place_text
 
 _EXTREMES = {"pmax": "max", "pmin": "min"}
@@ -42,7 +42,7 @@ class Term:
     def __init__(self, parts: frozenset[tuple[int, int]] = frozenset()) -> None:
         self.parts = parts
 
-    def __add__(self, other: Any) -> Term:
+    def __add__(self, other: Term) -> Term:
         return Term(self.parts | other.parts)
 
     @property
@@ -116,7 +116,7 @@ class Picture(NamedTuple):
             return letter
         return letter + str(int(np.ravel_multi_index(index, shape)))
 
-    def cell(self, x: Any, shape: tuple[int, ...]) -> str:
+    def cell(self, x: object, shape: tuple[int, ...]) -> str:
         """An element of a result, in the names of what it is made of."""
         parts = sorted(x.parts, key=lambda p: (p[1], p[0])) if isinstance(x, Term) else []
         many = int(np.prod(shape)) > 1
@@ -145,8 +145,8 @@ def _listed(shape: tuple[int, ...], cells: Sequence[str]) -> str:
 
 def pictures(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
+    mesh: oracle.MeshLike,
+    in_specs: object,
     *,
     check_vma: bool = True,
 ) -> Callable[..., list[Picture]]:
@@ -231,14 +231,14 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     for exchange in exchanges:
         numbers = [places.index(place) for place in exchange.members]
         named = [_named(i, exchange.inputs[k]) for k, i in enumerate(numbers)]
-        outs = numpy_collectives.apply(_model(exchange.name), exchange.params, named)
+        outs = numpy_model.exchange(_model(exchange.name), exchange.params, named)
         for k, place in enumerate(exchange.members):
             rows[place] = Row(place_text(place), named[k][0], np.asarray(outs[k][0], object))
     axes = ", ".join(map(str, first.axes))
     groups = first.params.get("axis_index_groups")
     within = f" within {[list(g) for g in groups]}" if groups else ""
     return Picture(
-        f"{numpy_collectives.PUBLIC.get(first.name, first.name)} over {axes}{within}",
+        f"{numpy_model.PUBLIC.get(first.name, first.name)} over {axes}{within}",
         first.line,
         tuple(rows[place] for place in places),
         _EXTREMES.get(first.name, "+"),

@@ -16,7 +16,7 @@ import itertools
 import linecache
 import math
 import types
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -26,8 +26,11 @@ from minijax.core import config, tree
 from minijax.core.errors import message
 from minijax.core.meshes import AbstractMesh, PartitionSpec
 from minijax.runtime import client
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding.mesh import Mesh
 from minijax.testing import oracle
+from minijax.testing.numpy_model import Block
 from minijax.transforms.autodiff.checkpoint import checkpoint
 from minijax.transforms.autodiff.grad import grad
 from minijax.transforms.jit.jit import jit
@@ -65,6 +68,10 @@ _NAMES: dict[str, Any] = {
 _numbers = itertools.count(1)
 
 
+Specs = PartitionSpec | Sequence[PartitionSpec]
+"""How results are put together: a spec for each, or a single one."""
+
+
 class Kind(NamedTuple):
     """What is known of one result: its shape, its dtype, and the axes that it may vary over."""
 
@@ -94,7 +101,7 @@ class DeviceProgram:
         function: Callable[..., Any],
         sizes: Mapping[str, int],
         in_specs: Sequence[PartitionSpec],
-        out_specs: Any,
+        out_specs: Specs,
         inputs: Sequence[Any],
         *,
         source: str = "",
@@ -118,7 +125,7 @@ class DeviceProgram:
         body: str,
         sizes: Mapping[str, int],
         in_specs: Sequence[PartitionSpec],
-        out_specs: Any,
+        out_specs: Specs,
         inputs: Sequence[str],
         **facts: Any,
     ) -> DeviceProgram:
@@ -152,7 +159,7 @@ class DeviceProgram:
 
     def with_function(self, function: Callable[..., Any], **changes: Any) -> DeviceProgram:
         """Another program: another function, and whatever else changes."""
-        fields = {
+        fields: dict[str, Any] = {
             "sizes": self.sizes,
             "in_specs": self.in_specs,
             "out_specs": self.out_specs,
@@ -192,13 +199,13 @@ def spec_text(spec: PartitionSpec) -> str:
     return f"P({', '.join(map(repr, spec))})"
 
 
-def _specs_text(specs: Any) -> str:
+def _specs_text(specs: Specs) -> str:
     if isinstance(specs, PartitionSpec):
         return spec_text(specs)
     return _tuple_text(map(spec_text, specs))
 
 
-def _tuple_text(parts: Any) -> str:
+def _tuple_text(parts: Iterable[str]) -> str:
     found = list(parts)
     joined = ", ".join(found)
     if len(joined) > 80:
@@ -207,7 +214,7 @@ def _tuple_text(parts: Any) -> str:
     return f"({joined},)" if len(found) == 1 else f"({joined})"
 
 
-def cut(x: Any, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
+def cut(x: Array | Block, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
     """The blocks of an array: a leading dimension for each mesh axis that cuts it, then a block's.
 
     Args:
@@ -228,7 +235,7 @@ def cut(x: Any, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
     return x.reshape(shape).transpose(order)
 
 
-def join(blocks: Any, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
+def join(blocks: Array, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
     """The whole array that blocks make up, the first one's where they are copies.
 
     Args:
@@ -270,7 +277,7 @@ def stacked(
     return DeviceProgram(program, sizes, [spec] * len(inputs), spec, inputs)
 
 
-def _led(x: Any, k: int) -> Any:
+def _led(x: ArrayLike, k: int) -> Any:
     return lax.reshape(x, (*(1,) * k, *np.shape(x)))
 
 
@@ -301,7 +308,7 @@ def disagreement(left: Sequence[Any], right: Sequence[Any]) -> str:
     return ""
 
 
-def _agree(x: Any, y: Any) -> bool:
+def _agree(x: Block, y: Block) -> bool:
     if x.dtype.kind in "biu":
         return bool((x == y).all())
     tolerance = TOLERANCES[x.dtype.name]
@@ -311,13 +318,13 @@ def _agree(x: Any, y: Any) -> bool:
     return bool(np.allclose(x, y, rtol=tolerance, atol=tolerance * scale, equal_nan=True))
 
 
-def _shown(x: Any) -> str:
+def _shown(x: Block) -> str:
     text = np.array2string(x, threshold=64, max_line_width=90)
     return text if len(text) < 1500 else f"{text[:1500]} ..."
 
 
 def check_agree(
-    what: str, sides: Mapping[str, Sequence[Any]], program: Any, statement: str = ""
+    what: str, sides: Mapping[str, Sequence[Any]], program: object, statement: str = ""
 ) -> None:
     """Raises an error that shows both sides and the program, where two do not agree.
 
@@ -468,12 +475,14 @@ def unsharded(program: DeviceProgram, in_axis: int = 0) -> Callable[..., Any]:
     return whole
 
 
-def _axes_last(x: Any, count: int) -> Any:
+def _axes_last(x: Array, count: int) -> Any:
     """Blocks with their dimensions of mesh axes behind their own, the first axis last."""
     return x.transpose([*range(count, x.ndim), *reversed(range(count))])
 
 
-def _nested(program: DeviceProgram, transform: Any, in_axis: int = 0) -> Callable[..., Any]:
+def _nested(
+    program: DeviceProgram, transform: Callable[..., Callable[..., Any]], in_axis: int = 0
+) -> Callable[..., Any]:
     """The function mapped over the mesh axes, the first outside; of copies there is one."""
     function: Callable[..., Any] = program.function
     for name in reversed(program.sizes):
@@ -484,7 +493,7 @@ def _nested(program: DeviceProgram, transform: Any, in_axis: int = 0) -> Callabl
     return function
 
 
-def _joined(program: DeviceProgram, outs: Any) -> Any:
+def _joined(program: DeviceProgram, outs: object) -> Any:
     leaves, treedef = tree.flatten(outs)
     specs = tree.broadcast_prefix(
         program.out_specs, outs, is_leaf=lambda x: isinstance(x, PartitionSpec)
@@ -493,7 +502,7 @@ def _joined(program: DeviceProgram, outs: Any) -> Any:
     return tree.unflatten(treedef, joined)
 
 
-def _leaves(outs: Any) -> Results:
+def _leaves(outs: object) -> Results:
     return [np.asarray(leaf) for leaf in tree.leaves(outs)]
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
+from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.transforms.autodiff.grad import jvp, vjp
 
@@ -108,11 +109,11 @@ def _check_to_order(
             _check_to_order(further, args, order - 1, modes, allowed, f"{before} vjp".strip())
 
 
-def _tangent_of(f: Callable[..., Any], tangents: Any, *args: Any) -> Any:
+def _tangent_of(f: Callable[..., Any], tangents: tuple[Any, ...], *args: Any) -> Any:
     return jvp(f, args, tangents)[1]
 
 
-def _cotangent_of(f: Callable[..., Any], cotangents: Any, *args: Any) -> Any:
+def _cotangent_of(f: Callable[..., Any], cotangents: object, *args: Any) -> Any:
     return vjp(f, *args)[1](cotangents)
 
 
@@ -197,11 +198,11 @@ def check_vjp(
     _compare(user, err_msg, problem, along, _product(slopes, cotangents), atol, rtol)
 
 
-def _directions(values: Any, seed: int) -> Any:
+def _directions(values: object, seed: int) -> Any:
     """A random direction: floats like those of a tree, and `float0` for what has no derivative."""
     generator = np.random.default_rng(seed)
 
-    def direction(x: Any) -> Any:
+    def direction(x: ArrayLike) -> Any:
         aval = aval_of(x)
         if not dtypes.issubdtype(aval.dtype, np.inexact):
             return np.zeros(aval.shape, dtypes.float0)
@@ -213,7 +214,9 @@ def _directions(values: Any, seed: int) -> Any:
     return tree.map(direction, values)
 
 
-def _slopes(f: Callable[..., Any], args: Any, tangents: Any, eps: float | None) -> Any:
+def _slopes(
+    f: Callable[..., Any], args: tuple[Any, ...], tangents: tuple[Any, ...], eps: float | None
+) -> Any:
     """The change of a function's results along a direction, by the length of the step."""
     known = [aval_of(x).dtype for x in tree.leaves(args)]
     steps = [_STEPS.get(dtypes.real_dtype_of(d), 0.0) for d in known if _is_inexact(d)]
@@ -225,18 +228,18 @@ def _slopes(f: Callable[..., Any], args: Any, tangents: Any, eps: float | None) 
     return tree.map(functools.partial(_quotient, 2 * step), moved(1.0), moved(-1.0))
 
 
-def _is_inexact(dtype: Any) -> bool:
+def _is_inexact(dtype: np.dtype[Any]) -> bool:
     return dtypes.issubdtype(dtype, np.inexact)
 
 
-def _moved(step: float, x: Any, direction: Any) -> Any:
+def _moved(step: float, x: ArrayLike, direction: np.ndarray[Any, Any]) -> Any:
     if not _is_inexact(aval_of(x).dtype):
         return x
     x = np.asarray(x)
     return np.asarray(x + step * direction, direction.dtype)
 
 
-def _quotient(step: float, after: Any, before: Any) -> Any:
+def _quotient(step: float, after: ArrayLike, before: ArrayLike) -> Any:
     dtype = aval_of(after).dtype
     if not _is_inexact(dtype):
         return np.zeros(np.shape(after), dtypes.float0)
@@ -245,7 +248,7 @@ def _quotient(step: float, after: Any, before: Any) -> Any:
     return (change / step).astype(dtype)
 
 
-def _product(left: Any, right: Any) -> np.ndarray[Any, Any]:
+def _product(left: object, right: object) -> np.ndarray[Any, Any]:
     """The sum of products of two trees: the real part, since complex functions are so of reals."""
     total, kinds = 0.0, {dtypes.float64}
     for pair in zip(tree.leaves(left), tree.leaves(right), strict=True):
@@ -261,8 +264,8 @@ def _compare(
     user: str,
     what: str,
     problem: str,
-    found: Any,
-    expected: Any,
+    found: object,
+    expected: object,
     atol: float | None,
     rtol: float | None,
 ) -> None:
@@ -280,11 +283,11 @@ def _compare(
     )
 
 
-def _shown(x: Any) -> Any:
+def _shown(x: ArrayLike) -> Any:
     return np.asarray(x).tolist() if isinstance(x, Array | np.ndarray) else x
 
 
-def _are_close(x: Any, y: Any, atol: float | None, rtol: float | None) -> bool:
+def _are_close(x: ArrayLike, y: ArrayLike, atol: float | None, rtol: float | None) -> bool:
     x, y = np.asarray(x), np.asarray(y)
     if x.shape != y.shape:
         return False

@@ -1,15 +1,11 @@
 """Checked functions: `checked` raises what went wrong in one, `checkify` returns it.
 
-`checked`: a function that says what went wrong in it, and where.
-
 Input: a Python function.  Output: the same, staged and functionalized: it computes its first fault
 along with its results, and reports it.  What counts as a fault is said by the primitives
 (`faults`); how jaxprs are rewritten is in `lax/functionalization.py`.
 
-`checkify`: a function that also returns what went wrong in it, for the caller to look at.
-
-Input: a Python function.  Output: the same, which returns an `Error` before its result.  This is
-`checked` (`checked.py`) with the report as a value; `check` adds assertions of the user's.
+`checkify` hands the report to the caller, as an `Error` before the result; `check` adds assertions
+of the user's.
 """
 
 from __future__ import annotations

@@ -166,7 +166,7 @@ def device_put(
             default they do where that saves a copy.
 
     Raises:
-        TypeError: a leaf is no array and no number.
+        TypeError: a leaf is neither an array nor a number.
         ValueError: `device` is no place, a dimension cannot be cut into equal parts, or an array
             is to be donated and not.
         RuntimeError: `device` is a `PartitionSpec` and there is no mesh.
@@ -209,7 +209,7 @@ def _spread(given: Any, x: Any, count: int, argument: str) -> Sequence[Any]:
     """One entry of a tree prefix for each leaf of `x`.
 
     Raises:
-        ValueError: `given` is no tree prefix.
+        ValueError: `given` is not a tree prefix.
     """
     if given is None or isinstance(given, (bool, Sharding, PartitionSpec)) or _is_device(given):
         return [given] * count

@@ -115,7 +115,7 @@ def auto_axes(
     Source:     mirrors jax.sharding.auto_axes.
 
     Args:
-        f: the function; left away, the result is a decorator.
+        f: the function; without it, the result is a decorator.
         axes: a name or names; all axes of the mesh by default.
         out_sharding: how the results are split outside, a sharding or spec or a tree prefix of
             such; may also be given in the call.
@@ -178,7 +178,7 @@ def explicit_axes(
     Source:     mirrors jax.sharding.explicit_axes.
 
     Args:
-        f: the function; left away, the result is a decorator.
+        f: the function; without it, the result is a decorator.
         axes: a name or names; all axes of the mesh by default.
         in_sharding: how the arguments are split inside, a sharding or spec or a tree prefix of the
             arguments; may also be given in the call.

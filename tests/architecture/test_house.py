@@ -160,6 +160,15 @@ def test_breach_is_reported(
     assert found[0].startswith(problem)
 
 
+def test_module_beside_its_stub_is_reported(tmp_path: Path) -> None:
+    facade = "minijax/lax/__init__.py"
+    files = ("minijax/debug.py", "minijax/debug.pyi", "minijax/tree.pyi", facade, f"{facade}i")
+    root = write(tmp_path, dict.fromkeys(files, ""))
+    assert [(found.path, found.problem) for found in architecture.check_stubs(root)] == [
+        ("minijax/debug.py", "its stub is the module by itself")
+    ]
+
+
 def test_docstrings_do_not_count_as_code(tmp_path: Path) -> None:
     text = 'def f():\n    """\n' + "    words\n" * 100 + '    """\n' + "    x = 1\n" * 59
     root = write(tmp_path, {"minijax/core/a.py": text})
@@ -184,7 +193,7 @@ def test_size_counts_code_and_what_is_imported(tmp_path: Path) -> None:
         "minijax/core/b.py": "from minijax.core import a\n",
         "minijax/core/c.py": "if TYPE_CHECKING:\n    from minijax.core import b\n",
         "minijax/core/d.py": "def f(x: Any, y: int, self, *args: Any): pass\n",
-        "docs/reading.md": "First `minijax/core/a.py`, then `core/b.py`, and again `core/a.py`.\n",
+        "docs/reading.md": "| 1 | [`core/a.py`](a) |\n| 2 | [`core/b.py`](b) |\nSee `core/c.py`.\n",
     }
     package = size.Package(write(tmp_path, files))
 

@@ -1,17 +1,32 @@
 """The reading path of `docs/reading.md` is short, and traces do not name what hangs on them."""
 
+import ast
+import itertools
 from pathlib import Path
+
+import pytest
 
 from tools import size
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
+@pytest.mark.feature("HO-01")
 def test_reading_path_is_short() -> None:
     path = size.Package(ROOT).reading_path
     assert path is not None
     assert 0 < len(path) <= 12
     assert sum(module.lines for module in path) <= 3000
+
+
+@pytest.mark.feature("HO-01")
+def test_files_of_the_reading_path_name_those_before_and_after() -> None:
+    path = size.Package(ROOT).reading_path
+    assert path is not None
+    for before, after in itertools.pairwise(path):
+        for module, other in ((before, after), (after, before)):
+            name = other.path.removeprefix("minijax/")
+            assert f"`{name}`" in (ast.get_docstring(module.tree) or ""), (module.path, name)
 
 
 def test_derivatives_reach_few_files() -> None:

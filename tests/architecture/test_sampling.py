@@ -52,6 +52,7 @@ def suite(pytester: pytest.Pytester) -> pytest.Pytester:
     return pytester
 
 
+@pytest.mark.feature("HO-05")
 def test_sample_keeps_every_test_and_every_row(suite: pytest.Pytester) -> None:
     numbers = Counter(name.partition("[")[0] for name in names(suite, "--sample=7"))
     assert numbers == {
@@ -63,6 +64,7 @@ def test_sample_keeps_every_test_and_every_row(suite: pytest.Pytester) -> None:
     }
 
 
+@pytest.mark.feature("HO-05")
 def test_seed_draws_the_same_sample_again_and_another_draws_another(
     suite: pytest.Pytester,
 ) -> None:
@@ -71,6 +73,7 @@ def test_seed_draws_the_same_sample_again_and_another_draws_another(
     assert set(first) != set(other)
 
 
+@pytest.mark.feature("HO-05")
 def test_without_a_seed_all_run(suite: pytest.Pytester) -> None:
     assert len(names(suite)) == 100 + 20 + 4 + 30 + 1
 

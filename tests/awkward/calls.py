@@ -72,7 +72,7 @@ def names(library: str) -> dict[str, Any]:
 
 
 class Thing:
-    """No array and no number."""
+    """Neither an array nor a number."""
 
     def __repr__(self) -> str:
         return "Thing()"

@@ -3,7 +3,6 @@
 import ast
 import gc
 import importlib
-import pkgutil
 import re
 import sys
 import threading
@@ -20,6 +19,7 @@ from minijax.core import cache
 from minijax.runtime import placement
 from minijax.sharding import AbstractMesh, Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
+from tests.docs import public
 
 
 @pytest.fixture
@@ -135,15 +135,17 @@ PACKAGE = Path(jax.__file__).parent
 PAGE = PACKAGE.parent / "docs" / "architecture.md"
 
 
+@pytest.mark.feature("HO-03")
 def test_the_page_on_the_architecture_lists_every_cache() -> None:
-    for module in pkgutil.walk_packages(jax.__path__, "minijax."):
-        importlib.import_module(module.name)
+    for module in public.every_module():
+        importlib.import_module(module)
 
     table = cache.described()
 
     assert table in PAGE.read_text(encoding="utf-8"), f"the table of caches is now\n{table}"
 
 
+@pytest.mark.feature("HO-03")
 def test_cache_stats_list_every_cache_and_what_is_known_of_it() -> None:
     jax.clear_caches()
     jax.lax.add(jax.lax.neg(1.0), 2.0)

@@ -2,6 +2,10 @@
 
 import ast
 import importlib
+import importlib.util
+import inspect
+import pickle
+import pydoc
 import subprocess
 import sys
 from pathlib import Path
@@ -109,6 +113,54 @@ def test_name_that_loads_later_is_found_once(tmp_path, monkeypatch):
         _ = package.hanning
     for module in ("lazypackage", "lazypackage.part", "lazypackage.twin"):
         del sys.modules[module]
+
+
+ALONE = [path for path in sorted(ROOT.rglob("*.pyi")) if not path.with_suffix(".py").exists()]
+
+
+@pytest.mark.parametrize("path", ALONE, ids=_package)
+def test_stub_alone_is_a_module(path):
+    name = _package(path)
+    spec = importlib.util.find_spec(name)
+    module = importlib.import_module(name)
+
+    assert spec is not None
+    assert spec.origin == module.__file__ == str(path)
+    assert module.__doc__ == ast.get_docstring(ast.parse(path.read_text("utf-8")), clean=False)
+    assert inspect.getsource(module) == path.read_text("utf-8")
+    assert str(module.__doc__).splitlines()[0] in pydoc.plain(pydoc.render_doc(module))
+    assert set(dir(module)) >= set(module.__all__) != set()
+    with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
+        _ = module.nothing
+
+
+def test_stubs_alone_are_found_by_every_kind_of_import():
+    script = (
+        "import minijax.stages; print(minijax.stages.Traced.__name__)\n"
+        "from minijax.tree_util import tree_map; print(tree_map.__name__)\n"
+        "import minijax.experimental.checkify as checkify; print(checkify.check.__name__)\n"
+        "import minijax, sys; print('minijax.debug' in sys.modules, minijax.debug.print.__name__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == ["Traced", "map", "check", "False", "debug_print"]
+    assert minijax.debug is sys.modules["minijax.debug"]
+    assert importlib.reload(minijax.debug).print is minijax.lax.debugging.debug_print
+    assert pickle.loads(pickle.dumps(minijax.errors.KeyReuseError)) is minijax.errors.KeyReuseError
+    assert importlib.util.find_spec("minijax.nothing") is None
+    with pytest.raises(ModuleNotFoundError, match=r"No module named 'minijax\.nothing'"):
+        importlib.import_module("minijax.nothing")
+
+
+def test_stub_outside_the_package_is_no_module(tmp_path):
+    tmp_path.joinpath("alone.pyi").write_text("from minijax.lax import add as add\n", "utf-8")
+
+    assert deferral.StubFinder.find_spec("alone", [str(tmp_path)]) is None
+    assert deferral.StubFinder.find_spec("other.alone", [str(tmp_path)]) is None
+    assert deferral.StubFinder.find_spec("minijax.alone", None) is None
+    assert deferral.StubFinder.find_spec("minijax.alone", [str(tmp_path)]) is not None
 
 
 def test_star_import_brings_what_loads_later():

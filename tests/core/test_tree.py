@@ -568,7 +568,7 @@ def missing_field():
         ),
         (
             lambda: tree.broadcast([1, 2], [1]),
-            "ValueError: tree.broadcast: prefix_tree is no tree prefix of full_tree.",
+            "ValueError: tree.broadcast: prefix_tree is not a tree prefix of full_tree.",
         ),
         (
             lambda: tree.treedef_tuple([3]),
@@ -714,7 +714,7 @@ def test_flatten_axes_builds_no_user_objects():
 def test_flatten_axes_error_names_the_argument_and_the_path():
     treedef = tree.structure(({"v": 1}, 2))
     with pytest.raises(
-        ValueError, match="vmap in_axes: in_axes is no tree prefix of args"
+        ValueError, match="vmap in_axes: in_axes is not a tree prefix of args"
     ) as caught:
         tree.flatten_axes("vmap in_axes", treedef, ({"w": 0}, 0), value="args")
     assert "in_axes[0]: dict with keys 'w'   args[0]: dict with keys 'v'" in str(caught.value)

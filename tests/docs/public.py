@@ -4,9 +4,11 @@ import importlib
 import importlib.util
 import inspect
 from collections.abc import Iterator
+from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import minijax
 from minijax.core.dtypes import ScalarType
 from minijax.core.primitive import Primitive
 
@@ -101,6 +103,14 @@ def _exists(name: str) -> bool:
 
 
 MODULES = [importlib.import_module(name) for name in NAMES if _exists(name)]
+
+
+def every_module() -> list[str]:
+    """The names of all modules of the package, public or not, stubs alone included."""
+    root = Path(minijax.__file__).parent
+    files = [*root.rglob("*.py"), *root.rglob("*.pyi")]
+    paths = {path.relative_to(root.parent).with_suffix("") for path in files}
+    return sorted({".".join(path.parts).removesuffix(".__init__") for path in paths})
 
 
 def names(module: ModuleType) -> list[str]:

@@ -3,7 +3,6 @@
 import importlib
 import inspect
 import json
-import pkgutil
 from pathlib import Path
 from types import ModuleType
 
@@ -39,8 +38,8 @@ OWN = {
 BORROWED = ("__future__", "abc", "collections.abc", "functools", "importlib", "typing")
 
 # A submodule becomes an attribute of its package once anyone imports it: here, all of them.
-for _found in pkgutil.walk_packages(minijax.__path__, "minijax."):
-    importlib.import_module(_found.name)
+for _name in public.every_module():
+    importlib.import_module(_name)
 
 each_module = pytest.mark.parametrize("module", public.MODULES, ids=lambda m: m.__name__)
 

@@ -9,7 +9,7 @@ import minijax
 from minijax import numpy as jnp
 from minijax.core import source
 from minijax.interpreters import recordings
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 
 X = np.float32([3.0, 1.0, 2.0])
 runs = []

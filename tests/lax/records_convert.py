@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from minijax.lax import convert
+from minijax.lax import creation
 from tests.lax.records import Arg, ErrorSample, Record
 
 
@@ -17,7 +17,7 @@ def _conversion(source: str, target: str, **options: Any) -> Record:
     return Record(
         name="convert_element_type",
         case=f"{source}-to-{target}",
-        call=lambda x: convert.convert_element_type(x, target),
+        call=lambda x: creation.convert_element_type(x, target),
         oracle=lambda x: x.astype(dtype),
         args=(Arg((2, 3), low=low, high=high),),
         dtypes=(source,),
@@ -29,7 +29,7 @@ def _bitcast(source: str, target: str, shape: tuple[int, ...], oracle: Any) -> R
     return Record(
         name="bitcast_convert_type",
         case=f"{source}-to-{target}",
-        call=lambda x: convert.bitcast_convert_type(x, target),
+        call=lambda x: creation.bitcast_convert_type(x, target),
         oracle=oracle,
         args=(Arg(shape, low=-100, high=100),),
         dtypes=(source,),
@@ -50,16 +50,16 @@ RECORDS = [
     Record(
         name="convert_element_type",
         case="float64-to-complex128",
-        call=lambda x: convert.convert_element_type(x, "complex128"),
+        call=lambda x: creation.convert_element_type(x, "complex128"),
         oracle=lambda x: x.astype("complex128"),
         args=(Arg((2, 3)),),
         dtypes=("float64",),
         grad=(0,),
         errors=(
             ErrorSample(
-                convert.convert_element_type, (1.0, None), ValueError, "new_dtype must be given"
+                creation.convert_element_type, (1.0, None), ValueError, "new_dtype must be given"
             ),
-            ErrorSample(convert.convert_element_type, (1.0, "O"), TypeError, "cannot have"),
+            ErrorSample(creation.convert_element_type, (1.0, "O"), TypeError, "cannot have"),
         ),
     ),
     _bitcast("float32", "int32", (2, 3), lambda x: x.view("int32")),
@@ -68,33 +68,33 @@ RECORDS = [
     Record(
         name="bitcast_convert_type",
         case="errors",
-        call=lambda x: convert.bitcast_convert_type(x, "bool"),
+        call=lambda x: creation.bitcast_convert_type(x, "bool"),
         oracle=lambda x: x,
         args=(Arg((2,), "bool"),),
         errors=(
             ErrorSample(
-                convert.bitcast_convert_type,
+                creation.bitcast_convert_type,
                 (np.zeros(3, "uint8"), "uint16"),
                 TypeError,
                 "a last dimension of size 2",
             ),
             ErrorSample(
-                convert.bitcast_convert_type, (np.zeros(3), "bool"), TypeError, "no bits to read"
+                creation.bitcast_convert_type, (np.zeros(3), "bool"), TypeError, "no bits to read"
             ),
         ),
     ),
     Record(
         name="reduce_precision",
-        call=lambda x: convert.reduce_precision(x, 5, 10),
+        call=lambda x: creation.reduce_precision(x, 5, 10),
         oracle=lambda x: x.astype("float16").astype(x.dtype),
         args=(Arg((2, 3)),),
         dtypes=("float32", "float64"),
         errors=(
             ErrorSample(
-                convert.reduce_precision, (np.ones(2), 0, 1), ValueError, "must be positive"
+                creation.reduce_precision, (np.ones(2), 0, 1), ValueError, "must be positive"
             ),
             ErrorSample(
-                convert.reduce_precision, (np.ones(2, int), 5, 1), TypeError, "operand: i32"
+                creation.reduce_precision, (np.ones(2, int), 5, 1), TypeError, "operand: i32"
             ),
         ),
     ),

@@ -13,8 +13,8 @@ import scipy.linalg
 
 import minijax.numpy as jnp
 from minijax import lax
+from minijax.lax.linalg.factorizations import geqp3, geqrf
 from minijax.lax.linalg.lu import triangular_solve
-from minijax.lax.linalg.qr import geqp3, geqrf
 from tests.lax.records import Arg, ErrorSample, Record
 
 _REAL = ("float32", "float64")

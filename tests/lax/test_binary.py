@@ -11,7 +11,7 @@ import pytest
 import minijax
 from minijax.core.config import enable_x64
 from minijax.core.errors import MissingRule
-from minijax.lax import binary, choice, incomplete_gamma, special, unary
+from minijax.lax import binary, incomplete_gamma, special, unary
 
 INF, NAN = np.inf, np.nan
 _X = (0.0, 1.0, 0.0, 2.0, -1.0, 0.0, 2.0, 3.0)
@@ -57,7 +57,7 @@ def test_derivatives_at_special_points_are_those_of_jax(function: object) -> Non
 def test_derivatives_of_clamp_are_those_of_jax(
     bounds: tuple[float, ...], slopes: tuple[float, ...]
 ) -> None:
-    assert tuple(map(float, minijax.grad(choice.clamp, (0, 1, 2))(*bounds))) == slopes
+    assert tuple(map(float, minijax.grad(binary.clamp, (0, 1, 2))(*bounds))) == slopes
 
 
 def test_derivative_of_rem_counts_whole_divisors() -> None:
@@ -202,14 +202,14 @@ def test_betainc_at_the_edges_of_its_domain() -> None:
 
 def test_select_evaluates_gradient_of_the_case_taken_only() -> None:
     def function(x: float) -> object:
-        return choice.select(binary.gt(x, 0.0), unary.neg(x), x)
+        return binary.select(binary.gt(x, 0.0), unary.neg(x), x)
 
     assert [float(minijax.grad(function)(x)) for x in (2.0, -2.0)] == [-1.0, 1.0]
 
 
 def test_clamp_compares_complex_numbers_and_booleans_as_max_and_min_do() -> None:
     x = np.array([0.5 + 1j, -1.25, 2 - 3j], np.complex64)
-    assert choice.clamp(x[0], x, x[2]).tolist() == [x[0], x[0], x[2]]
+    assert binary.clamp(x[0], x, x[2]).tolist() == [x[0], x[0], x[2]]
     mask = np.array([True, False])
-    assert choice.clamp(False, mask, True).tolist() == [True, False]
-    assert choice.clamp(False, mask, False).tolist() == [False, False]
+    assert binary.clamp(False, mask, True).tolist() == [True, False]
+    assert binary.clamp(False, mask, False).tolist() == [False, False]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import minijax
-from minijax.lax import convert
+from minijax.lax import creation
 
 NAN = np.nan
 
@@ -25,72 +25,72 @@ NAN = np.nan
 def test_floats_beyond_the_range_saturate(dtype: str, expected: list[int]) -> None:
     # Recorded.
     x = np.array([NAN, 0.5, -1, 3e10], "float32")
-    assert np.asarray(convert.convert_element_type(x, dtype)).tolist() == expected
+    assert np.asarray(creation.convert_element_type(x, dtype)).tolist() == expected
 
 
 def test_conversion_to_the_same_dtype_returns_the_array_itself() -> None:
-    x = convert.convert_element_type(np.ones(2), np.float32)
-    assert convert.convert_element_type(x, np.float32) is x
+    x = creation.convert_element_type(np.ones(2), np.float32)
+    assert creation.convert_element_type(x, np.float32) is x
 
 
 def test_conversion_to_the_same_dtype_leaves_no_equation() -> None:
-    jaxpr = minijax.make_jaxpr(lambda x: convert.convert_element_type(x, np.float32))
+    jaxpr = minijax.make_jaxpr(lambda x: creation.convert_element_type(x, np.float32))
     assert jaxpr(np.ones(2, "float32")).eqns == []
 
 
 def test_conversion_to_the_same_dtype_drops_the_weak_type() -> None:
-    out = minijax.eval_shape(lambda x: convert.convert_element_type(x, np.float32), 1.0)
+    out = minijax.eval_shape(lambda x: creation.convert_element_type(x, np.float32), 1.0)
     assert not out.weak_type
 
 
 def test_python_float_type_means_the_default_width() -> None:
-    assert convert.convert_element_type(np.arange(3), float).dtype == np.float32
+    assert creation.convert_element_type(np.arange(3), float).dtype == np.float32
 
 
 def test_convert_to_type_can_make_weak_arrays() -> None:
-    weak = convert.convert_to_type(np.arange(3), np.dtype("float32"), weak_type=True)
+    weak = creation.convert_to_type(np.arange(3), np.dtype("float32"), weak_type=True)
     assert weak.weak_type
     assert weak.dtype == np.float32
 
 
 def test_complex_to_real_warns_that_it_drops_imaginary_parts() -> None:
     with pytest.warns(np.exceptions.ComplexWarning, match="imaginary parts are dropped"):
-        real = convert.convert_element_type(np.array([1 + 2j, 3j]), np.float32)
+        real = creation.convert_element_type(np.array([1 + 2j, 3j]), np.float32)
     assert np.asarray(real).tolist() == [1.0, 0.0]
 
 
 def test_imaginary_number_is_true() -> None:
-    assert bool(convert.convert_element_type(1j, bool))
+    assert bool(creation.convert_element_type(1j, bool))
 
 
 def test_jaxpr_shows_dtype_and_weak_type() -> None:
-    jaxpr = minijax.make_jaxpr(lambda x: convert.convert_element_type(x, np.int32))
+    jaxpr = minijax.make_jaxpr(lambda x: creation.convert_element_type(x, np.int32))
     text = str(jaxpr(np.ones(2, "float32")))
     assert "convert_element_type[new_dtype=int32 weak_type=False] a" in text
 
 
 def test_derivative_through_integers_is_zero() -> None:
     def function(x: float) -> object:
-        return convert.convert_element_type(convert.convert_element_type(x, np.int32), np.float32)
+        return creation.convert_element_type(creation.convert_element_type(x, np.int32), np.float32)
 
     assert float(minijax.grad(function)(2.5)) == 0.0
 
 
 def test_cotangent_has_the_dtype_of_the_operand() -> None:
-    gradient = minijax.grad(lambda x: convert.convert_element_type(x, np.float32))
+    gradient = minijax.grad(lambda x: creation.convert_element_type(x, np.float32))
     assert gradient(np.float16(1)).dtype == np.float16
 
 
 def test_bitcast_has_derivative_zero() -> None:
     def function(x: float) -> object:
-        bits = convert.bitcast_convert_type(x, np.int32)
-        return convert.bitcast_convert_type(bits, np.float32)
+        bits = creation.bitcast_convert_type(x, np.int32)
+        return creation.bitcast_convert_type(bits, np.float32)
 
     assert float(minijax.grad(function)(np.float32(2))) == 0.0
 
 
 def test_bitcast_of_scalar_adds_a_dimension() -> None:
-    halves = convert.bitcast_convert_type(np.uint32(0x00020001), np.uint16)
+    halves = creation.bitcast_convert_type(np.uint32(0x00020001), np.uint16)
     assert np.asarray(halves).tolist() == [1, 2]
 
 
@@ -103,17 +103,17 @@ def test_second_derivative_of_a_conversion_to_complex_warns_of_nothing() -> None
 
 def test_bitcast_to_four_bits_splits_bytes() -> None:
     out = minijax.eval_shape(
-        lambda x: convert.bitcast_convert_type(x, "int4"), np.zeros((1, 4), "uint8")
+        lambda x: creation.bitcast_convert_type(x, "int4"), np.zeros((1, 4), "uint8")
     )
     assert out.shape == (1, 4, 2)
 
 
 def test_reduce_precision_rounds_to_nearest() -> None:
-    assert float(convert.reduce_precision(np.float32(1 + 2**-12), 5, 10)) == 1.0
+    assert float(creation.reduce_precision(np.float32(1 + 2**-12), 5, 10)) == 1.0
 
 
 def test_reduce_precision_rounds_derivatives_likewise() -> None:
     slope = minijax.jvp(
-        lambda x: convert.reduce_precision(x, 5, 10), (np.float32(1),), (np.float32(1 + 2**-12),)
+        lambda x: creation.reduce_precision(x, 5, 10), (np.float32(1),), (np.float32(1 + 2**-12),)
     )[1]
     assert float(slope) == 1.0

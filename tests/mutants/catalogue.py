@@ -12,7 +12,7 @@ _GATHERS = "lax.collectives.gathers"
 _REDUCTIONS = "lax.collectives.reductions"
 _PERMUTATIONS = "lax.collectives.permutations"
 _EXCHANGES = "lax.collectives.exchanges"
-_INDICES = "lax.collectives.axes"
+_INDICES = "lax.collectives.arguments"
 _ARGUMENTS = "lax.collectives.arguments"
 _RAGGED = "lax.collectives.exchanges"
 _CASTS = "interpreters.casts"
@@ -21,8 +21,10 @@ _SHARD_MAP = "transforms.shard_map_primitive"
 _REGION = "transforms.shard_map_region"
 
 _GROUPS = ("axis_index_groups=axis_index_groups", "axis_index_groups=None")
-_NAMES = ("axis_name=axis_name", "axis_name=axis_name[::-1]")
-_TILED = ("tiled=tiled", "tiled=not tiled")
+_REST = ", **params)"
+_OF_OTHER_GROUPS = (_REST, ', **params | {"axis_index_groups": None})')
+_OF_OTHER_NAMES = (_REST, ', **params | {"axis_name": params["axis_name"][::-1]})')
+_OTHERWISE_TILED = (_REST, ', **params | {"tiled": not params["tiled"]})')
 
 GATHERS: dict[str, Changes] = {
     f"{_DEVICES}:axis_groups": (
@@ -63,13 +65,12 @@ GATHERS: dict[str, Changes] = {
         ("if tiled:", "if not tiled:"),
         ("return x, None", "return x, 0"),
     ),
-    f"{_GATHERS}:_vary_of_all_gather": (("return vma.of(avals[0])", "return vma.NOT_MANUAL"),),
     f"{_GATHERS}:AllGather.transpose": (
         ("scatter_dimension=all_gather_dimension", "scatter_dimension=0"),
-        _GROUPS,
-        _NAMES,
-        _TILED,
-        ("            ct,\n", "            ct * 2,\n"),
+        _OF_OTHER_GROUPS,
+        _OF_OTHER_NAMES,
+        _OTHERWISE_TILED,
+        ("bind(ct,", "bind(ct * 2,"),
     ),
     f"{_GATHERS}:_vary_of_all_gather_invariant": (
         ("given.varying - frozenset(axis_name)", "given.varying"),
@@ -86,9 +87,9 @@ GATHERS: dict[str, Changes] = {
     ),
     f"{_GATHERS}:AllGatherReduced.transpose": (
         ("scatter_dimension=all_gather_dimension", "scatter_dimension=0"),
-        _TILED,
+        _OTHERWISE_TILED,
     ),
-    f"{_GATHERS}:gather_applications": (
+    f"{_GATHERS}:all_gather": (
         ("ndim + (not tiled)", "ndim"),
         ("leaf = arguments.with_pvary(leaf, axes)", "leaf = leaf"),
         ('"invarying" and core_axes.typed_among(axes)', '"invarying"'),
@@ -122,9 +123,9 @@ GATHERS: dict[str, Changes] = {
     ),
     f"{_GATHERS}:ReduceScatter.transpose": (
         ("all_gather_dimension=scatter_dimension", "all_gather_dimension=0"),
-        _GROUPS,
-        _NAMES,
-        _TILED,
+        _OF_OTHER_GROUPS,
+        _OF_OTHER_NAMES,
+        _OTHERWISE_TILED,
     ),
     f"{_GATHERS}:_vary_of_unreduced_reduce_scatter": (
         ("given.varying | named", "given.varying"),
@@ -133,7 +134,7 @@ GATHERS: dict[str, Changes] = {
     f"{_GATHERS}:UnreducedReduceScatter.transpose": (
         ("all_gather_dimension=scatter_dimension", "all_gather_dimension=0"),
     ),
-    f"{_GATHERS}:scatter_applications": (
+    f"{_GATHERS}:psum_scatter": (
         ('== "U"', '== "R"'),
         ("leaf = arguments.with_pvary(leaf, axes)", "leaf = leaf"),
     ),
@@ -188,7 +189,7 @@ REDUCTIONS: dict[str, Changes] = {
             'axes_size("lax.pmean", arguments.named(axes))',
         ),
     ),
-    f"{_REDUCTIONS}:_extreme": (("axis_index_groups=groups", "axis_index_groups=None"),),
+    f"{_REDUCTIONS}:combined": (("axis_index_groups=groups", "axis_index_groups=None"),),
     f"{_REDUCTIONS}:_position": (
         ("return pmin(found", "return pmax(found"),
         ("np.iinfo(np.int32).max", "0"),
@@ -226,6 +227,7 @@ CASTS: dict[str, Changes] = {
 }
 
 PERMUTATIONS: dict[str, Changes] = {
+    f"{_ARGUMENTS}:_vary_of_collective": (("return vma.of(avals[0])", "return vma.NOT_MANUAL"),),
     f"{_ARGUMENTS}:pairs_of_devices": (
         ("(group[s], group[d])", "(group[d], group[s])"),
         ("(group[s], group[d])", "(s, d)"),
@@ -245,7 +247,7 @@ PERMUTATIONS: dict[str, Changes] = {
         ("np.moveaxis(sources.reshape(around.outer, size, around.inner), 1, 2)", "sources"),
         ("select(mask, picked, full_like(picked, 0))", "picked"),
     ),
-    f"{_PERMUTATIONS}:permute_applications": (
+    f"{_PERMUTATIONS}:ppermute": (
         (
             "arguments.in_mesh_order(arguments.canonical_axes(name, axis_name))",
             "arguments.canonical_axes(name, axis_name)",
@@ -304,12 +306,11 @@ EXCHANGES: dict[str, Changes] = {
         ("at = concat_axis + 2", "at = split_axis + 2"),
         ("around.outer, shape[at] // around.outer", "shape[at] // around.outer, around.outer"),
     ),
-    f"{_EXCHANGES}:applications": (
+    f"{_EXCHANGES}:all_to_all": (
         ("concat + (split < concat)", "concat"),
         ("leaf = arguments.with_pvary(leaf, axes)", "leaf = leaf"),
         ("arguments.group_size(name, axes, groups)", "arguments.axes_size(name, axes)"),
     ),
-    f"{_EXCHANGES}:_vary_of_all_to_all": (("return vma.of(avals[0])", "return vma.NOT_MANUAL"),),
 }
 
 INDICES: dict[str, Changes] = {

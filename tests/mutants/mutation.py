@@ -41,6 +41,7 @@ class Mutation(NamedTuple):
             found = inspect.getattr_static(found, part)
         if isinstance(found, property):
             found = found.fget
+        found = inspect.unwrap(found)
         assert isinstance(found, FunctionType)
         return found
 

@@ -59,12 +59,14 @@ def test_what_is_no_spec_is_answered_with_the_spec_that_was_meant(
 
 
 def test_device_put_tells_where_the_trees_part(mesh: Mesh) -> None:
-    with pytest.raises(ValueError, match=r"device_put: device is no tree prefix of x(.|\n)*'b'"):
+    with pytest.raises(ValueError, match=r"device_put: device is not a tree prefix of x(.|\n)*'b'"):
         minijax.device_put(TREE, {"w": NamedSharding(mesh, P())})
 
 
 def test_constraints_tell_where_the_trees_part(mesh: Mesh) -> None:
-    with pytest.raises(ValueError, match=r"with_sharding_constraint: shardings is no tree prefix"):
+    with pytest.raises(
+        ValueError, match=r"with_sharding_constraint: shardings is not a tree prefix"
+    ):
         lax.with_sharding_constraint(TREE, {"w": NamedSharding(mesh, P())})
 
 

@@ -21,7 +21,7 @@ from minijax.core.primitive import PRIMITIVES
 from minijax.core.trace import current
 from minijax.sharding import AbstractMesh
 from minijax.sharding import PartitionSpec as P
-from minijax.testing import device_trace, numpy_collectives, simulate, simulate_devices
+from minijax.testing import device_trace, numpy_model, simulate, simulate_devices
 
 X = np.arange(16, dtype=np.float32).reshape(4, 4)
 FOUR = {"x": 4}
@@ -264,7 +264,7 @@ def test_pmax_keeps_booleans():
 
 def test_every_collective_has_a_model():
     talking = {name for name, p in PRIMITIVES.items() if axes.communicates.of(p)}
-    known = numpy_collectives
+    known = numpy_model
     simulated = {*known.MODELS, *known.STARTS, *known.ENDS, *device_trace.PROGRAMS}
     assert talking - simulated == set()
 
@@ -307,7 +307,7 @@ def test_worked_ragged_exchange_of_the_model():
             [([0, 1], [1, 2], [0, 0], [1, 1]), ([0, 1], [1, 1], [1, 2], [2, 1])]
         )
     ]
-    (first,), (second,) = numpy_collectives.apply("ragged_all_to_all", {}, group)
+    (first,), (second,) = numpy_model.exchange("ragged_all_to_all", {}, group)
     np.testing.assert_array_equal(first, [1, 3, 0, 0])
     np.testing.assert_array_equal(second, [2, 2, 4, 0])
 

@@ -370,7 +370,7 @@ def test_keyword_only_arguments_are_refused():
 
 
 def test_an_argument_that_is_no_array_is_named():
-    with pytest.raises(TypeError, match="the argument x is no array and no number"):
+    with pytest.raises(TypeError, match="the argument x is neither an array nor a number"):
         tenfold("one")
 
 

@@ -469,7 +469,7 @@ def test_rules_that_are_no_functions_are_refused():
         ((1.0, 1.0), "of another structure than the arguments"),
         (({"a": 1.0},), "of another structure than the arguments"),
         (None, "of another structure than the arguments"),
-        (("one",), r"is no array and no number\.\n  got +result\[0\]: 'one'"),
+        (("one",), r"is neither an array nor a number\.\n  got +result\[0\]: 'one'"),
         ((1j,), r"a complex cotangent for a real argument\.\n  got +x"),
     ],
 )
@@ -492,8 +492,14 @@ def test_cotangents_of_the_wrong_shape_are_named():
     ("fwd", "text"),
     [
         (lambda x: x, r"must return a pair \(primal_out, residuals\)"),
-        (lambda x: (x, "one"), r"a residual of the fwd rule <lambda> is no array"),
-        (lambda x: ("one", x), r"a result of the fwd rule <lambda> is no array"),
+        (
+            lambda x: (x, "one"),
+            r"a residual of the fwd rule <lambda> is neither an array nor a number",
+        ),
+        (
+            lambda x: ("one", x),
+            r"a result of the fwd rule <lambda> is neither an array nor a number",
+        ),
     ],
 )
 def test_what_fwd_returns_is_checked(fwd, text):

@@ -166,7 +166,7 @@ REFUSED: dict[str, tuple[Any, Any, str]] = {
         "abstract mesh names no devices",
     ),
     "nowhere": (X, lambda: "cpu", "not a place for arrays"),
-    "no prefix": ((X, X), lambda: (on("x"),) * 3, "device is no tree prefix of x"),
+    "no prefix": ((X, X), lambda: (on("x"),) * 3, "device is not a tree prefix of x"),
 }
 
 

@@ -223,12 +223,12 @@ REFUSED: dict[str, tuple[Callable[[Any], Any], type[Exception], str]] = {
     "length": (
         refused(in_shardings=(P("x"), P())),
         ValueError,
-        r"in_shardings is no tree prefix(.|\n)*tuple of length 2   args: tuple of length 1",
+        r"in_shardings is not a tree prefix(.|\n)*tuple of length 2   args: tuple of length 1",
     ),
     "keys": (
         refused(out_shardings={"w": P(), "z": P()}),
         ValueError,
-        r"out_shardings is no tree prefix of the results(.|\n)*lacks 's'",
+        r"out_shardings is not a tree prefix of the results(.|\n)*lacks 's'",
     ),
     "nested": (
         refused(in_shardings=({"w": (P(), P())},)),

@@ -55,7 +55,7 @@ SPEC_ERRORS = {
     "no tuple": (
         mapped(same, {"a": P("x")}),
         ValueError,
-        r"in_specs is no tree prefix(.|\n)*wrap in_specs in a tuple",
+        r"in_specs is not a tree prefix(.|\n)*wrap in_specs in a tuple",
     ),
     "too many results": (
         mapped(same, P("x"), (P("x"), P("x"))),

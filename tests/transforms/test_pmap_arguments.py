@@ -102,7 +102,7 @@ def test_axes_must_fit_the_arguments(pipeline: str) -> None:
 
 @pytest.mark.feature("PM-02")
 def test_arguments_must_be_arrays(pipeline: str) -> None:
-    with pytest.raises(TypeError, match="the argument x is no array and no number"):
+    with pytest.raises(TypeError, match="the argument x is neither an array nor a number"):
         minijax.pmap(identity)("text")
     struct = minijax.ShapeDtypeStruct((4,), np.float32)
     with (

@@ -33,14 +33,14 @@ SPEC_CASES: dict[str, Case] = {
         (X,),
         {"in_specs": (P(), P())},
         ValueError,
-        ["in_specs is no tree prefix of the arguments", "length 2", "length 1"],
+        ["in_specs is not a tree prefix of the arguments", "length 2", "length 1"],
     ),
     "out_tree": (
         same,
         (X,),
         {"out_specs": (P(), P())},
         ValueError,
-        ["out_specs is no tree prefix of the results"],
+        ["out_specs is not a tree prefix of the results"],
     ),
     "no_spec": (
         same,

@@ -325,7 +325,7 @@ REFUSED: list[tuple[Any, Any, Any, dict[str, Any], str]] = [
     ([["i"], ["j"]], ["i", "j"], (6, 4), {"axis_resources": {"i": "x"}}, "cannot be split over 4"),
     ([["i"], ["j"]], ["i", "i"], (8, 4), {}, "names the axis 'i' twice"),
     ([["i"], ["j"]], ["i", "j"], (8, 4), {"axis_sizes": {"i": 3}}, "has two sizes"),
-    ([["i"]], ["i"], (8, 4), {}, "in_axes is no tree prefix"),
+    ([["i"]], ["i"], (8, 4), {}, "in_axes is not a tree prefix"),
 ]
 
 

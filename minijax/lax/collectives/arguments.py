@@ -1,30 +1,60 @@
-"""The arguments that collectives share: names of axes, groups, permutations, kinds of operands.
+"""What collectives share: names of axes and groups, where a device is, and kinds of values.
 
 Input: what users write.  Output: canonical tuples, or an error at the call.
 """
 
 from __future__ import annotations
 
+import functools
+import inspect
+import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import config, tree, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import (
+    NOT_MANUAL,
+    ManualAxisType,
+    ShapedArray,
+    aval_of,
+    manual_type,
+    shaped_array,
+)
 from minijax.core.errors import error, message
-from minijax.core.trace import Params, current
+from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
+from minijax.core.trace import current
 from minijax.interpreters import casts
+from minijax.interpreters.jvp import jvp_of_constant
+from minijax.lax.creation import iota
 from minijax.lax.shape import squeeze
+from minijax.lowering import module
+from minijax.runtime.array import Array
+
+if TYPE_CHECKING:
+    from minijax.lowering.regions import DeviceAxes
+    from minijax.lowering.stablehlo import LoweringContext
 
 Axes = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None
 KIND_NAMES = {"V": "varying", "I": "invarying", "R": "reduced", "U": "unreduced"}
 GPUS = ("cuda", "rocm", "gpu")
 Tree = TypeVar("Tree")
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+AxisName: TypeAlias = Hashable | Sequence[Hashable]
+"""A name of an axis, or several names."""
+
+GroupsLike: TypeAlias = Sequence[Sequence[int]] | None
+"""What functions take for `axis_index_groups`: lists of positions along the axis."""
+
+PermutationLike: TypeAlias = Iterable[tuple[int, int]]
+"""What functions take for `perm`: pairs of source and destination."""
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -39,8 +69,8 @@ class Application:
     """
 
     primitive: Any
-    operand: Any
-    params: Params
+    operand: Array
+    params: dict[str, Any]
     squeezed: tuple[int, ...] = ()
 
     def now(self) -> Any:
@@ -48,7 +78,56 @@ class Application:
         return without_dims(self.primitive.bind(self.operand, **self.params), self.squeezed)
 
 
-def without_dims(x: Any, dims: tuple[int, ...]) -> Any:
+class Collective(Primitive):
+    """An operation over named axes, which devices, or examples, do together.
+
+    Types: a value that varies over the axes to one that does.
+
+    Attributes:
+        axis_param: the parameter that names the axes.
+    """
+
+    has_effects: ClassVar[bool] = True
+    axis_param: ClassVar[str] = "axis_name"
+
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        if not self.has_effects:
+            return frozenset()
+        return casts.named_effects(canonical_axes(self.name, params[self.axis_param]))
+
+
+core_axes.communicates.set(True, Collective)
+core_axes.axis_params.derive(Collective)(lambda primitive: (primitive.axis_param,))
+
+
+@vma.vary.rule(Collective)
+def _vary_of_collective(
+    primitive: Collective, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+) -> ManualAxisType:
+    axes = canonical_axes(primitive.name, params[primitive.axis_param])
+    check_varying(primitive.name, avals[0], axes)
+    return vma.of(avals[0])
+
+
+def applied(function: Function) -> Function:
+    """A public function, from one that returns applications for the leaves of a tree.
+
+    The form that only starts a collective asks for the applications, by `applications_of`.
+    """
+
+    @functools.wraps(function)
+    def collective(*args: Any, **options: Any) -> Any:
+        return results(function(*args, **options))
+
+    return cast(Function, collective)
+
+
+def applications_of(function: Callable[..., Any]) -> Callable[..., Any]:
+    """What a function gives that was decorated by `applied`: a tree of applications."""
+    return inspect.unwrap(function)
+
+
+def without_dims(x: Array, dims: tuple[int, ...]) -> Any:
     """`x` without some dimensions of size 1; unchanged where there are none."""
     return squeeze(x, dims) if dims else x
 
@@ -58,7 +137,7 @@ def results(applications: Any) -> Any:
     return map_leaves(lambda a: a.now() if isinstance(a, Application) else a, applications)
 
 
-def canonical_axes(name: str, axis_name: Any) -> Axes:
+def canonical_axes(name: str, axis_name: AxisName) -> Axes:
     """Names of axes as a tuple.
 
     Raises:
@@ -87,7 +166,7 @@ def canonical_axes(name: str, axis_name: Any) -> Axes:
     return axes
 
 
-def as_given(axis_name: Any) -> Any:
+def as_given(axis_name: AxisName) -> Any:
     """A name as it is, several names as a tuple."""
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else axis_name
 
@@ -114,7 +193,7 @@ def canonical_groups(name: str, groups: Any, axes: Axes) -> Groups:
 
     Raises:
         ValueError: they do not hold each position along the axes once, or axes are dimensions.
-        NotImplementedError: vma is checked, which knows no groups.
+        NotImplementedError: variance is checked, which knows no groups.
     """
     if groups is None:
         return None
@@ -197,7 +276,9 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
     return found % ndim if ndim else found
 
 
-def check_block(name: str, argument: str, x: Any, dim: int, size: int, *, tiled: bool) -> None:
+def check_block(
+    name: str, argument: str, x: ShapedArray, dim: int, size: int, *, tiled: bool
+) -> None:
     """Refuses dimensions that cannot be cut into one block for each device.
 
     Raises:
@@ -224,7 +305,7 @@ def check_block(name: str, argument: str, x: Any, dim: int, size: int, *, tiled:
         )
 
 
-def with_pvary(x: Any, axes: Axes) -> Any:
+def with_pvary(x: Array, axes: Axes) -> Any:
     """A value that varies over all of the mesh axes among `axes`; cast where it does not."""
     typed = core_axes.typed_among(axes)
     if not typed:
@@ -232,7 +313,7 @@ def with_pvary(x: Any, axes: Axes) -> Any:
     return casts.varied(current.value, x, frozenset(typed))
 
 
-def check_no_sums(name: str, x: Any, axes: Axes, fix: str = "") -> None:
+def check_no_sums(name: str, x: Array, axes: Axes, fix: str = "") -> None:
     """Refuses operands that are unreduced or reduced over one of the axes.
 
     Raises:
@@ -245,7 +326,7 @@ def check_no_sums(name: str, x: Any, axes: Axes, fix: str = "") -> None:
     casts.refuse_kind(name, aval, wanted & given.reduced, "reduced", expected, fix)
 
 
-def check_varying(name: str, aval: Any, axes: Axes) -> None:
+def check_varying(name: str, aval: ShapedArray, axes: Axes) -> None:
     """Refuses operands of a primitive that do not vary over all of the mesh axes.
 
     Raises:
@@ -261,14 +342,14 @@ def check_varying(name: str, aval: Any, axes: Axes) -> None:
     )
 
 
-def kind_over(x: Any, axis: Any) -> str:
+def kind_over(x: Array, axis: Any) -> str:
     """Of which kind a value is over one mesh axis: "V", "I", "U" or "R"."""
     given = vma.of(aval_of(x))
     kinds = {"V": given.varying, "U": given.unreduced, "R": given.reduced}
     return next((kind for kind, over in kinds.items() if axis in over), "I")
 
 
-def states(name: str, x: Any, axes: Axes) -> str:
+def states(name: str, x: Array, axes: Axes) -> str:
     """The one kind that a value is of over all mesh axes among `axes`: "V", "I", "U" or "R".
 
     Raises:
@@ -301,7 +382,7 @@ def without_small(axes: Axes) -> Axes:
     return tuple(a for a, f in found.items() if f is None or f.kind != "mesh" or f.size > 1)
 
 
-def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
+def permutation(name: str, perm: PermutationLike, size: int) -> tuple[tuple[int, int], ...]:
     """Pairs of source and destination, none of them negative.
 
     Raises:
@@ -345,13 +426,15 @@ def permutation(name: str, perm: Any, size: int) -> tuple[tuple[int, int], ...]:
     return found
 
 
-def pairs_of_devices(devices: Any, axes: Axes, perm: Any) -> np.ndarray[Any, Any]:
+def pairs_of_devices(
+    devices: DeviceAxes, axes: Axes, perm: PermutationLike
+) -> np.ndarray[Any, Any]:
     """Pairs of device numbers for pairs of positions along axes."""
     pairs = [(group[s], group[d]) for group in devices.groups(axes) for s, d in perm]
     return np.array(pairs, np.int64).reshape(-1, 2)
 
 
-def check_summable(name: str, x: Any, *, bools: bool) -> None:
+def check_summable(name: str, x: Array, *, bools: bool) -> None:
     """Refuses operands whose elements cannot be added, or compared.
 
     Args:
@@ -374,7 +457,7 @@ def check_summable(name: str, x: Any, *, bools: bool) -> None:
         )
 
 
-def map_leaves(function: Callable[..., Any], x: Any) -> Any:
+def map_leaves(function: Callable[..., Any], x: Tree) -> Any:
     """`function` of each leaf of a tree of arrays."""
     leaves, treedef = tree.flatten(x)
     return tree.unflatten(treedef, [function(leaf) for leaf in leaves])
@@ -438,3 +521,233 @@ def outside_text(name: str) -> str:
         "there is nobody to speak to outside of a map over devices.",
         fix="call it inside shard_map, pmap, or vmap(..., axis_name=...)",
     )
+
+
+class AxisIndex(Primitive):
+    """The position of a device, or an example, along one named axis.
+
+    Shapes: -> int32[].  Where a name is put in place of another it may be several, of which the
+    first is the most significant.
+    """
+
+    name = "axis_index"
+    has_effects: ClassVar[bool] = True
+    jvp = jvp_of_constant
+
+    def abstract_eval(self, *, axis_name: AxisName) -> ShapedArray:
+        return shaped_array((), np.dtype(np.int32))
+
+    def effects(self, *, axis_name: AxisName) -> frozenset[Any]:
+        return casts.named_effects(_names(axis_name))
+
+    def shard(
+        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: AxisName
+    ) -> PartitionSpec:
+        return PartitionSpec()
+
+    def lower(self, ctx: LoweringContext, *, axis_name: AxisName) -> Any:
+        if isinstance(axis_name, tuple):
+            return module.lower_function(ctx, lambda: [axis_index(axis_name)])[0]
+        return ctx.module.device_axes.index(ctx, axis_name)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: AxisName
+    ) -> tuple[Any, None]:
+        return self.bind(axis_name=axis_name), None
+
+
+@vma.vary.rule(AxisIndex)
+def _vary_of_axis_index(
+    primitive: AxisIndex, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: AxisName
+) -> ManualAxisType:
+    typed = core_axes.typed_among(_names(axis_name))
+    return manual_type(typed) if typed else NOT_MANUAL
+
+
+core_axes.axis_params.set(("axis_name",), AxisIndex)
+
+
+@core_axes.batch_axis.rule(AxisIndex)
+def _batch_axis_of_axis_index(
+    primitive: AxisIndex,
+    size: int,
+    name: Hashable,
+    args: Sequence[Any],
+    dims: Sequence[Any],
+    *,
+    axis_name: AxisName,
+) -> tuple[Any, int]:
+    if not isinstance(axis_name, tuple):
+        return iota(np.int32, size), 0
+    inner = axis_name[axis_name.index(name) + 1 :]
+    stride = np.int32(math.prod(map(core_axes.size, inner)))
+    rest = axis_index(tuple(n for n in axis_name if n != name))
+    return iota(np.int32, size) * stride + _without_digit(rest, stride, size), 0
+
+
+axis_index_p = AxisIndex()
+
+
+def _without_digit(rest: Array, stride: np.integer[Any], size: int) -> Any:
+    """The number of the other digits, with a place left for one of `size` values."""
+    low = rest % stride
+    return (rest - low) * np.int32(size) + low
+
+
+def _names(axis_name: AxisName) -> tuple[Any, ...]:
+    return axis_name if isinstance(axis_name, tuple) else (axis_name,)
+
+
+def axis_index(axis_name: AxisName) -> Array:
+    """The position of this device, or example, along a named axis.
+
+    Shapes: -> int32[]; of several axes the number that their positions are the digits of, the first
+        name being the most significant.
+    Types:  inside `shard_map` it varies over the axes.
+    Source: mirrors jax.lax.axis_index.
+
+    Args:
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+
+    Raises:
+        NameError: a name is not in scope.
+
+    Example:
+        >>> jax.vmap(lambda x: x + lax.axis_index("i"), axis_name="i")(jnp.array([10, 20, 30]))
+        Array([10, 21, 32], dtype=int32)
+    """
+    axes = canonical_axes("lax.axis_index", axis_name)
+    if not isinstance(axis_name, (tuple, list)):
+        return _position(axis_name)
+    axes_size("lax.axis_index", axes)
+    total: Any = None
+    stride = 1
+    for axis in reversed(axes):
+        own = _position(axis)
+        if stride != 1:
+            own = own * np.int32(stride)
+        total = own if total is None else total + own
+        stride *= core_axes.size(axis)
+    if total is None:
+        total = np.int32(0)
+    return total
+
+
+def _position(axis_name: AxisName) -> Any:
+    if core_axes.axis(axis_name, "lax.axis_index").kind == "core":
+        return core_axes.core_index()
+    return axis_index_p.bind(axis_name=axis_name)
+
+
+def axis_size(axis_name: AxisName) -> int:
+    """How many devices, or examples, named axes have together; a Python int.
+
+    Source: mirrors jax.lax.axis_size.
+
+    Args:
+        axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
+
+    Raises:
+        NameError: a name is not in scope.
+
+    Example:
+        >>> jax.vmap(lambda x: x * lax.axis_size("i"), axis_name="i")(jnp.array([10, 20, 30]))
+        Array([30, 60, 90], dtype=int32)
+    """
+    axes = canonical_axes("lax.axis_size", axis_name)
+    return axes_size("lax.axis_size", axes)
+
+
+_KINDS = ("varying", "reduced", "unreduced")
+_CASTS = {
+    ("I", "varying"): casts.pvary_p,
+    ("I", "reduced"): casts.preduced_p,
+    ("V", "unreduced"): casts.vary_unreduced_cast_p,
+    ("R", "varying"): casts.reduced_vary_cast_p,
+}
+
+
+def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
+    """Arrays as values of another kind over mesh axes; the elements stay what they are.
+
+    Types:  invarying to varying or reduced, varying to unreduced, reduced to varying.
+    Source: mirrors jax.lax.pcast.
+
+    Args:
+        x: a tree of arrays.
+        axis_name: a name, or a tuple of names, of mesh axes of shard_map.
+        to: "varying", "reduced" or "unreduced".
+
+    Raises:
+        NameError: a name is not in scope.
+        TypeError: `axis_name` is a set.
+        ValueError: an unknown `to`, an operand of several kinds, or no such cast.
+
+    Example:
+        >>> def f(x):
+        ...     print(jax.typeof(x), "->", jax.typeof(lax.pcast(x, "x", to="varying")))
+        ...     return x
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> jax.shard_map(f, mesh=mesh, in_specs=P(), out_specs=P())(1.0)
+        ~f32[] -> ~f32[]{V:x}
+        Array(1., dtype=float32, weak_type=True)
+    """
+    name = "lax.pcast"
+    axes = canonical_axes(name, axis_name)
+    if not axes:
+        return x
+    if to not in _KINDS:
+        error(
+            ValueError,
+            name,
+            "an unknown kind.",
+            got=f"to={to!r}",
+            expected=f"one of {', '.join(map(repr, _KINDS))}",
+        )
+    if not core_axes.in_scope():
+        error(
+            ValueError,
+            name,
+            "there is no mesh axis over which a value could be of some kind.",
+            got=f"axes {axes}",
+            fix="call it inside shard_map",
+        )
+    axes_size(name, axes)
+    typed = core_axes.typed_among(axes)
+    if not typed and to != "unreduced":
+        return x
+    return map_leaves(lambda leaf: _cast(leaf, axes, typed, to), x)
+
+
+def _cast(x: Array, axes: Any, typed: Any, to: str) -> Any:
+    kind = states("lax.pcast", x, axes) if typed else "I"
+    cast = _CASTS.get((kind, to))
+    if cast is None:
+        able = ", ".join(f"{KIND_NAMES[a]} to {b}" for a, b in _CASTS)
+        error(
+            ValueError,
+            "lax.pcast",
+            f"there is no cast from {KIND_NAMES[kind]} to {to}.",
+            got=f"{aval_of(x)}, axes {axes}",
+            expected=f"one of these: {able}",
+            fix="a reduction changes kinds too: lax.psum, lax.psum_scatter, lax.all_gather",
+        )
+    return cast.bind(x, axes=casts.ordered(typed))
+
+
+def pvary(x: Tree, axis_name: AxisName) -> Tree:
+    """Arrays that are the same everywhere, as values that may differ between devices.
+
+    Source: mirrors jax.lax.pvary, which JAX has since dropped for `pcast`.
+
+    Raises:
+        NameError: a name is not in scope.
+        ValueError: an operand varies over an axis already, or is reduced or unreduced.
+
+    Example:
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> copy = lambda w: lax.pvary(w, "x")
+        >>> jax.shard_map(copy, mesh=mesh, in_specs=P(), out_specs=P("x"))(jnp.array([5]))
+        Array([5, 5, 5, 5, 5, 5, 5, 5], dtype=int32)
+    """
+    return pcast(x, axis_name, to="varying")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from minijax.core import axes as core_axes
 from minijax.core import printing, tree, vma
@@ -17,12 +17,17 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
-from minijax.lax.collectives.arguments import Application
+from minijax.lax.collectives.arguments import Application, AxisName, PermutationLike
 from minijax.lowering import stablehlo
 from minijax.sharding import rules
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
-def _as_it_is(ctx: Any, x: Any, **params: Any) -> Any:
+    from minijax.lowering.stablehlo import LoweringContext
+
+
+def _as_it_is(ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
     return x
 
 
@@ -65,14 +70,14 @@ class Start(Primitive):
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
         (todo,) = ctx.avals_out
         if not todo.inner_aval.size or not self.starts(ctx, **params):
             ctx.avals_out = [todo.inner_aval]
             return self.base.lower(ctx, x, **params)
         x = self.prepare(ctx, x, **params)
 
-        def body(inner: Any, operand: Any) -> list[Any]:
+        def body(inner: LoweringContext, operand: Any) -> list[Any]:
             inner.avals_out = [todo.inner_aval]
             return [self.exchange(inner, operand, **params)]
 
@@ -120,7 +125,7 @@ class Done(Primitive):
     def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
         return rules.spec_of(outs[0])
 
-    def lower(self, ctx: Any, x: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: ir.Value) -> Any:
         if x.type == stablehlo.type_of(ctx.avals_out[0]):
             # It was done at once.
             return x
@@ -150,7 +155,7 @@ def _start_of_gather(base: gathers.Gather) -> Start:
     return Start(base, all_gather_done_p, prepare=base.widened, exchange=base.exchange)
 
 
-def _refuse_untiled(ctx: Any, x: Any, *, tiled: bool, **_: Any) -> Any:
+def _refuse_untiled(ctx: LoweringContext, x: ir.Value, *, tiled: bool, **_: Any) -> Any:
     if not tiled:
         error(
             NotImplementedError,
@@ -162,13 +167,13 @@ def _refuse_untiled(ctx: Any, x: Any, *, tiled: bool, **_: Any) -> Any:
 
 
 def _is_started_exchange(
-    ctx: Any, *, split_axis: int, concat_axis: int, axis_size: int, **_: Any
+    ctx: LoweringContext, *, split_axis: int, concat_axis: int, axis_size: int, **_: Any
 ) -> bool:
     # XLA:CPU refuses to start exchanges that change the shape.
     return axis_size > 1 and (split_axis == concat_axis or ctx.platform != "cpu")
 
 
-def _refuse_without_gpu(ctx: Any, x: Any, **_: Any) -> Any:
+def _refuse_without_gpu(ctx: LoweringContext, x: ir.Value, **_: Any) -> Any:
     if ctx.platform not in arguments.GPUS:
         error(
             NotImplementedError,
@@ -263,8 +268,9 @@ tree.register_pytree_node(
 )
 
 
-def _started(applications: Any, done: Done) -> Todo:
-    leaves, treedef = tree.flatten(applications)
+def _started(function: Callable[..., Any], done: Done, x: Any, *args: Any, **options: Any) -> Todo:
+    """What a public function does, only started."""
+    leaves, treedef = tree.flatten(arguments.applications_of(function)(x, *args, **options))
     begun = []
     squeezed: list[tuple[int, ...]] = []
     for leaf in leaves:
@@ -278,7 +284,7 @@ def _started(applications: Any, done: Done) -> Todo:
     return Todo(tree.unflatten(treedef, begun), _Completion(done, tuple(squeezed)))
 
 
-def all_gather_start(x: Any, axis_name: Any, **options: Any) -> Todo:
+def all_gather_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
     """Starts `all_gather`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's all_gather_start (0.10).
@@ -289,10 +295,10 @@ def all_gather_start(x: Any, axis_name: Any, **options: Any) -> Todo:
         >>> jax.shard_map(gather, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
         Array([7, 7, 7, 7, 7, 7, 7, 7], dtype=int32)
     """
-    return _started(gathers.gather_applications(x, axis_name, **options), all_gather_done_p)
+    return _started(gathers.all_gather, all_gather_done_p, x, axis_name, **options)
 
 
-def psum_start(x: Any, axis_name: Any, **options: Any) -> Todo:
+def psum_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
     """Starts `psum`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's psum_start (0.10).
@@ -303,10 +309,10 @@ def psum_start(x: Any, axis_name: Any, **options: Any) -> Todo:
         >>> jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8))
         Array([28], dtype=int32)
     """
-    return _started(reductions.sum_applications(x, axis_name, **options), psum_done_p)
+    return _started(reductions.psum, psum_done_p, x, axis_name, **options)
 
 
-def psum_scatter_start(x: Any, axis_name: Any, **options: Any) -> Todo:
+def psum_scatter_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
     """Starts `psum_scatter`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's psum_scatter_start (0.10).
@@ -320,11 +326,11 @@ def psum_scatter_start(x: Any, axis_name: Any, **options: Any) -> Todo:
         >>> jax.shard_map(share, mesh=mesh, in_specs=P(None), out_specs=P("x"))(jnp.arange(8))
         Array([ 0,  8, 16, 24, 32, 40, 48, 56], dtype=int32)
     """
-    return _started(gathers.scatter_applications(x, axis_name, **options), reduce_scatter_done_p)
+    return _started(gathers.psum_scatter, reduce_scatter_done_p, x, axis_name, **options)
 
 
 def all_to_all_start(
-    x: Any, axis_name: Any, split_axis: int, concat_axis: int, **options: Any
+    x: Any, axis_name: AxisName, split_axis: int, concat_axis: int, **options: Any
 ) -> Todo:
     """Starts `all_to_all`, with the same arguments; `.done()` gives its result.
 
@@ -338,11 +344,11 @@ def all_to_all_start(
         >>> bool((x == y).all()), jax.typeof(x), jax.typeof(y)
         (True, ShapedArray(int32[8,8]), ShapedArray(int32[8,8@x]))
     """
-    applications = exchanges.applications(x, axis_name, split_axis, concat_axis, **options)
-    return _started(applications, all_to_all_done_p)
+    axes = (split_axis, concat_axis)
+    return _started(exchanges.all_to_all, all_to_all_done_p, x, axis_name, *axes, **options)
 
 
-def pbroadcast_start(x: Any, axis_name: Any, source: int) -> Todo:
+def pbroadcast_start(x: Any, axis_name: AxisName, source: int) -> Todo:
     """Starts `pbroadcast`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's pbroadcast_start (0.10).
@@ -357,11 +363,10 @@ def pbroadcast_start(x: Any, axis_name: Any, source: int) -> Todo:
         >>> jax.eval_shape(f, jnp.ones(8)).shape
         (8,)
     """
-    applications = permutations.broadcast_applications(x, axis_name, source)
-    return _started(applications, pbroadcast_done_p)
+    return _started(permutations.pbroadcast, pbroadcast_done_p, x, axis_name, source)
 
 
-def ppermute_start(x: Any, axis_name: Any, perm: Any) -> Todo:
+def ppermute_start(x: Any, axis_name: AxisName, perm: PermutationLike) -> Todo:
     """Starts `ppermute`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's ppermute_start (0.10).
@@ -373,4 +378,4 @@ def ppermute_start(x: Any, axis_name: Any, perm: Any) -> Todo:
         >>> jax.shard_map(pass_on, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
         Array([7, 0, 1, 2, 3, 4, 5, 6], dtype=int32)
     """
-    return _started(permutations.permute_applications(x, axis_name, perm), ppermute_done_p)
+    return _started(permutations.ppermute, ppermute_done_p, x, axis_name, perm)

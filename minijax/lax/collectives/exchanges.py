@@ -1,14 +1,12 @@
 """Every device sends a block to every other: `all_to_all`, `pswapaxes`, `ragged_all_to_all`.
 
-Every device sends a block to every other: `all_to_all` and `pswapaxes`.
-
-Every device sends slices of lengths of its own to every other: `ragged_all_to_all`.
+Slices that `ragged_all_to_all` sends have lengths of their own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,31 +15,41 @@ from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
 from minijax.core.trace import current
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
-from minijax.lax.binary import add, bitwise_and, eq, ge, lt, mul, sub
-from minijax.lax.choice import clamp, select
+from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import (
+    Application,
+    Axes,
+    AxisName,
+    Collective,
+    Groups,
+    GroupsLike,
+    Tree,
+    axis_index,
+)
 from minijax.lax.collectives.gathers import all_gather
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota, full, full_like, iota
-from minijax.lax.cumulative import cumsum
+from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like, iota
 from minijax.lax.gather_numbers import ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter_add
 from minijax.lax.reduction import reduce_max
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims, reshape
 from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
+from minijax.lax.window_reduction import cumsum
 from minijax.lowering import module, stablehlo
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
-class AllToAll(Primitive):
+    from minijax.lowering.stablehlo import LoweringContext
+
+
+class AllToAll(Collective):
     """Cuts dimension `split_axis` into a block for each device, and joins those received.
 
     Shapes: x: T[s] -> T[s with `split_axis` n times shorter and `concat_axis` n times longer].
@@ -49,7 +57,6 @@ class AllToAll(Primitive):
     """
 
     name = "all_to_all"
-    has_effects: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -59,9 +66,6 @@ class AllToAll(Primitive):
         shape[split_axis] //= axis_size
         shape[concat_axis] *= axis_size
         return x.with_shape(tuple(shape)).strip_weak_type()
-
-    def effects(self, *avals: Any, axis_name: Any, **_: Any) -> frozenset[Any]:
-        return casts.named_effects(arguments.canonical_axes(self.name, axis_name))
 
     def shard(
         self,
@@ -78,13 +82,13 @@ class AllToAll(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        x: Any,
+        ctx: LoweringContext,
+        x: ir.Value,
         *,
         split_axis: int,
         concat_axis: int,
         axis_index_groups: Groups,
-        axis_name: Any,
+        axis_name: AxisName,
         axis_size: int,
         tiled: bool,
     ) -> Any:
@@ -103,7 +107,7 @@ class AllToAll(Primitive):
         return ctx.ops("stablehlo.all_to_all", [x], attributes)[0]
 
     def transpose(
-        self, ct: Any, x: Any, *, split_axis: int, concat_axis: int, **params: Any
+        self, ct: Array, x: UndefinedPrimal, *, split_axis: int, concat_axis: int, **params: Any
     ) -> tuple[Any]:
         return (self.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params),)
 
@@ -126,38 +130,25 @@ class AllToAll(Primitive):
         )
         return out, b
 
-    def impl(self, x: Any, **params: Any) -> Any:
+    def impl(self, x: Array, **params: Any) -> Any:
         raise RuntimeError(arguments.outside_text("lax.all_to_all"))
 
 
 printing.hidden_params.set(frozenset({"axis_size"}), AllToAll)
 
 
-@vma.vary.rule(AllToAll)
-def _vary_of_all_to_all(
-    primitive: AllToAll, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, **_: Any
-) -> ManualAxisType:
-    axes = arguments.canonical_axes(primitive.name, axis_name)
-    arguments.check_varying(primitive.name, avals[0], axes)
-    return vma.of(avals[0])
-
-
-core_axes.axis_params.set(("axis_name",), AllToAll)
-core_axes.communicates.set(True, AllToAll)
-
-
 @core_axes.batch_axis.rule(AllToAll)
 def _batch_axis_of_all_to_all(
     primitive: AllToAll,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
     split_axis: int,
     concat_axis: int,
     axis_index_groups: Groups,
-    axis_name: Any,
+    axis_name: AxisName,
     axis_size: int,
     tiled: bool,
 ) -> tuple[Any, int]:
@@ -195,13 +186,14 @@ def _batch_axis_of_all_to_all(
 all_to_all_p = AllToAll()
 
 
+@arguments.applied
 def all_to_all(
     x: Tree,
-    axis_name: Any,
+    axis_name: AxisName,
     split_axis: int,
     concat_axis: int,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: GroupsLike = None,
     tiled: bool = False,
 ) -> Tree:
     """Cuts an array into one block for each device, sends them there, and joins what is received.
@@ -230,23 +222,6 @@ def all_to_all(
         Array([[1, 3],
                [2, 4]], dtype=int32)
     """
-    return arguments.results(
-        applications(
-            x, axis_name, split_axis, concat_axis, axis_index_groups=axis_index_groups, tiled=tiled
-        )
-    )
-
-
-def applications(
-    x: Any,
-    axis_name: Any,
-    split_axis: int,
-    concat_axis: int,
-    *,
-    axis_index_groups: Any = None,
-    tiled: bool = False,
-) -> Any:
-    """The applications, for each leaf, that `all_to_all` stands for."""
     name = "lax.all_to_all"
     axes = arguments.canonical_axes(name, axis_name)
     if not axes:
@@ -255,7 +230,7 @@ def applications(
     arguments.check_equal_groups(name, groups)
     size = arguments.group_size(name, axes, groups)
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         arguments.check_no_sums(name, leaf, axes)
         aval = aval_of(leaf)
         split = arguments.canonical_dim(name, "split_axis", split_axis, aval.ndim)
@@ -281,7 +256,9 @@ def applications(
     return arguments.map_leaves(of_leaf, x)
 
 
-def pswapaxes(x: Tree, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Tree:
+def pswapaxes(
+    x: Tree, axis_name: AxisName, axis: int, *, axis_index_groups: GroupsLike = None
+) -> Tree:
     """Exchanges a dimension of an array with a named axis of the same size.
 
     Shapes: T[s] -> T[s]; `all_to_all` that cuts and joins the same dimension.
@@ -303,7 +280,7 @@ def pswapaxes(x: Tree, axis_name: Any, axis: int, *, axis_index_groups: Any = No
 _SIZES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
-class RaggedAllToAll(Primitive):
+class RaggedAllToAll(Collective):
     """Overwrites rows of `output` by the slices of `operand` that the devices send to each other.
 
     Shapes: operand: T[n, s], output: T[m, s], and four of int[k]: where slices begin, how long they
@@ -315,7 +292,6 @@ class RaggedAllToAll(Primitive):
     """
 
     name = "ragged_all_to_all"
-    has_effects: ClassVar[bool] = True
 
     def abstract_eval(
         self, operand: ShapedArray, output: ShapedArray, *sizes: ShapedArray, **params: Any
@@ -324,14 +300,13 @@ class RaggedAllToAll(Primitive):
         _check_sizes(sizes)
         return output.strip_weak_type()
 
-    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
-        return casts.named_effects(axis_name)
-
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         rules.check_unsharded(self, avals)
         return rules.spec_of(avals[1])
 
-    def lower(self, ctx: Any, *values: Any, axis_name: Axes, axis_index_groups: Groups) -> Any:
+    def lower(
+        self, ctx: LoweringContext, *values: Any, axis_name: Axes, axis_index_groups: Groups
+    ) -> Any:
         arguments.check_equal_groups("lax.ragged_all_to_all", axis_index_groups)
         if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs and TPUs only.
@@ -361,13 +336,13 @@ class RaggedAllToAll(Primitive):
 
     def transpose(
         self,
-        ct: Any,
-        operand: Any,
-        output: Any,
-        starts: Any,
+        ct: Array,
+        operand: Array,
+        output: Array,
+        starts: Array,
         sizes: Any,
-        targets: Any,
-        received: Any,
+        targets: Array,
+        received: Array,
         **params: Any,
     ) -> tuple[Any, ...]:
         # Where on this device the slices went that the others sent.
@@ -418,15 +393,11 @@ def _vary_of_ragged_all_to_all(
     return manual_type(frozenset().union(*(vma.of(aval).varying for aval in avals)))
 
 
-core_axes.axis_params.set(("axis_name",), RaggedAllToAll)
-core_axes.communicates.set(True, RaggedAllToAll)
-
-
 @core_axes.batch_axis.rule(RaggedAllToAll)
 def _batch_axis_of_ragged_all_to_all(
     primitive: RaggedAllToAll,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     **params: Any,
@@ -479,12 +450,12 @@ def _check_sizes(sizes: Sequence[ShapedArray]) -> None:
         )
 
 
-def _exchanged(numbers: Any, axis_name: Axes, axis_index_groups: Groups) -> Any:
+def _exchanged(numbers: Array, axis_name: Axes, axis_index_groups: Groups) -> Any:
     """What the other devices know about the slices that they have sent here."""
     return all_to_all(numbers, axis_name, 0, 0, axis_index_groups=axis_index_groups, tiled=True)
 
 
-def _outside(starts: Any, sizes: Any, length: int) -> Any:
+def _outside(starts: Array, sizes: Any, length: int) -> Any:
     """Which of `length` positions no interval covers: intervals may be empty, and overlap."""
     starts, sizes = (convert_element_type(x, np.int32) for x in (starts, sizes))
     ends = add(starts, sizes)
@@ -497,13 +468,13 @@ def _outside(starts: Any, sizes: Any, length: int) -> Any:
     return eq(cumsum(slice_in_dim(marks, 0, length)), full((length,), 0, np.int32))
 
 
-def _folded(x: Any) -> Any:
+def _folded(x: Array) -> Any:
     """A batch of rows as rows."""
     shape = aval_of(x).shape
     return reshape(x, (shape[0] * shape[1], *shape[2:]))
 
 
-def _by_device(numbers: Any, shift: int, members: int) -> Any:
+def _by_device(numbers: Array, shift: int, members: int) -> Any:
     """Numbers of a batch, (example, slice), as one row in which those for one device are adjacent.
 
     Those of example i are raised by i * `shift`.
@@ -518,12 +489,12 @@ def _by_device(numbers: Any, shift: int, members: int) -> Any:
 
 
 def _composed(
-    operand: Any,
-    output: Any,
-    starts: Any,
+    operand: Array,
+    output: Array,
+    starts: Array,
     sizes: Any,
-    targets: Any,
-    received: Any,
+    targets: Array,
+    received: Array,
     *,
     axes: Axes,
     groups: Groups,
@@ -557,7 +528,7 @@ def _composed(
     return select(broadcast_in_dim(is_written, aval_of(output).shape, (0,)), picked, output)
 
 
-def _for_this_device(numbers: Any, axes: Axes, groups: Groups) -> Any:
+def _for_this_device(numbers: Array, axes: Axes, groups: Groups) -> Any:
     """Of what all devices say about their slices, (sender, slice), what concerns this one."""
     numbers = convert_element_type(numbers, np.int32)
     everything = all_gather(numbers, axes, axis_index_groups=groups)
@@ -579,15 +550,15 @@ def _position(axes: Axes, groups: Groups) -> Any:
 
 
 def ragged_all_to_all(
-    operand: Any,
-    output: Any,
+    operand: Array,
+    output: Array,
     input_offsets: Any,
     send_sizes: Any,
     output_offsets: Any,
     recv_sizes: Any,
     *,
-    axis_name: Any,
-    axis_index_groups: Any = None,
+    axis_name: AxisName,
+    axis_index_groups: GroupsLike = None,
 ) -> Array:
     """Sends slices of rows, of lengths that are known at run time only, between all devices.
 

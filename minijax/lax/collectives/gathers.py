@@ -6,8 +6,8 @@ device its block of the sum.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,28 +16,40 @@ from minijax.core import vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import (
+    Application,
+    Axes,
+    AxisName,
+    Collective,
+    Groups,
+    GroupsLike,
+    Tree,
+    axis_index,
+)
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.lowering import stablehlo
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
-class Gather(Primitive):
+    from minijax.lowering.stablehlo import LoweringContext
+
+
+class Gather(Collective):
     """The blocks of all devices of a group, along one dimension in the order of the group.
 
     Shapes: x: T[s] -> T[s], with a new dimension of size n, or `tiled` with one n times as long.
     Linear in x.
     """
 
-    has_effects: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -54,9 +66,6 @@ class Gather(Primitive):
             return x.with_shape((*x.shape[:dim], x.shape[dim] * axis_size, *x.shape[dim + 1 :]))
         return x.with_shape((*x.shape[:dim], axis_size, *x.shape[dim:]))
 
-    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
-        return casts.named_effects(axis_name)
-
     def shard(
         self,
         avals: Sequence[Any],
@@ -71,8 +80,8 @@ class Gather(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        x: Any,
+        ctx: LoweringContext,
+        x: ir.Value,
         *,
         all_gather_dimension: int,
         axis_name: Axes,
@@ -93,7 +102,9 @@ class Gather(Primitive):
             axis_index_groups=axis_index_groups,
         )
 
-    def widened(self, ctx: Any, x: Any, *, all_gather_dimension: int, tiled: bool, **_: Any) -> Any:
+    def widened(
+        self, ctx: LoweringContext, x: ir.Value, *, all_gather_dimension: int, tiled: bool, **_: Any
+    ) -> Any:
         """The operand with a dimension of size 1 where blocks are stacked."""
         if tiled:
             return x
@@ -104,8 +115,8 @@ class Gather(Primitive):
 
     def exchange(
         self,
-        ctx: Any,
-        x: Any,
+        ctx: LoweringContext,
+        x: ir.Value,
         *,
         all_gather_dimension: int,
         axis_name: Axes,
@@ -145,15 +156,13 @@ class Gather(Primitive):
 
 core_axes.makes_equal.set(True, Gather)
 rules.knows_sums.set(True, Gather)
-core_axes.axis_params.set(("axis_name",), Gather)
-core_axes.communicates.set(True, Gather)
 
 
 @core_axes.batch_axis.rule(Gather)
 def _batch_axis_of_gather(
     primitive: Gather,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
@@ -187,34 +196,9 @@ class AllGather(Gather):
     name = "all_gather"
 
     def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        *,
-        all_gather_dimension: int,
-        axis_index_groups: Groups,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
+        self, ct: Array, x: UndefinedPrimal, *, all_gather_dimension: int, **params: Any
     ) -> tuple[Any]:
-        return (
-            reduce_scatter_p.bind(
-                ct,
-                scatter_dimension=all_gather_dimension,
-                axis_index_groups=axis_index_groups,
-                axis_name=axis_name,
-                axis_size=axis_size,
-                tiled=tiled,
-            ),
-        )
-
-
-@vma.vary.rule(AllGather)
-def _vary_of_all_gather(
-    primitive: AllGather, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
-) -> ManualAxisType:
-    arguments.check_varying("all_gather", avals[0], axis_name)
-    return vma.of(avals[0])
+        return (reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),)
 
 
 class AllGatherInvariant(Gather):
@@ -224,8 +208,8 @@ class AllGatherInvariant(Gather):
 
     def transpose(
         self,
-        ct: Any,
-        x: Any,
+        ct: Array,
+        x: Array,
         *,
         all_gather_dimension: int,
         axis_name: Axes,
@@ -259,23 +243,10 @@ class AllGatherReduced(Gather):
     name = "all_gather_reduced"
 
     def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        *,
-        all_gather_dimension: int,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
+        self, ct: Array, x: UndefinedPrimal, *, all_gather_dimension: int, **params: Any
     ) -> tuple[Any]:
         return (
-            unreduced_reduce_scatter_p.bind(
-                ct,
-                scatter_dimension=all_gather_dimension,
-                axis_name=axis_name,
-                axis_size=axis_size,
-                tiled=tiled,
-            ),
+            unreduced_reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),
         )
 
 
@@ -301,14 +272,13 @@ all_gather_invariant_p = AllGatherInvariant()
 all_gather_reduced_p = AllGatherReduced()
 
 
-class Scatter(Primitive):
+class Scatter(Collective):
     """The sum of what the devices of a group hold; each keeps the block of its own position.
 
     Shapes: x: T[s] -> T[s without the dimension, of size n], or `tiled` with one n times as short.
     Linear in x.
     """
 
-    has_effects: ClassVar[bool] = True
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
@@ -319,9 +289,6 @@ class Scatter(Primitive):
         if tiled:
             return x.with_shape((*x.shape[:dim], x.shape[dim] // axis_size, *x.shape[dim + 1 :]))
         return x.with_shape((*x.shape[:dim], *x.shape[dim + 1 :]))
-
-    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
-        return casts.named_effects(axis_name)
 
     def shard(
         self,
@@ -337,8 +304,8 @@ class Scatter(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        x: Any,
+        ctx: LoweringContext,
+        x: ir.Value,
         *,
         scatter_dimension: int,
         axis_name: Axes,
@@ -384,15 +351,13 @@ class Scatter(Primitive):
 
 
 rules.knows_sums.set(True, Scatter)
-core_axes.axis_params.set(("axis_name",), Scatter)
-core_axes.communicates.set(True, Scatter)
 
 
 @core_axes.batch_axis.rule(Scatter)
 def _batch_axis_of_scatter(
     primitive: Scatter,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
@@ -427,39 +392,9 @@ class ReduceScatter(Scatter):
     name = "reduce_scatter"
 
     def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        *,
-        scatter_dimension: int,
-        axis_index_groups: Groups,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
+        self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
     ) -> tuple[Any]:
-        return (
-            all_gather_p.bind(
-                ct,
-                all_gather_dimension=scatter_dimension,
-                axis_index_groups=axis_index_groups,
-                axis_name=axis_name,
-                axis_size=axis_size,
-                tiled=tiled,
-            ),
-        )
-
-
-@vma.vary.rule(ReduceScatter)
-def _vary_of_reduce_scatter(
-    primitive: ReduceScatter,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axis_name: Axes,
-    **_: Any,
-) -> ManualAxisType:
-    arguments.check_varying("reduce_scatter", avals[0], axis_name)
-    return vma.of(avals[0])
+        return (all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
 
 
 class UnreducedReduceScatter(Scatter):
@@ -468,24 +403,9 @@ class UnreducedReduceScatter(Scatter):
     name = "unreduced_reduce_scatter"
 
     def transpose(
-        self,
-        ct: Any,
-        x: Any,
-        *,
-        scatter_dimension: int,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
+        self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
     ) -> tuple[Any]:
-        return (
-            all_gather_reduced_p.bind(
-                ct,
-                all_gather_dimension=scatter_dimension,
-                axis_name=axis_name,
-                axis_size=axis_size,
-                tiled=tiled,
-            ),
-        )
+        return (all_gather_reduced_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
 
 
 @vma.vary.rule(UnreducedReduceScatter)
@@ -509,11 +429,12 @@ unreduced_reduce_scatter_p = UnreducedReduceScatter()
 _KINDS = ("varying", "invarying", "reduced")
 
 
+@arguments.applied
 def all_gather(
     x: Tree,
-    axis_name: Any,
+    axis_name: AxisName,
     *,
-    axis_index_groups: Any = None,
+    axis_index_groups: GroupsLike = None,
     axis: int = 0,
     tiled: bool = False,
     to: str = "varying",
@@ -545,23 +466,6 @@ def all_gather(
         >>> jax.shard_map(last, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
         Array([ 7,  8,  9, 10, 11, 12, 13, 14], dtype=int32)
     """
-    return arguments.results(
-        gather_applications(
-            x, axis_name, axis_index_groups=axis_index_groups, axis=axis, tiled=tiled, to=to
-        )
-    )
-
-
-def gather_applications(
-    x: Any,
-    axis_name: Any,
-    *,
-    axis_index_groups: Any = None,
-    axis: int = 0,
-    tiled: bool = False,
-    to: str = "varying",
-) -> Any:
-    """The applications, for each leaf, that `all_gather` stands for."""
     if to not in _KINDS:
         error(
             ValueError,
@@ -588,7 +492,7 @@ def gather_applications(
         )
     size = arguments.group_size(name, axes, groups)
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         ndim = aval_of(leaf).ndim
         dim = arguments.canonical_dim(name, "axis", axis, ndim + (not tiled))
         params = {
@@ -610,7 +514,7 @@ def gather_applications(
     return arguments.map_leaves(of_leaf, x)
 
 
-def _check_typed(x: Any, axes: Axes) -> None:
+def _check_typed(x: Array, axes: Axes) -> None:
     if not core_axes.typed_among(axes):
         error(
             ValueError,
@@ -622,7 +526,9 @@ def _check_typed(x: Any, axes: Axes) -> None:
         )
 
 
-def all_gather_invariant(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Tree:
+def all_gather_invariant(
+    x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False
+) -> Tree:
     """As `all_gather`, with a result of which types know that it is the same everywhere.
 
     Shapes: as `all_gather`.
@@ -637,7 +543,7 @@ def all_gather_invariant(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool 
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="invarying")
 
 
-def all_gather_reduced(x: Tree, axis_name: Any, *, axis: int = 0, tiled: bool = False) -> Tree:
+def all_gather_reduced(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> Tree:
     """As `all_gather`, with a reduced result: its cotangents are summands.
 
     Shapes: as `all_gather`.
@@ -661,12 +567,13 @@ def _check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
     arguments.check_block("lax.psum_scatter", "scatter_dimension", x, dim, size, tiled=tiled)
 
 
+@arguments.applied
 def psum_scatter(
     x: Tree,
-    axis_name: Any,
+    axis_name: AxisName,
     *,
     scatter_dimension: int = 0,
-    axis_index_groups: Any = None,
+    axis_index_groups: GroupsLike = None,
     tiled: bool = False,
 ) -> Tree:
     """The sum over the devices, or examples, of named axes, of which each keeps its own block.
@@ -694,26 +601,6 @@ def psum_scatter(
         >>> jax.shard_map(share, mesh=mesh, in_specs=P(), out_specs=P("x"))(jnp.arange(8))
         Array([ 0,  8, 16, 24, 32, 40, 48, 56], dtype=int32)
     """
-    return arguments.results(
-        scatter_applications(
-            x,
-            axis_name,
-            scatter_dimension=scatter_dimension,
-            axis_index_groups=axis_index_groups,
-            tiled=tiled,
-        )
-    )
-
-
-def scatter_applications(
-    x: Any,
-    axis_name: Any,
-    *,
-    scatter_dimension: int = 0,
-    axis_index_groups: Any = None,
-    tiled: bool = False,
-) -> Any:
-    """The applications, for each leaf, that `psum_scatter` stands for."""
     name = "lax.psum_scatter"
     axes = arguments.without_small(arguments.canonical_axes(name, axis_name))
     if not axes:
@@ -722,7 +609,7 @@ def scatter_applications(
     arguments.check_equal_groups(name, groups)
     size = arguments.group_size(name, axes, groups)
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         params = scatter_params(name, leaf, axes, size, scatter_dimension, tiled)
         typed = core_axes.typed_among(axes)
         if typed and arguments.states(name, leaf, axes) == "U":
@@ -735,7 +622,7 @@ def scatter_applications(
 
 
 def scatter_params(
-    name: str, x: Any, axes: Axes, size: int, dim: Any, tiled: bool
+    name: str, x: Array, axes: Axes, size: int, dim: Any, tiled: bool
 ) -> dict[str, Any]:
     """The parameters of a scatter of `x`.
 
@@ -754,7 +641,7 @@ def scatter_params(
 
 
 def unreduced_psum_scatter(
-    x: Tree, axis_name: Any, *, scatter_dimension: int = 0, tiled: bool = False
+    x: Tree, axis_name: AxisName, *, scatter_dimension: int = 0, tiled: bool = False
 ) -> Tree:
     """As `psum_scatter`, of values that are unreduced over the axes.
 
@@ -778,7 +665,7 @@ def unreduced_psum_scatter(
         return x
     size = arguments.axes_size(name, axes)
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         casts.check_unreduced(name, aval_of(leaf), axes)
         params = scatter_params(name, leaf, axes, size, scatter_dimension, tiled)
         return unreduced_reduce_scatter_p.bind(leaf, **params)

@@ -1,14 +1,12 @@
 """Blocks go from device to device: `ppermute`, `pshuffle`, `pbroadcast`, `psend` and `precv`.
 
-Blocks go from device to device: `ppermute`, `pshuffle`, `pbroadcast`.
-
-One device sends and another receives, each by an operation of its own: `psend` and `precv`.
+Of the last two, one sends and the other receives, each by an operation of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -26,43 +24,54 @@ from minijax.core.aval import (
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.lax import unary
-from minijax.lax.binary import ge
+from minijax.lax.binary import ge, select
 from minijax.lax.binary import max as maximum
-from minijax.lax.choice import select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import (
+    Application,
+    Axes,
+    AxisName,
+    Collective,
+    PermutationLike,
+    Tree,
+    axis_index,
+)
 from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.reductions import psum_p
-from minijax.lax.convert import bitcast_convert_type_p
-from minijax.lax.creation import full_like
+from minijax.lax.creation import bitcast_convert_type_p, full_like
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.lowering import module, stablehlo
+from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from minijax.lowering.stablehlo import LoweringContext
 
 Pairs = tuple[tuple[int, int], ...]
 
 
-class PPermute(Primitive):
+class PPermute(Collective):
     """Sends the block of each source to its destination; who is none gets zeros.
 
     Shapes: x: T[s] -> T[s].  Linear in x.
     """
 
     name = "ppermute"
+    has_effects = False
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> Any:
+    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: Axes, perm: Pairs) -> Any:
         devices = ctx.module.device_axes
         pairs = arguments.pairs_of_devices(devices, axis_name, perm)
         attributes = {
@@ -71,10 +80,12 @@ class PPermute(Primitive):
         }
         return ctx.op("stablehlo.collective_permute", [x], attributes)
 
-    def impl(self, x: Any, **params: Any) -> Any:
+    def impl(self, x: Array, **params: Any) -> Any:
         raise NotImplementedError(arguments.outside_text("lax.ppermute"))
 
-    def transpose(self, ct: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> tuple[Any]:
+    def transpose(
+        self, ct: Array, x: UndefinedPrimal, *, axis_name: Axes, perm: Pairs
+    ) -> tuple[Any]:
         back = tuple((d, s) for s, d in perm)
         return (self.bind(ct, axis_name=axis_name, perm=back),)
 
@@ -92,7 +103,7 @@ class PPermute(Primitive):
     def _among_all(
         self,
         size: int,
-        name: Any,
+        name: Hashable,
         args: Sequence[Any],
         dims: Sequence[Any],
         axes: Axes,
@@ -125,16 +136,6 @@ class PPermute(Primitive):
         return select(mask, picked, full_like(picked, 0))
 
 
-@vma.vary.rule(PPermute)
-def _vary_of_ppermute(
-    primitive: PPermute, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
-) -> ManualAxisType:
-    arguments.check_varying("ppermute", avals[0], axis_name)
-    return vma.of(avals[0])
-
-
-core_axes.axis_params.set(("axis_name",), PPermute)
-core_axes.communicates.set(True, PPermute)
 core_axes.waits_for_all.set(True, PPermute)
 
 
@@ -142,7 +143,7 @@ core_axes.waits_for_all.set(True, PPermute)
 def _batch_axis_of_ppermute(
     primitive: PPermute,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
@@ -189,7 +190,7 @@ def _runs(sources: Sequence[int | None]) -> list[tuple[int | None, int]]:
     return runs
 
 
-def _taken(x: Any, source: Mapping[int, int]) -> Any:
+def _taken(x: Array, source: Mapping[int, int]) -> Any:
     """Rows of `x`, each from the place that `source` gives; zeros where it gives none."""
     size = aval_of(x).shape[0]
     places = np.array([source.get(d, 0) for d in range(size)], np.int32)
@@ -200,20 +201,21 @@ def _taken(x: Any, source: Mapping[int, int]) -> Any:
     return select(broadcast_in_dim(known, aval_of(x).shape, (0,)), moved, full_like(x, 0))
 
 
-class PBroadcast(Primitive):
+class PBroadcast(Collective):
     """All devices get the block of the one at position `source`.
 
     Shapes: x: T[s] -> T[s].  Linear in x.
     """
 
     name = "pbroadcast"
+    has_effects = False
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
-    def abstract_eval(self, x: ShapedArray, *, axis_name: Any, source: int) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, axis_name: AxisName, source: int) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Any, *, axis_name: Any, source: int) -> Any:
+    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: AxisName, source: int) -> Any:
         axes = arguments.canonical_axes(self.name, axis_name)
         if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs only.
@@ -229,15 +231,23 @@ class PBroadcast(Primitive):
         }
         return ctx.op("stablehlo.collective_broadcast", [x], attributes)
 
-    def impl(self, x: Any, **params: Any) -> Any:
+    def impl(self, x: Array, **params: Any) -> Any:
         raise NotImplementedError(arguments.outside_text("lax.pbroadcast"))
 
-    def transpose(self, ct: Any, x: Any, *, axis_name: Any, source: int) -> tuple[Any]:
+    def transpose(
+        self, ct: Array, x: UndefinedPrimal, *, axis_name: AxisName, source: int
+    ) -> tuple[Any]:
         axes = arguments.canonical_axes(self.name, axis_name)
         return (_only_at(_psum_varying(ct, axes), axes, source),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Any, source: int
+        self,
+        size: int,
+        args: Sequence[Any],
+        dims: Sequence[Any],
+        *,
+        axis_name: AxisName,
+        source: int,
     ) -> tuple[Any, Any]:
         return self.bind(args[0], axis_name=axis_name, source=source), dims[0]
 
@@ -245,28 +255,15 @@ class PBroadcast(Primitive):
 core_axes.makes_equal.set(True, PBroadcast)
 
 
-@vma.vary.rule(PBroadcast)
-def _vary_of_pbroadcast(
-    primitive: PBroadcast, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Any, source: int
-) -> ManualAxisType:
-    axes = arguments.canonical_axes(primitive.name, axis_name)
-    arguments.check_varying(primitive.name, avals[0], axes)
-    return vma.of(avals[0])
-
-
-core_axes.axis_params.set(("axis_name",), PBroadcast)
-core_axes.communicates.set(True, PBroadcast)
-
-
 @core_axes.batch_axis.rule(PBroadcast)
 def _batch_axis_of_pbroadcast(
     primitive: PBroadcast,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
-    axis_name: Any,
+    axis_name: AxisName,
     source: int,
 ) -> tuple[Any, Any]:
     axes = arguments.canonical_axes(primitive.name, axis_name)
@@ -280,13 +277,13 @@ def _batch_axis_of_pbroadcast(
     return own, None
 
 
-def _only_at(x: Any, axes: Axes, source: int) -> Any:
+def _only_at(x: Array, axes: Axes, source: int) -> Any:
     """`x` on the device at position `source`, zeros on the others."""
     here = axis_index(axes) == np.int32(source)
     return select(broadcast(here, aval_of(x).shape), x, full_like(x, 0))
 
 
-def _psum_varying(x: Any, axes: Axes) -> Any:
+def _psum_varying(x: Array, axes: Axes) -> Any:
     """The sum over devices, of which the types say nothing new."""
     if not aval_of(x).vma:
         return psum_p.bind(x, axes=axes, axis_index_groups=None)
@@ -297,7 +294,7 @@ _BITS = {dtypes.bit_width(dtype): dtype for dtype in dtypes.UNSIGNED}
 """The integers of as many bits as floats have."""
 
 
-def _summed_from(x: Any, axes: Axes, source: int) -> Any:
+def _summed_from(x: Array, axes: Axes, source: int) -> Any:
     """The block at position `source`, as a sum of integers: in one of floats -0.0 becomes 0.0."""
     dtype = aval_of(x).dtype
     if dtype == np.bool_:
@@ -317,7 +314,8 @@ ppermute_p = PPermute()
 pbroadcast_p = PBroadcast()
 
 
-def ppermute(x: Tree, axis_name: Any, perm: Any) -> Tree:
+@arguments.applied
+def ppermute(x: Tree, axis_name: AxisName, perm: PermutationLike) -> Tree:
     """Sends blocks between the devices, or examples, of a named axis.
 
     Shapes: T[s] -> T[s]; who is nobody's destination gets zeros.
@@ -340,11 +338,6 @@ def ppermute(x: Tree, axis_name: Any, perm: Any) -> Tree:
         >>> jax.shard_map(pass_on, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8) + 1)
         Array([0, 1, 2, 3, 4, 5, 6, 7], dtype=int32)
     """
-    return arguments.results(permute_applications(x, axis_name, perm))
-
-
-def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
-    """The applications, for each leaf, that `ppermute` stands for."""
     name = "lax.ppermute"
     axes = arguments.in_mesh_order(arguments.canonical_axes(name, axis_name))
     size = arguments.axes_size(name, axes)
@@ -352,7 +345,7 @@ def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
     if not axes:
         return x if pairs else arguments.map_leaves(lambda leaf: full_like(leaf, 0), x)
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         arguments.check_no_sums(name, leaf, axes)
         leaf = arguments.with_pvary(leaf, axes)
         return Application(ppermute_p, leaf, {"axis_name": axes, "perm": pairs})
@@ -360,7 +353,7 @@ def permute_applications(x: Any, axis_name: Any, perm: Any) -> Any:
     return arguments.map_leaves(of_leaf, x)
 
 
-def pshuffle(x: Tree, axis_name: Any, perm: Any) -> Tree:
+def pshuffle(x: Tree, axis_name: AxisName, perm: Sequence[int]) -> Tree:
     """The device at position i gets the block of the device at position `perm[i]`.
 
     Shapes: T[s] -> T[s].
@@ -393,7 +386,8 @@ def pshuffle(x: Tree, axis_name: Any, perm: Any) -> Tree:
     return ppermute(x, axis_name, [(source, i) for i, source in enumerate(sources)])
 
 
-def pbroadcast(x: Tree, axis_name: Any, source: int) -> Tree:
+@arguments.applied
+def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     """All devices, or examples, of a named axis get the block of the one at position `source`.
 
     Shapes: T[s] -> T[s].
@@ -413,11 +407,6 @@ def pbroadcast(x: Tree, axis_name: Any, source: int) -> Tree:
         >>> jax.vmap(lambda x: lax.pbroadcast(x, "i", 1), axis_name="i")(jnp.array([10, 20, 30]))
         Array([20, 20, 20], dtype=int32)
     """
-    return arguments.results(broadcast_applications(x, axis_name, source))
-
-
-def broadcast_applications(x: Any, axis_name: Any, source: int) -> Any:
-    """The applications, for each leaf, that `pbroadcast` stands for."""
     name = "lax.pbroadcast"
     axes = arguments.canonical_axes(name, axis_name)
     size = arguments.axes_size(name, axes)
@@ -434,24 +423,22 @@ def broadcast_applications(x: Any, axis_name: Any, source: int) -> Any:
         return x
     params = {"axis_name": arguments.as_given(axis_name), "source": found % size}
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         arguments.check_no_sums(name, leaf, axes)
         return Application(pbroadcast_p, leaf, params)
 
     return arguments.map_leaves(of_leaf, x)
 
 
-class OneSided(Primitive):
+class OneSided(Collective):
     """One end of messages between devices.  It has neither derivative nor batch, and no results
     where there are no devices.
     """
 
-    has_effects: ClassVar[bool] = True
+    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+        return super().effects(*avals, **params) | {SingleSideCollectiveEffect()}
 
-    def effects(self, *avals: Any, axis_name: Axes, **_: Any) -> frozenset[Any]:
-        return casts.named_effects(axis_name) | {SingleSideCollectiveEffect()}
-
-    def attributes(self, ctx: Any, axes: Axes, perm: Pairs) -> dict[str, Any]:
+    def attributes(self, ctx: LoweringContext, axes: Axes, perm: Pairs) -> dict[str, Any]:
         """Who sends to whom.
 
         Raises:
@@ -485,8 +472,6 @@ class OneSided(Primitive):
 
 dtypes.knows_extended.set(True, OneSided)
 rules.constrains_results.set(False, OneSided)
-core_axes.axis_params.set(("axis_name",), OneSided)
-core_axes.communicates.set(True, OneSided)
 
 
 class PSend(OneSided):
@@ -503,7 +488,7 @@ class PSend(OneSided):
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return PartitionSpec()
 
-    def lower(self, ctx: Any, x: Any, *, axis_name: Axes, perm: Pairs) -> Any:
+    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: Axes, perm: Pairs) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
         token = ctx.op("stablehlo.create_token", [])
         return ctx.op("stablehlo.send", [x, token], attributes)
@@ -536,7 +521,13 @@ class PRecv(OneSided):
         return rules.spec_of(outs[0])
 
     def lower(
-        self, ctx: Any, token: Any, *, axis_name: Axes, out_shape: ShapedArray, perm: Pairs
+        self,
+        ctx: LoweringContext,
+        token: ir.Value,
+        *,
+        axis_name: Axes,
+        out_shape: ShapedArray,
+        perm: Pairs,
     ) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
         types = [stablehlo.type_of(out_shape), stablehlo.type_of(abstract_token)]
@@ -554,7 +545,7 @@ psend_p = PSend()
 precv_p = PRecv()
 
 
-def psend(x: Any, axis_name: Any, perm: Any) -> Any:
+def psend(x: Array, axis_name: AxisName, perm: PermutationLike) -> Any:
     """Sends blocks between devices, which receive them by `precv`.
 
     Types:     the operand varies over the axes.
@@ -587,7 +578,7 @@ def psend(x: Any, axis_name: Any, perm: Any) -> Any:
     return psend_p.bind(arguments.with_pvary(x, axes), axis_name=axes, perm=pairs)
 
 
-def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Any:
+def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: PermutationLike) -> Any:
     """Receives the blocks that devices have sent by `psend`.
 
     Types:     the result varies over the axes, and over those that `out_shape` varies over.
@@ -622,6 +613,6 @@ def precv(token: Any, out_shape: Any, axis_name: Any, perm: Any) -> Any:
     return precv_p.bind(token, axis_name=axes, out_shape=aval, perm=pairs)
 
 
-def _ends(name: str, axis_name: Any, perm: Any) -> tuple[Axes, Pairs]:
+def _ends(name: str, axis_name: AxisName, perm: PermutationLike) -> tuple[Axes, Pairs]:
     axes = arguments.in_mesh_order(arguments.canonical_axes(name, axis_name))
     return axes, arguments.permutation(name, perm, arguments.axes_size(name, axes))

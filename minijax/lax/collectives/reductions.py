@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Hashable, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -12,44 +12,55 @@ from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
-from minijax.lax.binary import eq
-from minijax.lax.choice import select
+from minijax.lax.binary import eq, select
 from minijax.lax.collectives import arguments
-from minijax.lax.collectives.arguments import Application, Axes, Groups, Tree
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import (
+    Application,
+    Axes,
+    AxisName,
+    Collective,
+    Groups,
+    GroupsLike,
+    Tree,
+    axis_index,
+)
 from minijax.lax.collectives.gathers import all_gather
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
 from minijax.lowering import module, stablehlo
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
 
-class AllReduce(Primitive):
+    from minijax.lowering.stablehlo import LoweringContext
+
+
+class AllReduce(Collective):
     """Combines what the devices of the axes hold; all of them get the result.
 
     Shapes: x: T[s] -> T[s without the axes that are ints].  Axes that are ints are dimensions,
     which are reduced first.
     """
 
-    has_effects: ClassVar[bool] = True
+    axis_param = "axes"
     combiner: ClassVar[str] = ""
 
-    def reduce(self, x: Any, dims: Shape) -> Any:
+    def reduce(self, x: Array, dims: Shape) -> Any:
         """The reduction of an array over some of its dimensions."""
         raise NotImplementedError
 
-    def repeated(self, x: Any, size: int) -> Any:
+    def repeated(self, x: Array, size: int) -> Any:
         """The combination of `size` equal values."""
         raise NotImplementedError
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         """What leaves the other operand as it is."""
         raise NotImplementedError
 
@@ -60,15 +71,14 @@ class AllReduce(Primitive):
         check_axes(f"lax.{self.name}", x, dims)
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in dims))
 
-    def effects(self, *avals: Any, axes: Axes, axis_index_groups: Groups) -> frozenset[Any]:
-        return casts.named_effects(axes)
-
     def shard(
         self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes, axis_index_groups: Groups
     ) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
-    def lower(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, axis_index_groups: Groups
+    ) -> Any:
         is_complex = dtypes.issubdtype(ctx.avals_in[0].dtype, np.complexfloating)
         if is_complex and self.combiner != "stablehlo.add":
             # XLA does not order complex numbers.
@@ -83,7 +93,7 @@ class AllReduce(Primitive):
         x = self.reduced(ctx, x, axes=axes)
         return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 
-    def reduced(self, ctx: Any, x: Any, *, axes: Axes, **_: Any) -> Any:
+    def reduced(self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, **_: Any) -> Any:
         """The operand, reduced over its own dimensions."""
         dims = _dims(axes)
         if not dims:
@@ -93,7 +103,9 @@ class AllReduce(Primitive):
         wanted = [stablehlo.tensor_type(kept, aval.dtype)]
         return ctx.reduce(self.combiner, x, dims, self.identity(aval.dtype), wanted)
 
-    def exchange(self, ctx: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> Any:
+    def exchange(
+        self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, axis_index_groups: Groups
+    ) -> Any:
         """The operation itself, over named axes."""
         if axis_index_groups is not None and ctx.platform == "tpu":
             arguments.check_equal_groups(f"lax.{self.name}", axis_index_groups)
@@ -115,7 +127,7 @@ class AllReduce(Primitive):
             axes = tuple(a + 1 if isinstance(a, int) else a for a in axes)
         return self.bind(x, axes=axes, axis_index_groups=axis_index_groups), dim
 
-    def over(self, x: Any, axes: Axes) -> Any:
+    def over(self, x: Array, axes: Axes) -> Any:
         """The reduction over dimensions and named axes, of which there may be none."""
         if not arguments.named(axes):
             return self.reduce(x, _dims(axes)) if axes else x
@@ -147,15 +159,11 @@ def _vary_of_all_reduce(
     return manual_type(kept, given.unreduced, given.reduced)
 
 
-core_axes.axis_params.set(("axes",), AllReduce)
-core_axes.communicates.set(True, AllReduce)
-
-
 @core_axes.batch_axis.rule(AllReduce)
 def _batch_axis_of_all_reduce(
     primitive: AllReduce,
     size: int,
-    name: Any,
+    name: Hashable,
     args: Sequence[Any],
     dims: Sequence[Any],
     *,
@@ -188,16 +196,18 @@ class PSum(AllReduce):
     combiner = "stablehlo.add"
     jvp = jvp_of_unary_linear
 
-    def reduce(self, x: Any, dims: Shape) -> Any:
+    def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_sum(x, dims)
 
-    def repeated(self, x: Any, size: int) -> Any:
+    def repeated(self, x: Array, size: int) -> Any:
         return x * np.asarray(size).astype(aval_of(x).dtype)[()]
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         return 0
 
-    def transpose(self, ct: Any, x: Any, *, axes: Axes, axis_index_groups: Groups) -> tuple[Any]:
+    def transpose(
+        self, ct: Array, x: UndefinedPrimal, *, axes: Axes, axis_index_groups: Groups
+    ) -> tuple[Any]:
         dims = _dims(axes)
         if dims:
             kept = tuple(i for i in range(x.aval.ndim) if i not in dims)
@@ -212,13 +222,13 @@ class PMax(AllReduce):
     name = "pmax"
     combiner = "stablehlo.maximum"
 
-    def reduce(self, x: Any, dims: Shape) -> Any:
+    def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_max(x, dims)
 
-    def repeated(self, x: Any, size: int) -> Any:
+    def repeated(self, x: Array, size: int) -> Any:
         return x
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         return lowest(dtype)
 
 
@@ -228,13 +238,13 @@ class PMin(AllReduce):
     name = "pmin"
     combiner = "stablehlo.minimum"
 
-    def reduce(self, x: Any, dims: Shape) -> Any:
+    def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_min(x, dims)
 
-    def repeated(self, x: Any, size: int) -> Any:
+    def repeated(self, x: Array, size: int) -> Any:
         return x
 
-    def identity(self, dtype: Any) -> Any:
+    def identity(self, dtype: np.dtype[Any]) -> Any:
         return highest(dtype)
 
 
@@ -243,7 +253,8 @@ pmax_p = PMax()
 pmin_p = PMin()
 
 
-def psum(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
+@arguments.applied
+def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) -> Tree:
     """The sum of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; bool becomes int32; axes that are ints are dimensions that are summed too.
@@ -271,11 +282,6 @@ def psum(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
         >>> jax.shard_map(total, mesh=mesh, in_specs=P("x"), out_specs=P())(jnp.arange(8))
         Array([28], dtype=int32)
     """
-    return arguments.results(sum_applications(x, axis_name, axis_index_groups=axis_index_groups))
-
-
-def sum_applications(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The applications, for each leaf, that `psum` stands for; of constants the sums."""
     axes = arguments.canonical_axes("lax.psum", axis_name)
     if not axes:
         return x
@@ -290,7 +296,7 @@ def sum_applications(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -
     return tree.unflatten(treedef, outs)
 
 
-def _times(x: Any, size: int, dims: Shape) -> Any:
+def _times(x: Array, size: int, dims: Shape) -> Any:
     """The sum of a constant over `size` devices."""
     if isinstance(x, (bool, np.bool_)):
         x = int(x)
@@ -305,7 +311,7 @@ def _times(x: Any, size: int, dims: Shape) -> Any:
     return x * np.asarray(size).astype(aval_of(x).dtype)[()]
 
 
-def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
+def _sum(x: Array, axes: Axes, groups: Groups) -> Any:
     typed = core_axes.typed_among(arguments.named(axes))
     if typed:
         arguments.check_untyped_groups("lax.psum", groups, axes)
@@ -344,7 +350,7 @@ def _sum(x: Any, axes: Axes, groups: Groups) -> Any:
     return Application(casts.psum_invariant_p, arguments.with_pvary(x, typed), {"axes": typed})
 
 
-def unreduced_psum(x: Tree, axis_name: Any) -> Tree:
+def unreduced_psum(x: Tree, axis_name: AxisName) -> Tree:
     """The sum whose summands the devices of mesh axes hold; the same everywhere.
 
     Shapes: T[s] -> T[s].
@@ -365,14 +371,14 @@ def unreduced_psum(x: Tree, axis_name: Any) -> Tree:
         return x
     arguments.axes_size(name, arguments.named(axes))
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         casts.check_unreduced(name, aval_of(leaf), axes)
         return casts.unreduced_psum_p.bind(leaf, axes=axes)
 
     return arguments.map_leaves(of_leaf, x)
 
 
-def pmean(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
+def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) -> Tree:
     """The mean of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; integers become floats.
@@ -404,7 +410,7 @@ def pmean(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
     return tree.unflatten(treedef, [s / n for s, n in zip(sums, counts, strict=True)])
 
 
-def pmax(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
+def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) -> Tree:
     """The greatest value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s].
@@ -424,10 +430,10 @@ def pmax(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
         >>> jax.vmap(lambda x: lax.pmax(x, "i"), axis_name="i")(jnp.array([1, 7, 3]))
         Array([7, 7, 7], dtype=int32)
     """
-    return _extreme(pmax_p, x, axis_name, axis_index_groups)
+    return combined(pmax_p, x, axis_name, axis_index_groups)
 
 
-def pmin(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
+def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) -> Tree:
     """The least value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes:     T[s] -> T[s]; arguments, types and errors are those of `pmax`.
@@ -437,10 +443,20 @@ def pmin(x: Tree, axis_name: Any, *, axis_index_groups: Any = None) -> Tree:
         >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([4, 7, 3]))
         Array([3, 3, 3], dtype=int32)
     """
-    return _extreme(pmin_p, x, axis_name, axis_index_groups)
+    return combined(pmin_p, x, axis_name, axis_index_groups)
 
 
-def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: Any) -> Any:
+def combined(
+    primitive: AllReduce, x: Tree, axis_name: AxisName, axis_index_groups: GroupsLike
+) -> Tree:
+    """What a member of the family gives for a tree of arrays, after the checks that all share.
+
+    Args:
+        primitive: the member.
+        x: a tree of arrays.
+        axis_name: a name, or names, of axes, as in `pmax`.
+        axis_index_groups: groups of positions along the axis.
+    """
     name = f"lax.{primitive.name}"
     axes = arguments.canonical_axes(name, axis_name)
     if not axes:
@@ -448,7 +464,7 @@ def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: An
     arguments.axes_size(name, arguments.named(axes))
     groups = arguments.canonical_groups(name, axis_index_groups, axes)
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         arguments.check_summable(name, leaf, bools=True)
         typed = core_axes.typed_among(arguments.named(axes))
         if typed and _dims(axes):
@@ -470,10 +486,11 @@ def _extreme(primitive: AllReduce, x: Any, axis_name: Any, axis_index_groups: An
             return primitive.reduce(leaf, own)
         return primitive.bind(leaf, axes=own, axis_index_groups=groups)
 
-    return arguments.map_leaves(of_leaf, x)
+    result: Tree = arguments.map_leaves(of_leaf, x)
+    return result
 
 
-def pargmax(x: Any, axis_name: Any) -> Array:
+def pargmax(x: Array, axis_name: AxisName) -> Array:
     """Where along an axis the greatest value is, for each element; the lowest position of ties.
 
     Shapes: T[s] -> int32[s].  Where the greatest value is NaN no position has it: 2**31 - 1.
@@ -494,7 +511,7 @@ def pargmax(x: Any, axis_name: Any) -> Array:
     return _position("lax.pargmax", pmax, x, axis_name)
 
 
-def pargmin(x: Any, axis_name: Any) -> Array:
+def pargmin(x: Array, axis_name: AxisName) -> Array:
     """Where along an axis the least value is, for each element; the lowest position of ties.
 
     Shapes:     T[s] -> int32[s]; arguments and errors are those of `pargmax`.
@@ -508,7 +525,7 @@ def pargmin(x: Any, axis_name: Any) -> Array:
     return _position("lax.pargmin", pmin, x, axis_name)
 
 
-def _position(name: str, extreme: Any, x: Any, axis_name: Any) -> Any:
+def _position(name: str, extreme: Any, x: Array, axis_name: AxisName) -> Any:
     if isinstance(axis_name, (tuple, list)):
         error(
             TypeError,
@@ -518,7 +535,7 @@ def _position(name: str, extreme: Any, x: Any, axis_name: Any) -> Any:
             fix=f"{name} for one axis after the other",
         )
 
-    def of_leaf(leaf: Any) -> Any:
+    def of_leaf(leaf: Array) -> Any:
         shape = aval_of(leaf).shape
         index = broadcast(axis_index(axis_name), shape)
         nobody = np.full(shape, np.iinfo(np.int32).max, np.int32)
@@ -528,5 +545,5 @@ def _position(name: str, extreme: Any, x: Any, axis_name: Any) -> Any:
     return arguments.map_leaves(of_leaf, x)
 
 
-def _like(x: Any, y: Any) -> Any:
+def _like(x: Array, y: Array) -> Any:
     return y if aval_of(x).dtype == aval_of(y).dtype else convert_element_type(y, aval_of(x).dtype)

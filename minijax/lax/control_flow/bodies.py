@@ -3,9 +3,8 @@
 Input: functions of trees and the types of their arguments.  Output: closed jaxprs that take what
 the functions close over as leading arguments, staged once for each function and signature.
 
-References in the bodies of control flow: the rules `discharge` of branches, loops and scans.
-
-References that a body writes become part of the carry, or further results; those that it only
+`fixpoint` finds what is known of a carry once more steps add nothing.  References that a body
+writes become part of the carry, or further results, when they are discharged; those that it only
 reads become constants.
 """
 
@@ -14,7 +13,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -22,13 +21,20 @@ from minijax.core import config, dtypes, effects, refs, source, tree, tree_error
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.check import same_type
-from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.trace import Params, Tracer
+from minijax.core.errors import InternalError, error
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Tracer
+from minijax.core.tree import PyTreeDef
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
-from minijax.lax import convert
+from minijax.lax import creation
+from minijax.lax.control_flow.lowering import ScanParams, WhileParams
 from minijax.lowering import eager, program
+from minijax.runtime.array import Array
+
+S = TypeVar("S")
+F = TypeVar("F")
 
 
 class Bodies(NamedTuple):
@@ -58,7 +64,7 @@ _staged: weakref.WeakKeyDictionary[Any, dict[Any, Bodies]] = Cache(
 def stage_bodies(
     name: str,
     functions: Sequence[Callable[..., Any]],
-    in_tree: Any,
+    in_tree: PyTreeDef,
     avals: Sequence[Any],
     described: Callable[..., Any] | None = None,
 ) -> Bodies:
@@ -95,7 +101,7 @@ def stage_bodies(
 def _stage_bodies(
     name: str,
     functions: Sequence[Callable[..., Any]],
-    in_tree: Any,
+    in_tree: PyTreeDef,
     avals: Sequence[Any],
     described: Callable[..., Any] | None,
 ) -> Bodies:
@@ -204,7 +210,7 @@ def unchanging(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> list[boo
 
 
 def run_program(
-    primitive: Any, closed: ClosedJaxpr, args: Sequence[Any], params: Params
+    primitive: Primitive, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """Runs an operation that holds `closed` at once, as a program that is kept with `closed`."""
     eager.check_no_tracers(args)
@@ -220,35 +226,100 @@ def run_program(
     return program.executable_for(whole, args, program.Options(primitive.name))(args)
 
 
-def promote_weak_types(
-    values: Sequence[Any], in_avals: Sequence[Any], out_avals: Sequence[Any]
-) -> tuple[list[Any], bool]:
-    """Initial values whose weak types give way to those that the body returns.
+def fixpoint(
+    name: str, start: Sequence[S], step: Callable[[list[S]], tuple[F, Sequence[S]]]
+) -> tuple[F, list[S]]:
+    """What is known of a carry once another step adds nothing to it.
+
+    A step of a loop may make a carry depend on more than the first one did: on tangents, on
+    examples of a batch, on values that are unknown.  So its body is asked again, with what it
+    answered, until it answers what it was asked.
+
+    Args:
+        name: the public function, for messages.
+        start: what is known of each part of the carry before the first step.
+        step: from what is known before a step, what comes of it, and what is known afterwards.
+
+    Returns:
+        What comes of the last step, and what is known before and after it.
+
+    Raises:
+        InternalError: the answers go round in circles, because a rule takes back what it has said.
+    """
+    seen = [list(start)]
+    while True:
+        found, answer = step(seen[-1])
+        after = list(answer)
+        if after == seen[-1]:
+            return found, after
+        if after in seen:
+            error(
+                InternalError,
+                name,
+                "what is known of the carry goes round in circles: a rule for an operation in the "
+                "body takes back what it has said.",
+                got={"before a step": seen[-1], "after it": after},
+                expected="after each step as much as before it, or more",
+            )
+        seen.append(after)
+
+
+def stage_carry(
+    naming: Naming,
+    in_tree: PyTreeDef,
+    values: Sequence[Any],
+    avals: Sequence[AbstractValue],
+    stage: Callable[[Sequence[AbstractValue]], tuple[Bodies, Any]],
+) -> tuple[Bodies, list[Any]]:
+    """Stages a body, again where weakly typed parts of the carry take the types that it returns.
 
     A value that changes its dtype has a strong type, as any that is converted.
 
+    Args:
+        naming: what messages call the parts of the loop.
+        in_tree: tree of the carry.
+        values: the first carry.
+        avals: its types.
+        stage: the body for types of the carry, and the tree of the carry that it returns.
+
     Returns:
-        The values, and whether the dtype of one has changed, so that the body is to be staged
-        again.
+        The body, and the first carry in the types that the body takes.
+
+    Raises:
+        TypeError: the body returns another carry than it is given.
     """
-    promoted = list(values)
-    changed = False
-    for i, (before, after) in enumerate(zip(in_avals, out_avals, strict=True)):
-        weak = isinstance(before, ShapedArray) and before.weak_type
-        if not weak or before is after or not isinstance(after, ShapedArray):
-            continue
-        if before.shape != after.shape or (before.dtype == after.dtype and after.weak_type):
-            continue
-        dtype = dtypes.result_type(before, after)
-        promoted[i] = retyped(values[i], dtype, False)
-        changed = changed or dtype != before.dtype
-    return promoted, changed
+
+    def again(before: list[Any]) -> tuple[Any, Sequence[Any]]:
+        body, out_tree = stage(before)
+        after = before
+        if out_tree == in_tree:
+            after = list(map(_promoted, before, body.closed[0].out_avals))
+        changed = any(a is not b and a.dtype != b.dtype for a, b in zip(before, after, strict=True))
+        return (body, out_tree, after), after if changed else before
+
+    (body, out_tree, wanted), found = fixpoint(naming.name, avals, again)
+    check_carry(naming, in_tree, out_tree, found, body.closed[0])
+    return body, [
+        x if given is aval else retyped(x, aval.dtype, False)
+        for x, given, aval in zip(values, avals, wanted, strict=True)
+    ]
 
 
-def retyped(x: Any, dtype: Any, weak_type: bool) -> Any:
+def _promoted(before: AbstractValue, after: AbstractValue) -> Any:
+    """The type of a first value that gives way to what a body returns for it, where it is weak."""
+    if not isinstance(before, ShapedArray) or not before.weak_type or before is after:
+        return before
+    if not isinstance(after, ShapedArray) or before.shape != after.shape:
+        return before
+    if before.dtype == after.dtype and after.weak_type:
+        return before
+    return before.update(dtype=dtypes.result_type(before, after), weak_type=False)
+
+
+def retyped(x: Any, dtype: np.dtype[Any], weak_type: bool) -> Any:
     """`x` with another dtype; numbers of Python stay numbers, and so literals of jaxprs."""
     if type(x) not in dtypes.python_scalar_dtypes:
-        return convert.convert_to_type(x, dtype, weak_type)
+        return creation.convert_to_type(x, dtype, weak_type)
     return np.asarray(x, dtype).item() if weak_type else np.asarray(x, dtype)[()]
 
 
@@ -268,7 +339,13 @@ class Naming(NamedTuple):
     part: int | None = None
 
 
-def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, closed: Any) -> None:
+def check_carry(
+    naming: Naming,
+    in_tree: PyTreeDef,
+    out_tree: PyTreeDef,
+    in_avals: Sequence[AbstractValue],
+    closed: ClosedJaxpr,
+) -> None:
     """Refuses a body that returns another carry than it is given.
 
     Args:
@@ -315,6 +392,7 @@ def check_carry(naming: Naming, in_tree: Any, out_tree: Any, in_avals: Any, clos
             fix=_casts_of_carry(naming, in_tree, in_avals, outvars)
             or f"give {carry} the type that is returned, or convert what {body} returns, "
             "with x.astype(dtype), a reshape, or sharding.reshard(x, spec)",
+            more="",
         )
 
 
@@ -360,16 +438,17 @@ def check_branches(
                 fix=_casts_of_results(out_trees[0], labels[0], closed[0], labels[i], closed[i])
                 or "convert one with x.astype(dtype), reshape it, or split it as the other "
                 "with sharding.reshard(x, spec)",
+                more="",
             )
 
 
 def _casts_of_carry(
-    naming: Naming, in_tree: Any, in_avals: Sequence[Any], outvars: Sequence[Any]
+    naming: Naming, in_tree: PyTreeDef, in_avals: Sequence[Any], outvars: Sequence[Any]
 ) -> str:
     """The casts after which a carry varies alike on both sides; empty if something else differs."""
     fixes = []
     for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=False):
-        if _differ_in_vma_only(given, out.aval):
+        if _differ_in_variance_only(given, out.aval):
             fixes.append(vma.difference(given, out.aval, f"{naming.carry}{path}"))
             cast = vma.difference(out.aval, given)
             fixes.append(cast and f"{cast} on what {naming.body} returns for {naming.carry}{path}")
@@ -379,12 +458,12 @@ def _casts_of_carry(
 
 
 def _casts_of_results(
-    tree: Any, first_name: str, first: ClosedJaxpr, second_name: str, second: ClosedJaxpr
+    tree: PyTreeDef, first_name: str, first: ClosedJaxpr, second_name: str, second: ClosedJaxpr
 ) -> str:
     """The casts after which results vary alike; empty if they differ in something else too."""
     fixes = []
     for path, a, b in zip(leaf_names(tree), first.out_avals, second.out_avals, strict=True):
-        if _differ_in_vma_only(a, b):
+        if _differ_in_variance_only(a, b):
             for given, wanted, name in ((a, b, first_name), (b, a, second_name)):
                 cast = vma.difference(given, wanted)
                 fixes.append(cast and f"{cast} on result{path} of {name}")
@@ -393,7 +472,7 @@ def _casts_of_results(
     return "; ".join(filter(None, fixes))
 
 
-def _differ_in_vma_only(a: AbstractValue, b: AbstractValue) -> bool:
+def _differ_in_variance_only(a: AbstractValue, b: AbstractValue) -> bool:
     if not (isinstance(a, ShapedArray) and isinstance(b, ShapedArray)) or _fits(a, b):
         return False
     return _fits(a.with_manual_type(b.manual_axis_type), b)
@@ -403,7 +482,7 @@ def _fits(a: AbstractValue, b: AbstractValue) -> bool:
     return same_type(a, b) and a.split == b.split
 
 
-def leaf_names(treedef: Any) -> list[str]:
+def leaf_names(treedef: PyTreeDef) -> list[str]:
     """The path of each leaf, such as `['w'][0]`; empty for a tree that is a leaf."""
     return [tree_errors.keystr(path) for path in tree_errors.leaf_paths(treedef)]
 
@@ -421,7 +500,7 @@ def difference(a: AbstractValue, b: AbstractValue) -> str:
     return f"the {' and '.join(found) or 'varying axes'} differ"
 
 
-def _differences(first: Any, second: Any, first_name: str, second_name: str) -> str:
+def _differences(first: PyTreeDef, second: PyTreeDef, first_name: str, second_name: str) -> str:
     return "\n".join(
         f"{first_name}{tree_errors.keystr(found.path)}: {found.first}   "
         f"{second_name}{tree_errors.keystr(found.path)}: {found.second}   ({found.reason})"
@@ -429,7 +508,7 @@ def _differences(first: Any, second: Any, first_name: str, second_name: str) -> 
     )
 
 
-def _origin(jaxpr: Jaxpr, atom: Any, expected: Any) -> str:
+def _origin(jaxpr: Jaxpr, atom: Atom, expected: Any) -> str:
     """Where a value first got a type that `expected` is not, in words."""
     if type(atom) is Literal:
         return "a constant"
@@ -438,7 +517,7 @@ def _origin(jaxpr: Jaxpr, atom: Any, expected: Any) -> str:
     if eqn is None:
         return "an argument, returned as it is"
 
-    def is_wrong(aval: Any) -> bool:
+    def is_wrong(aval: AbstractValue) -> bool:
         if not isinstance(aval, ShapedArray):
             return False
         out = atom.aval
@@ -470,7 +549,7 @@ def flatten_values(name: str, argument: str, value: Any) -> tuple[list[Any], Any
 
 
 def check_references(
-    name: str, argument: str, treedef: Any, leaves: Sequence[Any], consts: Sequence[Any]
+    name: str, argument: str, treedef: PyTreeDef, leaves: Sequence[Any], consts: Sequence[Any]
 ) -> None:
     """Refuses a body that would know one reference under two names.
 
@@ -490,7 +569,7 @@ def check_references(
         )
 
 
-def call_tree(args_tree: Any) -> Any:
+def call_tree(args_tree: PyTreeDef) -> Any:
     """The tree of (args, kwargs) for a call with positional arguments of a tree."""
     return tree.treedef_tuple((args_tree, _NO_KEYWORDS))
 
@@ -499,7 +578,7 @@ _NO_KEYWORDS = tree.structure({})
 
 
 def discharge_cond(
-    primitive: Any, index: Any, *args: Any, branches: tuple[ClosedJaxpr, ...], **params: Any
+    primitive: Primitive, index: Array, *args: Any, branches: tuple[ClosedJaxpr, ...], **params: Any
 ) -> Sequence[Any]:
     """What one branch writes, the others return as they were given it."""
     finals = sorted({i for branch in branches for i in discharge_jaxpr(branch).finals})
@@ -508,35 +587,29 @@ def discharge_cond(
     return write_finals(outs, [args[i] for i in finals])
 
 
-def discharge_scan(
-    primitive: Any,
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **params: Any,
-) -> Sequence[Any]:
+def discharge_scan(primitive: Primitive, *args: Any, **params: Any) -> Sequence[Any]:
     """References among the constants are carried, slices of those scanned over are stacked."""
-    body, finals = discharge_jaxpr(jaxpr)
+    loop = ScanParams(**params)
+    num_consts = loop.num_consts
+    body, finals = discharge_jaxpr(loop.jaxpr)
     carried = [i for i in finals if i < num_consts]
     stacked = [i for i in finals if i >= num_consts]
     consts = [i for i in range(num_consts) if i not in carried]
     order = [*consts, *carried, *range(num_consts, len(args))]
-    count = len(jaxpr.out_avals)
+    count = len(loop.jaxpr.out_avals)
     first_stacked = count + len(carried)
     outputs = [
         *range(count, first_stacked),
         *range(count),
         *range(first_stacked, len(body.out_avals)),
     ]
-    values = list(map(value_of, args))
-    outs = primitive.bind_all(
-        *(values[i] for i in order),
+    pure = loop._replace(
         jaxpr=rearranged(body, order, outputs),
         num_consts=len(consts),
-        num_carry=len(carried) + num_carry,
-        **params,
+        num_carry=len(carried) + loop.num_carry,
     )
+    values = list(map(value_of, args))
+    outs = primitive.bind_all(*(values[i] for i in order), **pure._asdict())
     rest = write_finals(outs[len(carried) :], [args[i] for i in stacked])
     write_finals(outs[: len(carried)], [args[i] for i in carried])
     return rest
@@ -629,22 +702,17 @@ class _Loop(NamedTuple):
         )
 
 
-def _staged_like(function: Any, avals: Sequence[Any], like: ClosedJaxpr) -> ClosedJaxpr:
+def _staged_like(
+    function: Callable[..., Any], avals: Sequence[Any], like: ClosedJaxpr
+) -> ClosedJaxpr:
     return staging.stage_closed(function, avals, like.jaxpr.debug_info.without_arg_names())
 
 
-def discharge_while(
-    primitive: Any,
-    *args: Any,
-    cond_nconsts: int,
-    cond_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-) -> Sequence[Any]:
+def discharge_while(primitive: Primitive, *args: Any, **params: Any) -> Sequence[Any]:
     """References that the condition or the body writes are carried in front of the carry."""
-    start = cond_nconsts + body_nconsts
-    cond_args, body_args, init = args[:cond_nconsts], args[cond_nconsts:start], args[start:]
-    test, step = discharge_jaxpr(cond_jaxpr), discharge_jaxpr(body_jaxpr)
+    given = WhileParams(**params)
+    cond_args, body_args, init = given.split(args)
+    test, step = discharge_jaxpr(given.cond_jaxpr), discharge_jaxpr(given.body_jaxpr)
     written = [cond_args[i] for i in test.finals] + [body_args[i] for i in step.finals]
     cells = list({id(cell): cell for cell in written}.values())
     slots = {id(cell): i for i, cell in enumerate(cells)}
@@ -653,7 +721,7 @@ def discharge_while(
         _Part(step.closed, tuple(slots.get(id(x)) for x in body_args), step.finals),
         len(cells),
     )
-    new_cond, new_body = body_jaxpr.remember(("discharge", loop), loop.stage)
+    new_cond, new_body = given.body_jaxpr.remember(("discharge", loop), loop.stage)
     cond_consts = loop.test.select(list(map(value_of, cond_args)))
     body_consts = loop.step.select(list(map(value_of, body_args)))
     state = [cell.read() for cell in cells] + list(init)
@@ -661,15 +729,8 @@ def discharge_while(
         (again,), carried = loop.test.call(cond_consts, state, loop.size)
         state = [again, *carried, *init]
         cond_consts, body_consts = [], cond_consts + body_consts
-    outs: Sequence[Any] = primitive.bind_all(
-        *cond_consts,
-        *body_consts,
-        *state,
-        cond_nconsts=len(cond_consts),
-        cond_jaxpr=new_cond,
-        body_nconsts=len(body_consts),
-        body_jaxpr=new_body,
-    )
+    pure = WhileParams(len(cond_consts), new_cond, len(body_consts), new_body)
+    outs: Sequence[Any] = primitive.bind_all(*cond_consts, *body_consts, *state, **pure._asdict())
     outs = outs[int(loop.tests_in_body) :]
     write_finals(outs[: loop.size], cells)
     return outs[loop.size :]

@@ -5,25 +5,24 @@ Input: an index and functions of the same operands.  Output: the results of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar, overload
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
 
 from minijax.core import config, dtypes, effects, printing, refs, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
-from minijax.core.trace import Params, Tracer
+from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
     checking,
     diagnosis,
     jvp,
     key_reuse,
-    partial_eval,
     passes,
     remat,
     staging,
@@ -31,18 +30,25 @@ from minijax.interpreters import (
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
-from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim, zeros
-from minijax.lax import choice, convert, references, unary
+from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim
+from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
-from minijax.lax.control_flow import bodies, checks
+from minijax.lax.control_flow import bodies, checks, halves
+from minijax.lax.control_flow.halves import Branches
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, module, program
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from minijax.interpreters.partial_eval import PartialTrace
+    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 S = TypeVar("S")
 
-Branches = tuple[ClosedJaxpr, ...]
+Platforms: TypeAlias = tuple[tuple[str, ...] | None, ...] | None
 
 
 class Cond(Primitive):
@@ -57,15 +63,15 @@ class Cond(Primitive):
     shard = rules.from_types
 
     def abstract_eval(
-        self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
+        self, index: Array, *operands: Any, branches: Branches, branches_platforms: Platforms
     ) -> list[Any]:
         return branches[0].out_avals
 
-    def effects(self, index: Any, *operands: Any, branches: Branches, **_: Any) -> Any:
+    def effects(self, index: Array | None, *operands: Any, branches: Branches, **_: Any) -> Any:
         return frozenset().union(*(refs.effects_of_body(b.jaxpr, 1) for b in branches))
 
     def impl(
-        self, index: Any, *operands: Any, branches: Branches, branches_platforms: Any
+        self, index: Array, *operands: Any, branches: Branches, branches_platforms: Platforms
     ) -> Sequence[Any]:
         branch = branches[int(index)]
         eager.check_no_tracers(operands)
@@ -80,11 +86,11 @@ class Cond(Primitive):
 
     def lower(
         self,
-        ctx: Any,
-        index: Any,
+        ctx: LoweringContext,
+        index: Array,
         *operands: Any,
         branches: Branches,
-        branches_platforms: Any,
+        branches_platforms: Platforms,
     ) -> list[Any]:
         ordered = effects.ordered_among(self.effects(None, branches=branches))
         if branches_platforms is not None:
@@ -109,21 +115,22 @@ class Cond(Primitive):
         self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         nonzero = [type(t) is not Zero for t in tangents[1:]]
-        moving = _union(jvp.jvp_jaxpr(b, nonzero)[1] for b in branches)
-        derivatives = tuple(jvp.jvp_jaxpr(b, nonzero, moving)[0] for b in branches)
+        derivatives, moving = _alike(branches, lambda b, *flags: jvp.jvp_jaxpr(b, nonzero, *flags))
         dots = [t for t in tangents[1:] if type(t) is not Zero]
         outs = self.bind(*primals, *dots, branches=derivatives, **params)
         count = len(moving)
         return list(outs[:count]), with_zeros(moving, outs[count:], branches[0].out_avals)
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: Params) -> list[Any]:
+    def partial_eval(
+        self, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
         if trace.is_unknown(args[0]):
             return list(trace.unknown.process(self, args, params))
         index, operands = args[0], args[1:]
         branches: Branches = params["branches"]
         unknown = [trace.is_unknown(x) for x in operands]
         known_args, unknown_args = partition_list(unknown, operands)
-        split = _split(branches, unknown)
+        split = halves.split_branches(branches, unknown)
         num_known = split.out_unknown.count(False)
         known_outs: Sequence[Any] = ()
         if split.known[0].jaxpr.outvars or any(b.effects for b in split.known):
@@ -139,14 +146,12 @@ class Cond(Primitive):
         return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
-        self, cts: Sequence[Any], index: Any, *args: Any, branches: Branches, **params: Any
+        self, cts: Sequence[Any], index: Array, *args: Any, branches: Branches, **params: Any
     ) -> list[Any]:
         linear = [is_linear(x) for x in args]
         ct_nonzero = [type(ct) is not Zero for ct in cts]
-        results = [transpose.transpose_jaxpr(b, linear, ct_nonzero) for b in branches]
-        moving = _union(nonzero for _, nonzero in results)
-        backward = tuple(
-            transpose.transpose_jaxpr(b, linear, ct_nonzero, moving)[0] for b in branches
+        backward, moving = _alike(
+            branches, lambda b, *flags: transpose.transpose_jaxpr(b, linear, ct_nonzero, *flags)
         )
         outs = self.bind(
             index,
@@ -164,15 +169,16 @@ class Cond(Primitive):
         dims: Sequence[Any],
         *,
         branches: Branches,
-        branches_platforms: Any,
+        branches_platforms: Platforms,
     ) -> tuple[list[Any], list[int | None]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         index, operands = moved[0], moved[1:]
         if dims[0] is not None:
             return _batch_by_selection(size, index, operands, dims[1:], branches)
         batched = [d is not None for d in dims[1:]]
-        out_batched = _union(batching.batch_jaxpr(b, size, batched)[1] for b in branches)
-        wide = tuple(batching.batch_jaxpr(b, size, batched, out_batched)[0] for b in branches)
+        wide, out_batched = _alike(
+            branches, lambda b, *flags: batching.batch_jaxpr(b, size, batched, *flags)
+        )
         outs = self.bind(index, *operands, branches=wide, branches_platforms=branches_platforms)
         return list(outs), [0 if b else None for b in out_batched]
 
@@ -197,11 +203,11 @@ def _shown_params_of_cond(primitive: Cond, params: Mapping[str, Any]) -> dict[st
 @diagnosis.walk.rule(Cond)
 def _walk_of_cond(
     primitive: Cond,
-    run: Any,
-    index: Any,
+    run: Callable[..., Sequence[Any]],
+    index: Array,
     *operands: Any,
     branches: Branches,
-    branches_platforms: Any,
+    branches_platforms: Platforms,
 ) -> None:
     run(branches[int(index)], *operands)
 
@@ -211,7 +217,7 @@ def _divide_of_cond(
     primitive: Cond, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
 ) -> remat.Division:
     branches: Branches = eqn.params["branches"]
-    found = _divide(branches, wanted, policy)
+    found = halves.divide_branches(branches, wanted, policy)
     slots = [Var(aval) for aval in found.slots]
     now = eqn
     if slots:
@@ -232,8 +238,7 @@ def _dead_code_of_cond(primitive: Cond, eqn: Eqn, used: Sequence[bool]) -> Eqn |
     branches: Branches = eqn.params["branches"]
     if not any(used) and not eqn.effects:
         return None
-    kept = _union(passes.without_dead_code(b, used)[1] for b in branches)
-    slim = tuple(passes.without_dead_code(b, used, kept)[0] for b in branches)
+    slim, kept = _alike(branches, lambda b, *flags: passes.without_dead_code(b, used, *flags))
     return eqn.replace(
         invars=eqn.invars[:1] + [v for v, keep in zip(eqn.invars[1:], kept, strict=True) if keep],
         outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],
@@ -249,165 +254,24 @@ vma.agree.rule(Cond)(checks.agree_cond)
 cond_p = Cond()
 
 
-def _union(flags: Iterable[Sequence[bool]]) -> list[bool]:
-    return [any(column) for column in zip(*flags, strict=True)]
+def _alike(
+    branches: Branches, transform: Callable[..., tuple[ClosedJaxpr, Sequence[bool]]]
+) -> tuple[Branches, list[bool]]:
+    """Branches that are transformed in one way, so that their types agree again.
 
+    Args:
+        branches: the branches.
+        transform: from a branch, and flags if they are prescribed, the branch and its own flags.
 
-class _Split(NamedTuple):
-    """Branches split into what is known and what is not, with residuals of common types.
-
-    Attributes:
-        known: known operands to known results, then the residuals that are computed.
-        staged: the residuals `shared`, the computed ones, unknown operands, to unknown results.
-        out_unknown: which results are unknown.
-        shared: the known operands that are residuals themselves.
+    Returns:
+        The branches, and the flags that one of them has at least.
     """
-
-    known: Branches
-    staged: Branches
-    out_unknown: list[bool]
-    shared: list[int]
-
-
-def _split(branches: Branches, unknown: Sequence[bool]) -> _Split:
-    key = ("split", branches[1:], tuple(unknown))
-    found: _Split = branches[0].remember(key, lambda: _make_split(branches, unknown))
-    return found
-
-
-def _make_split(branches: Branches, unknown: Sequence[bool]) -> _Split:
-    out_unknown = _union(partial_eval.partial_eval_jaxpr(b, unknown).out_unknown for b in branches)
-    parts = [partial_eval.partial_eval_jaxpr(b, unknown, out_unknown) for b in branches]
-    shared = sorted({i for part in parts for i in part.sources if i is not None})
-    num_known = out_unknown.count(False)
-    slots, places = _slots([part.known.out_avals[num_known:] for part in parts])
-    return _Split(
-        tuple(_fill(p.known, t, slots) for p, t in zip(parts, places, strict=True)),
-        tuple(
-            _spread(p, t, slots, shared, branches[0], unknown)
-            for p, t in zip(parts, places, strict=True)
-        ),
-        out_unknown,
-        shared,
-    )
-
-
-def _slots(avals: Sequence[Sequence[Any]]) -> tuple[list[Any], list[list[int]]]:
-    """Common types for values that each branch hands on, and the place of each branch's values.
-
-    Only one branch runs, so values of one type can take the same place.
-    """
-    slots: list[Any] = []
-    of_type: dict[Any, list[int]] = {}
-    places = []
-    for needed in avals:
-        used = dict.fromkeys(needed, 0)
-        taken = []
-        for aval in needed:
-            own = of_type.setdefault(aval, [])
-            if used[aval] == len(own):
-                own.append(len(slots))
-                slots.append(aval)
-            taken.append(own[used[aval]])
-            used[aval] += 1
-        places.append(taken)
-    return slots, places
-
-
-def _fill(known: ClosedJaxpr, places: Sequence[int], slots: Sequence[Any]) -> ClosedJaxpr:
-    """The known part of a branch, with zeros in the slots of other branches' residuals."""
-
-    def function(*args: Any) -> list[Any]:
-        outs = staging.eval_closed_jaxpr(known, *args)
-        count = len(outs) - len(places)
-        residuals = dict(zip(places, outs[count:], strict=True))
-        return outs[:count] + [
-            residuals[i] if i in residuals else zeros(aval) for i, aval in enumerate(slots)
-        ]
-
-    return staging.stage_closed(function, known.in_avals, known.jaxpr.debug_info)
-
-
-def _spread(
-    part: partial_eval.PartialJaxpr,
-    places: Sequence[int],
-    slots: Sequence[Any],
-    shared: Sequence[int],
-    branch: ClosedJaxpr,
-    unknown: Sequence[bool],
-) -> ClosedJaxpr:
-    """The staged part of a branch, which takes the residuals of all branches."""
-    jaxpr = part.staged.jaxpr
-    known_avals = [a for a, u in zip(branch.in_avals, unknown, strict=True) if not u]
-    leading = [Var(known_avals[i]) for i in shared] + [Var(aval) for aval in slots]
-    computed = iter(places)
-    for var, source in zip(jaxpr.invars[: len(part.sources)], part.sources, strict=True):
-        place = next(computed) + len(shared) if source is None else shared.index(source)
-        leading[place] = var
-    invars = leading + jaxpr.invars[len(part.sources) :]
-    return ClosedJaxpr(
-        Jaxpr([], invars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects, jaxpr.debug_info)
-    )
-
-
-class _Division(NamedTuple):
-    """Branches divided between now and later, with saved values of common types.
-
-    Attributes:
-        now: operands to results, then to saved values of the types `slots`.
-        again: operands, the results in `reused`, the values in `slots`, to the results in `given`.
-        slots: types of the saved values that are no results.
-        reused: the results that every branch saves.
-        given: the other results that are wanted.
-    """
-
-    now: Branches
-    again: Branches
-    slots: list[Any]
-    reused: list[int]
-    given: list[int]
-
-
-def _divide(branches: Branches, wanted: Sequence[bool], policy: remat.Policy) -> _Division:
-    key = ("divide", branches[1:], tuple(wanted), policy)
-    found: _Division = branches[0].remember(key, lambda: _make_division(branches, wanted, policy))
-    return found
-
-
-def _make_division(branches: Branches, wanted: Sequence[bool], policy: remat.Policy) -> _Division:
-    places = [i for i, w in enumerate(wanted) if w]
-    parts = [remat.divide(b.jaxpr, [b.jaxpr.outvars[i] for i in places], policy) for b in branches]
-    pairs = list(zip(branches, parts, strict=True))
-    reused = [i for i in places if all(b.jaxpr.outvars[i] in part.saved for b, part in pairs)]
-    given = [i for i in places if i not in reused]
-    results = [{b.jaxpr.outvars[i] for i in reused} for b in branches]
-    extra = [
-        [v for v in part.saved if v not in known]
-        for part, known in zip(parts, results, strict=True)
-    ]
-    slots, taken = _slots([[v.aval for v in values] for values in extra])
-    now = []
-    again = []
-    for (branch, part), values, where in zip(pairs, extra, taken, strict=True):
-        jaxpr = branch.jaxpr
-        whole = jaxpr.replace(outvars=jaxpr.outvars + values, eqns=part.now)
-        now.append(_fill(ClosedJaxpr(whole, branch.consts), where, slots))
-        held = dict(zip(where, values, strict=True))
-        slot_vars = [held.get(i) or Var(aval) for i, aval in enumerate(slots)]
-        outs = [jaxpr.outvars[i] for i in reused]
-        first = [v if v not in outs[:i] else Var(v.aval) for i, v in enumerate(outs)]
-        second = jaxpr.replace(
-            invars=jaxpr.invars + first + slot_vars,
-            outvars=[jaxpr.outvars[i] for i in given],
-            eqns=part.again,
-            debug_info=jaxpr.debug_info.without_arg_names(),
-        )
-        again.append(ClosedJaxpr(second, branch.consts))
-    return _Division(tuple(now), tuple(again), slots, reused, given)
+    flags = halves.union(transform(branch)[1] for branch in branches)
+    return tuple(transform(branch, flags)[0] for branch in branches), flags
 
 
 def _batch_by_selection(
-    size: int, index: Any, operands: Sequence[Any], dims: Sequence[Any], branches: Branches
+    size: int, index: Array, operands: Sequence[Any], dims: Sequence[Any], branches: Branches
 ) -> tuple[list[Any], list[int | None]]:
     """Runs all branches on the whole batch, and selects each example's results."""
     if found := effects.guarded_among(frozenset().union(*(b.effects for b in branches))):
@@ -433,12 +297,12 @@ def _batch_by_selection(
     return outs, [0] * len(outs)
 
 
-def _may_move(x: Any) -> bool:
+def _may_move(x: Array) -> bool:
     """Whether somebody may differentiate by a value: it is traced, and of a continuous type."""
     return isinstance(x, Tracer) and dtypes.issubdtype(aval_of(x).dtype, np.inexact)
 
 
-def _guard(chosen: Any, x: Any) -> Any:
+def _guard(chosen: Array, x: Array) -> Any:
     """`x`, whose derivative is zero for examples that do not choose the branch.
 
     A derivative there may be infinite or NaN, and times zero it would be NaN.
@@ -446,21 +310,21 @@ def _guard(chosen: Any, x: Any) -> Any:
     aval = aval_of(x)
     if not dtypes.issubdtype(aval.dtype, np.inexact):
         return x
-    return choice.select_n(_like(chosen, aval.shape), unary.stop_gradient(x), x)
+    return binary.select_n(_like(chosen, aval.shape), unary.stop_gradient(x), x)
 
 
-def _choose(index: Any, cases: Sequence[Any]) -> Any:
+def _choose(index: Array, cases: Sequence[Any]) -> Any:
     if aval_of(cases[0]).is_extended:
-        return choice.select_n(index, *cases)
-    return choice.select_n(_like(index, aval_of(cases[0]).shape), *cases)
+        return binary.select_n(index, *cases)
+    return binary.select_n(_like(index, aval_of(cases[0]).shape), *cases)
 
 
-def _like(x: Any, shape: tuple[int, ...]) -> Any:
+def _like(x: Array, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(x, shape, (0,))
 
 
 def cond(
-    pred: Any,
+    pred: ArrayLike,
     true_fun: Callable[..., R],
     false_fun: Callable[..., S],
     *operands: Any,
@@ -512,7 +376,7 @@ def cond(
             pass
     return _branch(
         "lax.cond",
-        np.int32(index) if type(index) is bool else convert.convert_element_type(index, np.int32),
+        np.int32(index) if type(index) is bool else creation.convert_element_type(index, np.int32),
         (true_fun, false_fun),
         ("true_fun", "false_fun"),
         operands,
@@ -521,7 +385,7 @@ def cond(
 
 
 def _cond_of_two_operands(
-    pred: Any,
+    pred: ArrayLike,
     true_operand: Any,
     true_fun: Callable[..., Any],
     false_operand: Any,
@@ -538,7 +402,7 @@ def _cond_of_two_operands(
     )
 
 
-def _predicate(pred: Any) -> Any:
+def _predicate(pred: ArrayLike) -> Any:
     if pred is None or callable(pred):
         error(
             TypeError,
@@ -624,21 +488,21 @@ def switch(
             return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
         except ConcretizationTypeError:
             pass
-    number = convert.convert_element_type(index, np.int32)
-    clamped = choice.clamp(np.int32(0), number, np.int32(len(branches) - 1))
+    number = creation.convert_element_type(index, np.int32)
+    clamped = binary.clamp(np.int32(0), number, np.int32(len(branches) - 1))
     labels = [f"branches[{i}]" for i in range(len(branches))]
     return _branch("lax.switch", clamped, branches, labels, operands)
 
 
 def _branch(
     name: str,
-    index: Any,
+    index: ArrayLike | Tracer,
     functions: Sequence[Callable[..., Any]],
     labels: Sequence[str],
     operands: tuple[Any, ...],
     *,
     order: Sequence[int] = (),
-    platforms: Any = None,
+    platforms: Platforms = None,
 ) -> Any:
     """Stages the functions, and binds the primitive to them in `order`, their own by default."""
     leaves, in_tree, avals = bodies.flatten_values(name, "operands", operands)
@@ -664,10 +528,10 @@ class PlatformIndex(Primitive):
     name = "platform_index"
     shard = rules.from_types
 
-    def abstract_eval(self, *, platforms: Any) -> ShapedArray:
+    def abstract_eval(self, *, platforms: tuple[tuple[str, ...] | None, ...]) -> ShapedArray:
         return shaped_array((), np.dtype(np.int32))
 
-    def lower(self, ctx: Any, *, platforms: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *, platforms: tuple[tuple[str, ...] | None, ...]) -> Any:
         return ctx.constant(_platform_number(ctx.platform, platforms), np.int32)
 
 

@@ -1,29 +1,28 @@
 """Checks of control flow: predicates that differ between devices, and faults inside bodies.
 
-Divergence: control flow on predicates that differ between the devices of an axis.
+Where types speak of mesh axes, operands and bodies are made to fit together: those of a `cond` or a
+`while` vary over the axes over which the predicate does (decision 0014).  Where they do not, it is
+found out over which axes predicates differ.  Either way devices that would wait in a branch for
+others that never come are an error.
 
-Where types speak of mesh axes: of control flow inside `shard_map` it makes the same, its operands
-and bodies fit together; those of a `cond` or a `while` vary over the axes over which the predicate
-does (decision 0014).  Where they do not: it finds out over which axes predicates differ.  Either
-way devices that would wait in a branch for others that never come are an error.
-
-How control flow is checked: its bodies return their first fault, and loops carry it along.
-
-Input: an operation, and the functionalization of what is around it.  Output: its results.  A loop
-of unknown length ends with its first fault: it might not end otherwise.
+Bodies that are checked return their first fault, and loops carry it along.  A loop of unknown
+length ends with its first fault: it might not end otherwise.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import operator
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
 
 from minijax.core import axes, config, meshes, refs, source, vma
-from minijax.core.aval import aval_of, shaped_array
+from minijax.core.aval import AbstractValue, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Trace
 from minijax.interpreters import casts, key_reuse, staging, uniformity
 from minijax.interpreters.casts import Arguments, Varying
 from minijax.interpreters.checking import Site
@@ -31,6 +30,7 @@ from minijax.interpreters.structural import broadcast_in_dim
 from minijax.interpreters.uniformity import Flow, Names
 from minijax.lax import binary
 from minijax.lax.control_flow import bodies
+from minijax.lax.control_flow.lowering import ScanParams, WhileParams
 from minijax.lax.functionalization import (
     STATE_SIZE,
     Checked,
@@ -44,7 +44,7 @@ from minijax.lax.functionalization import (
 
 
 def agree_cond(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
 ) -> Arguments:
     """A `cond` whose operands and branches vary over the axes over which its index does.
 
@@ -74,30 +74,31 @@ def agree_cond(
 
 
 def agree_while(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
 ) -> Arguments:
     """A `while` whose carry varies over the axes over which its condition does.
 
     Raises:
         ValueError: the condition or the body has a collective over such an axis.
     """
-    given: tuple[ClosedJaxpr, ClosedJaxpr] = (params["cond_jaxpr"], params["body_jaxpr"])
-    num_test = params["cond_nconsts"]
-    num_consts = num_test + params["body_nconsts"]
-    own = casts.varying_axes(args)
-    test_in, body_in = (casts.of_types(closed.in_avals) for closed in given)
-    carry = casts.united(own[num_consts:], test_in[num_test:])
-    carry = casts.united(carry, body_in[num_consts - num_test :])
-    test_consts = casts.united(own[:num_test], test_in[:num_test])
-    body_consts = casts.united(own[num_test:num_consts], body_in[: num_consts - num_test])
-    while True:
-        condition = casts.retyped(given[0], [*test_consts, *carry])
-        body = casts.retyped(given[1], [*body_consts, *carry], carry)
+    loop = WhileParams(**params)
+    own = loop.split(casts.varying_axes(args))
+    test_in = casts.of_types(loop.cond_jaxpr.in_avals)
+    body_in = casts.of_types(loop.body_jaxpr.in_avals)
+    test_consts = casts.united(own[0], test_in[: loop.cond_nconsts])
+    body_consts = casts.united(own[1], body_in[: loop.body_nconsts])
+    carry = casts.united(own[2], test_in[loop.cond_nconsts :])
+    carry = casts.united(carry, body_in[loop.body_nconsts :])
+
+    def again(
+        carry: list[Varying],
+    ) -> tuple[tuple[ClosedJaxpr, ClosedJaxpr, Varying], list[Varying]]:
+        condition = casts.retyped(loop.cond_jaxpr, [*test_consts, *carry])
+        body = casts.retyped(loop.body_jaxpr, [*body_consts, *carry], carry)
         over = vma.of(condition.out_avals[0]).varying
-        grown = [own | over for own in casts.of_types(body.out_avals)]
-        if grown == carry:
-            break
-        carry = grown
+        return (condition, body, over), [x | over for x in casts.of_types(body.out_avals)]
+
+    (condition, body, over), carry = bodies.fixpoint("lax.while_loop", carry, again)
     if over:
         for what, closed in (("condition", condition), ("body", body)):
             _check("lax.while_loop", what, closed, over, condition.out_avals[0])
@@ -106,24 +107,26 @@ def agree_while(
 
 
 def agree_scan(
-    primitive: Any, trace: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
 ) -> Arguments:
     """A `scan` whose carry varies over the axes over which what it becomes does."""
-    given: ClosedJaxpr = params["jaxpr"]
-    first, num_carry = params["num_consts"], params["num_carry"]
-    rest = [frozenset[Any]()] * (len(given.out_avals) - num_carry)
-    varying = casts.united(casts.varying_axes(args), casts.of_types(given.in_avals))
-    while True:
-        carry: list[Varying] = varying[first : first + num_carry]
-        body = casts.retyped(given, varying, [*carry, *rest])
-        grown = casts.of_types(body.out_avals)[:num_carry]
-        if grown == carry:
-            break
-        varying[first : first + num_carry] = grown
-    return casts.cast(trace, args, varying), {**params, "jaxpr": body}
+    loop = ScanParams(**params)
+    rest = [frozenset[Any]()] * (len(loop.jaxpr.out_avals) - loop.num_carry)
+    consts, carry, slices = loop.split(
+        casts.united(casts.varying_axes(args), casts.of_types(loop.jaxpr.in_avals))
+    )
+
+    def again(carry: list[Varying]) -> tuple[ClosedJaxpr, list[Varying]]:
+        body = casts.retyped(loop.jaxpr, [*consts, *carry, *slices], [*carry, *rest])
+        return body, casts.of_types(body.out_avals)[: loop.num_carry]
+
+    body, carry = bodies.fixpoint("lax.scan", carry, again)
+    return casts.cast(trace, args, [*consts, *carry, *slices]), {**params, "jaxpr": body}
 
 
-def _check(name: str, part: str, closed: ClosedJaxpr, over: Varying, predicate: Any) -> None:
+def _check(
+    name: str, part: str, closed: ClosedJaxpr, over: Varying, predicate: AbstractValue
+) -> None:
     eqn = axes.communication_over(closed.jaxpr, over)
     if eqn is not None and not config.allow_divergent_collectives.value:
         _refuse(name, part, eqn, over, f"a predicate of type {predicate}")
@@ -132,7 +135,9 @@ def _check(name: str, part: str, closed: ClosedJaxpr, over: Varying, predicate: 
             _check_write(name, part, effect.reference.aval, over, predicate)
 
 
-def _check_write(name: str, part: str, ref: Any, over: Varying, predicate: Any) -> None:
+def _check_write(
+    name: str, part: str, ref: refs.AbstractRef, over: Varying, predicate: AbstractValue
+) -> None:
     missing = over - vma.of(ref).varying
     if missing:
         shown = meshes.names_text(sorted(missing, key=str))
@@ -149,7 +154,7 @@ def _check_write(name: str, part: str, ref: Any, over: Varying, predicate: Any) 
 def _refuse(
     name: str,
     part: str,
-    eqn: Any,
+    eqn: Eqn,
     over: Varying,
     predicate: str,
     at: str | None = None,
@@ -179,7 +184,7 @@ def _refuse(
 
 
 def differ_cond(
-    primitive: Any,
+    primitive: Primitive,
     flow: Flow,
     given: Sequence[Names],
     *,
@@ -194,48 +199,35 @@ def differ_cond(
 
 
 def differ_while(
-    primitive: Any,
-    flow: Flow,
-    given: Sequence[Names],
-    *,
-    cond_nconsts: int,
-    cond_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
+    primitive: Primitive, flow: Flow, given: Sequence[Names], **params: Any
 ) -> list[Names]:
     """Along which axes the carry of a `while` differs, once it goes on doing so."""
-    start = cond_nconsts + body_nconsts
-    test, consts, carry = given[:cond_nconsts], given[cond_nconsts:start], list(given[start:])
-    while True:
-        (over,) = flow.follow(cond_jaxpr.jaxpr, [*test, *carry])
-        flow.choose("condition", [cond_jaxpr], over)
-        flow.choose("body", [body_jaxpr], over)
-        outs = flow.follow(body_jaxpr.jaxpr, [*consts, *carry])
-        joined = [old | new | over for old, new in zip(carry, outs, strict=True)]
-        if joined == carry:
-            return carry
-        carry = joined
+    loop = WhileParams(**params)
+    test_consts, consts, first = loop.split(given)
+
+    def again(carry: list[Names]) -> tuple[None, list[Names]]:
+        (over,) = flow.follow(loop.cond_jaxpr.jaxpr, [*test_consts, *carry])
+        flow.choose("condition", [loop.cond_jaxpr], over)
+        flow.choose("body", [loop.body_jaxpr], over)
+        outs = flow.follow(loop.body_jaxpr.jaxpr, [*consts, *carry])
+        return None, [old | new | over for old, new in zip(carry, outs, strict=True)]
+
+    return bodies.fixpoint("lax.while_loop", first, again)[1]
 
 
 def differ_scan(
-    primitive: Any,
-    flow: Flow,
-    given: Sequence[Names],
-    *,
-    jaxpr: ClosedJaxpr,
-    num_consts: int,
-    num_carry: int,
-    **_: Any,
+    primitive: Primitive, flow: Flow, given: Sequence[Names], **params: Any
 ) -> list[Names]:
     """Along which axes the results of a `scan` differ; all devices take as many steps."""
-    start = num_consts + num_carry
-    consts, carry, slices = given[:num_consts], list(given[num_consts:start]), given[start:]
-    while True:
-        outs = flow.follow(jaxpr.jaxpr, [*consts, *carry, *slices])
-        joined = [old | new for old, new in zip(carry, outs[:num_carry], strict=True)]
-        if joined == carry:
-            return carry + outs[num_carry:]
-        carry = joined
+    loop = ScanParams(**params)
+    consts, first, slices = loop.split(given)
+
+    def again(carry: list[Names]) -> tuple[list[Names], list[Names]]:
+        outs = flow.follow(loop.jaxpr.jaxpr, [*consts, *carry, *slices])
+        return outs[loop.num_carry :], list(map(operator.or_, carry, outs))
+
+    ys, carry = bodies.fixpoint("lax.scan", first, again)
+    return carry + ys
 
 
 def check_untyped(
@@ -278,7 +270,7 @@ _PUBLIC = {"while": "while_loop"}
 
 
 def check_cond(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """Each branch returns its fault, numbered among the sites of all branches."""
     branches = [checker.inner(branch) for branch in params["branches"]]
@@ -315,7 +307,7 @@ def _moved(state: Sequence[Any], first: int, words: int) -> State:
 
 
 def check_scan(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The first fault of all steps is carried along."""
     inner = checker.inner(params["jaxpr"])
@@ -333,22 +325,14 @@ def check_scan(
     closed = staging.stage_closed(
         body, [*avals[:start], *state, *avals[start:]], inner.closed.jaxpr.debug_info
     )
-    outs = primitive.bind(
-        *args[:start],
-        *no_fault(inner.words),
-        *args[start:],
-        **{
-            **params,
-            "jaxpr": closed,
-            "num_carry": params["num_carry"] + STATE_SIZE,
-        },
-    )
+    watched = {**params, "jaxpr": closed, "num_carry": params["num_carry"] + STATE_SIZE}
+    outs = primitive.bind(*args[:start], *no_fault(inner.words), *args[start:], **watched)
     checker.add(outs[:STATE_SIZE], inner.sites)
     return list(outs[STATE_SIZE:])
 
 
 def check_while(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The first fault is carried along, of the condition before each step and of the step."""
     test, body = checker.inner(params["cond_jaxpr"]), checker.inner(params["body_jaxpr"])
@@ -357,10 +341,9 @@ def check_while(
         plain = {"cond_jaxpr": test.closed, "body_jaxpr": body.closed}
         return list(primitive.bind(*args, **{**params, **plain}))
     words = max(test.words, body.words)
-    num_test, num_body = params["cond_nconsts"], params["body_nconsts"]
-    test_consts = args[:num_test]
-    body_consts = args[num_test : num_test + num_body]
-    carry = args[num_test + num_body :]
+    loop = WhileParams(**params)
+    num_test, num_body = loop.cond_nconsts, loop.body_nconsts
+    test_consts, body_consts, carry = loop.split(args)
 
     def tested(consts: Sequence[Any], carry: Sequence[Any]) -> tuple[State, Any]:
         outs = staging.eval_closed_jaxpr(test.closed, *consts, *carry)
@@ -383,22 +366,21 @@ def check_while(
             outs = outs[STATE_SIZE:]
         return [*state, *outs]
 
-    def staged(function: Any, consts: Sequence[Any], like: Checked) -> ClosedJaxpr:
-        avals = [*consts, *_state_avals(words), *params["body_jaxpr"].out_avals]
+    def staged(
+        function: Callable[..., list[Any]], consts: Sequence[Any], like: Checked
+    ) -> ClosedJaxpr:
+        avals = [*consts, *_state_avals(words), *loop.body_jaxpr.out_avals]
         return staging.stage_closed(function, avals, like.closed.jaxpr.debug_info)
 
     test_avals = test.closed.in_avals[:num_test]
-    outs = primitive.bind(
-        *test_consts,
-        *test_consts,
-        *body_consts,
-        *no_fault(words),
-        *carry,
-        cond_nconsts=num_test,
-        cond_jaxpr=staged(condition, test_avals, test),
-        body_nconsts=num_test + num_body,
-        body_jaxpr=staged(step, [*test_avals, *body.closed.in_avals[:num_body]], body),
+    watched = WhileParams(
+        num_test,
+        staged(condition, test_avals, test),
+        num_test + num_body,
+        staged(step, [*test_avals, *body.closed.in_avals[:num_body]], body),
     )
+    args = [*test_consts, *test_consts, *body_consts, *no_fault(words), *carry]
+    outs = primitive.bind(*args, **watched._asdict())
     state, results = State(*outs[:STATE_SIZE]), outs[STATE_SIZE:]
     # The condition has run once more than the body.
     checker.add(earlier(state, tested(test_consts, results)[0]), sites)
@@ -406,7 +388,7 @@ def check_while(
 
 
 def check_solver(
-    primitive: Any, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The solver returns its fault as an auxiliary result; what derivatives call is not checked."""
     jaxprs = params["jaxprs"]
@@ -436,7 +418,7 @@ def _without_state(inner: Checked) -> ClosedJaxpr:
 
 
 def keys_of_cond(
-    primitive: Any,
+    primitive: Primitive,
     flow: key_reuse.KeyFlow,
     keys: Sequence[Any],
     *,
@@ -448,45 +430,29 @@ def keys_of_cond(
 
 
 def keys_of_scan(
-    primitive: Any,
-    flow: key_reuse.KeyFlow,
-    keys: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    num_consts: int,
-    num_carry: int,
-    **_: Any,
+    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Sequence[Any], **params: Any
 ) -> list[Any]:
     """Two steps tell what all of them do."""
-    start = num_consts + num_carry
-    consts, carry, stacked = keys[:num_consts], keys[num_consts:start], keys[start:]
-    for step in range(min(length, 2)):
+    loop = ScanParams(**params)
+    consts, carry, stacked = loop.split(keys)
+    for step in range(min(loop.length, 2)):
         rows = key_reuse.first_rows(stacked, step)
-        outs = flow.follow(jaxpr.jaxpr, [*consts, *carry, *rows])
-        carry = outs[:num_carry]
+        carry = flow.follow(loop.jaxpr.jaxpr, [*consts, *carry, *rows])[: loop.num_carry]
     for first, rows in zip(key_reuse.first_rows(stacked), stacked, strict=True):
         flow.use_like(first, rows)
-    made = [aval.with_dim(0, length) for aval in jaxpr.out_avals[num_carry:]]
+    made = [aval.with_dim(0, loop.length) for aval in loop.jaxpr.out_avals[loop.num_carry :]]
     return [*carry, *(flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in made)]
 
 
 def keys_of_while(
-    primitive: Any,
-    flow: key_reuse.KeyFlow,
-    keys: Sequence[Any],
-    *,
-    cond_nconsts: int,
-    cond_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
+    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Sequence[Any], **params: Any
 ) -> list[Any]:
     """Two steps tell what all of them do."""
-    start = cond_nconsts + body_nconsts
-    carry = list(keys[start:])
+    loop = WhileParams(**params)
+    test_consts, consts, carry = loop.split(keys)
     for _ in range(2):
-        flow.follow(cond_jaxpr.jaxpr, [*keys[:cond_nconsts], *carry])
-        carry = flow.follow(body_jaxpr.jaxpr, [*keys[cond_nconsts:start], *carry])
+        flow.follow(loop.cond_jaxpr.jaxpr, [*test_consts, *carry])
+        carry = flow.follow(loop.body_jaxpr.jaxpr, [*consts, *carry])
     return carry
 
 

@@ -6,17 +6,19 @@ fails.  A loop whose number of trips is known is a scan (`scanning.py`), which h
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 import numpy as np
 
 from minijax.core import config, dtypes, effects, refs, tree, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Params, Tracer
+from minijax.core.sequences import partition_list
+from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -34,11 +36,18 @@ from minijax.interpreters.structural import (
     moveaxis,
     to_batch_dim,
 )
-from minijax.lax import choice, convert, references
+from minijax.lax import binary, creation, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
+from minijax.lax.control_flow.lowering import WhileParams
 from minijax.lowering import eager
+from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from minijax.interpreters.partial_eval import PartialTrace
+    from minijax.lowering.stablehlo import LoweringContext
 
 T = TypeVar("T")
 
@@ -52,6 +61,7 @@ class While(Primitive):
     """
 
     name = "while"
+    user: ClassVar[str] = "lax.while_loop"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
@@ -67,79 +77,65 @@ class While(Primitive):
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return bodies.run_program(self, params["body_jaxpr"], args, params)
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return lowering.lower_while(ctx, values, **params)
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
+        return lowering.lower_while(ctx, values, WhileParams(**params))
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        cond_nconsts: int,
-        cond_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        num_consts = cond_nconsts + body_nconsts
-        const_dots, init_dots = tangents[cond_nconsts:num_consts], tangents[num_consts:]
+        loop = WhileParams(**params)
+        test_consts, consts, init = loop.split(primals)
+        _, const_dots, init_dots = loop.split(tangents)
         const_nonzero = [type(t) is not Zero for t in const_dots]
-        moving = [type(t) is not Zero for t in init_dots]
-        # A carry's tangent may become non-zero on the way: until no more do.
-        while True:
-            _, out_moving = jvp.jvp_jaxpr(body_jaxpr, const_nonzero + moving, moving)
-            if out_moving == moving:
-                break
-            moving = out_moving
-        derivative, _ = jvp.jvp_jaxpr(body_jaxpr, const_nonzero + moving, moving)
-        count, num_dots = len(moving), sum(moving)
-        order = bodies.interleaved([body_nconsts, count], [sum(const_nonzero), num_dots])
+        # A carry's tangent may become non-zero on the way.
+        derivative, moving = bodies.fixpoint(
+            self.user,
+            [type(t) is not Zero for t in init_dots],
+            lambda moving: jvp.jvp_jaxpr(loop.body_jaxpr, const_nonzero + moving, moving),
+        )
+        count = len(moving)
+        order = bodies.interleaved([len(consts), count], [sum(const_nonzero), sum(moving)])
         dots = [instantiate(t) for t, nz in zip(init_dots, moving, strict=True) if nz]
         more = [v.aval for v in derivative.jaxpr.outvars[count:]]
-        outs = self.bind(
-            *primals[:num_consts],
-            *(t for t in const_dots if type(t) is not Zero),
-            *primals[num_consts:],
-            *dots,
-            cond_nconsts=cond_nconsts,
-            cond_jaxpr=bodies.rearranged(cond_jaxpr, [*range(cond_nconsts + count), *more]),
-            body_nconsts=body_nconsts + sum(const_nonzero),
+        whole = loop._replace(
+            cond_jaxpr=bodies.rearranged(
+                loop.cond_jaxpr, [*range(len(test_consts) + count), *more]
+            ),
+            body_nconsts=len(consts) + sum(const_nonzero),
             body_jaxpr=bodies.rearranged(derivative, order),
         )
-        return list(outs[:count]), with_zeros(moving, outs[count:], body_jaxpr.out_avals)
+        moved = [t for t in const_dots if type(t) is not Zero]
+        outs = self.bind(*test_consts, *consts, *moved, *init, *dots, **whole._asdict())
+        return list(outs[:count]), with_zeros(moving, outs[count:], loop.body_jaxpr.out_avals)
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: Params) -> list[Any]:
+    def partial_eval(
+        self, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
+    ) -> list[Any]:
         """Runs the known part of the carry now; the whole loop is staged for the rest."""
-        cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-        cond_jaxpr, body_jaxpr = params["cond_jaxpr"], params["body_jaxpr"]
-        num_consts = cond_nconsts + body_nconsts
-        flags = [trace.is_unknown(x) for x in args]
-        cond_unknown, body_unknown = flags[:cond_nconsts], flags[cond_nconsts:num_consts]
-        unknown = flags[num_consts:]
-        while True:
-            split = partial_eval.partial_eval_jaxpr(body_jaxpr, body_unknown + unknown, unknown)
-            if split.out_unknown == unknown:
-                break
-            unknown = split.out_unknown
-        test = partial_eval.partial_eval_jaxpr(cond_jaxpr, cond_unknown + unknown)
-        if test.out_unknown[0] or all(unknown) or _effects(params):
+        loop = WhileParams(**params)
+        test_unknown, body_unknown, unknown = loop.split([trace.is_unknown(x) for x in args])
+
+        def again(unknown: list[bool]) -> tuple[partial_eval.PartialJaxpr, list[bool]]:
+            split = partial_eval.partial_eval_jaxpr(
+                loop.body_jaxpr, body_unknown + unknown, unknown
+            )
+            return split, split.out_unknown
+
+        split, unknown = bodies.fixpoint(self.user, unknown, again)
+        test = partial_eval.partial_eval_jaxpr(loop.cond_jaxpr, test_unknown + unknown)
+        if test.out_unknown[0] or all(unknown) or self.effects(**params):
             return list(trace.unknown.process(self, args, params))
-        known_body = bodies.rearranged(
-            split.known, range(len(split.known.in_avals)), range(unknown.count(False))
+        known_loop = WhileParams(
+            test_unknown.count(False),
+            test.known,
+            body_unknown.count(False),
+            bodies.rearranged(
+                split.known, range(len(split.known.in_avals)), range(unknown.count(False))
+            ),
         )
-        flags = [*cond_unknown, *body_unknown, *unknown]
-        inputs = [x for x, u in zip(args, flags, strict=True) if not u]
-        known_outs = trace.process_known(
-            self,
-            inputs,
-            {
-                "cond_nconsts": cond_unknown.count(False),
-                "cond_jaxpr": test.known,
-                "body_nconsts": body_unknown.count(False),
-                "body_jaxpr": known_body,
-            },
-        )
+        known_args, _ = partition_list([*test_unknown, *body_unknown, *unknown], args)
+        known = iter(trace.process_known(self, known_args, known_loop._asdict()))
         staged_outs = trace.unknown.process(self, args, params)
-        known = iter(known_outs)
         return [out if u else next(known) for out, u in zip(staged_outs, unknown, strict=True)]
 
     def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
@@ -154,26 +150,11 @@ class While(Primitive):
         )
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        cond_nconsts: int,
-        cond_jaxpr: ClosedJaxpr,
-        body_nconsts: int,
-        body_jaxpr: ClosedJaxpr,
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
-        num_consts = cond_nconsts + body_nconsts
-        batched = [d is not None for d in dims]
-        test, body, carry, place = _batched(
-            size,
-            cond_jaxpr,
-            batched[:cond_nconsts],
-            body_jaxpr,
-            batched[cond_nconsts:num_consts],
-            batched[num_consts:],
-        )
+        loop = WhileParams(**params)
+        wide, carry, place = _batched(size, loop, [d is not None for d in dims])
+        num_consts = loop.cond_nconsts + loop.body_nconsts
         moved = [
             x if d is None else moveaxis(x, d, 0)
             for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
@@ -182,14 +163,7 @@ class While(Primitive):
             to_batch_dim(x, d, place, size) if b else x
             for x, d, b in zip(args[num_consts:], dims[num_consts:], carry, strict=True)
         ]
-        outs = self.bind(
-            *moved,
-            *init,
-            cond_nconsts=cond_nconsts,
-            cond_jaxpr=test,
-            body_nconsts=body_nconsts,
-            body_jaxpr=body,
-        )
+        outs = self.bind(*moved, *init, **wide._asdict())
         return list(outs), [place if b else None for b in carry]
 
 
@@ -202,39 +176,38 @@ refs.with_references.rule(While)(references.with_references)
 
 
 @diagnosis.walk.rule(While)
-def _walk_of_while(primitive: While, run: Any, *args: Any, **params: Any) -> None:
-    _walk(run, args, **params)
+def _walk_of_while(
+    primitive: While, run: Callable[..., Sequence[Any]], *args: Any, **params: Any
+) -> None:
+    loop = WhileParams(**params)
+    test_consts, body_consts, carry = loop.split(args)
+    while np.any(goes_on := run(loop.cond_jaxpr, *test_consts, *carry)[0]):
+        new = run(loop.body_jaxpr, *body_consts, *carry)
+        carry = [_kept_where_done(goes_on, x, y) for x, y in zip(carry, new, strict=True)]
 
 
 @passes.dead_code.rule(While)
 def _dead_code_of_while(primitive: While, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     if not any(used) and not eqn.effects:
         return None
-    params = eqn.params
-    cond_nconsts, body_nconsts = params["cond_nconsts"], params["body_nconsts"]
-    num_consts = cond_nconsts + body_nconsts
-    _, cond_kept = passes.without_dead_code(params["cond_jaxpr"], [True])
-    live = [u or k for u, k in zip(used, cond_kept[cond_nconsts:], strict=True)]
-    while True:
-        _, kept = passes.without_dead_code(params["body_jaxpr"], live)
-        now = [u or k for u, k in zip(live, kept[body_nconsts:], strict=True)]
-        if now == live:
-            break
-        live = now
-    cond_keep = cond_kept[:cond_nconsts] + live
-    body_keep = kept[:body_nconsts] + live
-    test, _ = passes.without_dead_code(params["cond_jaxpr"], [True], cond_keep)
-    body, _ = passes.without_dead_code(params["body_jaxpr"], live, body_keep)
-    flags = [*cond_kept[:cond_nconsts], *kept[:body_nconsts], *live]
+    loop = WhileParams(**eqn.params)
+    _, test_kept = passes.without_dead_code(loop.cond_jaxpr, [True])
+    test_consts, tested = test_kept[: loop.cond_nconsts], test_kept[loop.cond_nconsts :]
+
+    def again(live: list[bool]) -> tuple[list[bool], list[bool]]:
+        _, kept = passes.without_dead_code(loop.body_jaxpr, live)
+        consts, read = kept[: loop.body_nconsts], kept[loop.body_nconsts :]
+        return consts, list(map(operator.or_, live, read))
+
+    body_consts, live = bodies.fixpoint(While.user, list(map(operator.or_, used, tested)), again)
+    test, _ = passes.without_dead_code(loop.cond_jaxpr, [True], test_consts + live)
+    body, _ = passes.without_dead_code(loop.body_jaxpr, live, body_consts + live)
+    flags = [*test_consts, *body_consts, *live]
+    slim = WhileParams(sum(test_consts), test, sum(body_consts), body)
     return eqn.replace(
         invars=[v for v, keep in zip(eqn.invars, flags, strict=True) if keep],
         outvars=[v for v, keep in zip(eqn.outvars, live, strict=True) if keep],
-        params={
-            "cond_nconsts": sum(flags[:cond_nconsts]),
-            "cond_jaxpr": test,
-            "body_nconsts": sum(flags[cond_nconsts:num_consts]),
-            "body_jaxpr": body,
-        },
+        params=slim._asdict(),
         effects=test.effects | body.effects,
     )
 
@@ -247,46 +220,37 @@ while_p = While()
 
 
 def _batched(
-    size: int,
-    cond_jaxpr: ClosedJaxpr,
-    cond_batched: list[bool],
-    body_jaxpr: ClosedJaxpr,
-    body_batched: list[bool],
-    carry: list[bool],
-) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
-    """Condition and body for a batch, the mapped parts of the carry, and their batch dimension.
+    size: int, loop: WhileParams, batched: Sequence[bool]
+) -> tuple[WhileParams, list[bool], int]:
+    """A loop over a batch, the mapped parts of its carry, and their batch dimension.
 
     Constants are mapped along dimension 0.  The dimensions of the condition are the first ones of
     each part of the carry: where a batch does not add to them, it comes behind.
     """
-    while True:
-        _, (pred_batched,) = batching.batch_jaxpr(cond_jaxpr, size, cond_batched + carry)
-        if pred_batched:
-            carry = [True] * len(carry)
-        _, out_batched = batching.batch_jaxpr(body_jaxpr, size, body_batched + carry, carry)
-        if out_batched == carry:
-            break
-        carry = out_batched
+    test_consts, body_consts, carry = loop.split(batched)
+
+    def again(carry: list[bool]) -> tuple[bool, list[bool]]:
+        _, (pred,) = batching.batch_jaxpr(loop.cond_jaxpr, size, test_consts + carry)
+        whole = [True] * len(carry) if pred else carry
+        return pred, batching.batch_jaxpr(loop.body_jaxpr, size, body_consts + whole, whole)[1]
+
+    pred_batched, carry = bodies.fixpoint(While.user, carry, again)
     if pred_batched:
-        _check_batched_effects(cond_jaxpr.effects | body_jaxpr.effects)
-    place = 0 if pred_batched else cond_jaxpr.out_avals[0].ndim
+        _check_batched_effects(loop.cond_jaxpr.effects | loop.body_jaxpr.effects)
+    place = 0 if pred_batched else loop.cond_jaxpr.out_avals[0].ndim
     places = [place] * len(carry)
     test, _ = batching.batch_jaxpr(
-        cond_jaxpr, size, cond_batched + carry, in_dims=[0] * len(cond_batched) + places
+        loop.cond_jaxpr, size, test_consts + carry, in_dims=[0] * len(test_consts) + places
     )
     body, _ = batching.batch_jaxpr(
-        body_jaxpr,
+        loop.body_jaxpr,
         size,
-        body_batched + carry,
+        body_consts + carry,
         carry,
-        in_dims=[0] * len(body_batched) + places,
+        in_dims=[0] * len(body_consts) + places,
         out_dims=places,
     )
-    return test, body, carry, place
-
-
-def _effects(params: Params) -> Any:
-    return params["body_jaxpr"].effects | params["cond_jaxpr"].effects
+    return loop._replace(cond_jaxpr=test, body_jaxpr=body), carry, place
 
 
 def _check_batched_effects(found: frozenset[Any]) -> None:
@@ -300,29 +264,13 @@ def _check_batched_effects(found: frozenset[Any]) -> None:
         )
 
 
-def _walk(
-    run: Callable[..., Sequence[Any]],
-    args: Sequence[Any],
-    *,
-    cond_nconsts: int,
-    cond_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-) -> None:
-    num_consts = cond_nconsts + body_nconsts
-    body_consts, carry = args[cond_nconsts:num_consts], args[num_consts:]
-    while np.any(goes_on := run(cond_jaxpr, *args[:cond_nconsts], *carry)[0]):
-        new = run(body_jaxpr, *body_consts, *carry)
-        carry = [_kept_where_done(goes_on, x, y) for x, y in zip(carry, new, strict=True)]
-
-
-def _kept_where_done(goes_on: Any, before: Any, after: Any) -> Any:
+def _kept_where_done(goes_on: Array, before: Array, after: Array) -> Array:
     """What a step makes of a carry, for those examples of a batch that are not done."""
     aval = aval_of(after)
     if not aval_of(goes_on).ndim or aval.is_extended:
         return after
     which = broadcast_in_dim(goes_on, aval.shape, range(aval_of(goes_on).ndim))
-    return choice.select_n(which, before, after)
+    return binary.select_n(which, before, after)
 
 
 def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], T], init_val: Any) -> T:
@@ -372,15 +320,13 @@ def _while_loop(
     name = naming.name
     init, in_tree, avals = bodies.flatten_values(name, naming.carry, init_val)
     carry_tree = bodies.call_tree(tree.treedef_tuple((in_tree,)))
-    changed = True
-    # Weakly typed initial values take the type that the body returns.
-    while changed:
+
+    def stage(avals: Sequence[AbstractValue]) -> tuple[bodies.Bodies, Any]:
         body = bodies.stage_bodies(name, [body_fun], carry_tree, avals, described)
-        if body.out_trees[0] != in_tree:
-            break
-        init, changed = bodies.promote_weak_types(init, avals, body.closed[0].out_avals)
-        avals = [aval_of(x) for x in init] if changed else avals
-    bodies.check_carry(naming, in_tree, body.out_trees[0], avals, body.closed[0])
+        return body, body.out_trees[0]
+
+    body, init = bodies.stage_carry(naming, in_tree, init, avals, stage)
+    avals = body.closed[0].in_avals[len(body.consts) :]
     test = bodies.stage_bodies(name, [cond_fun], carry_tree, avals)
     _check_condition(name, test)
     body_jaxpr, cond_jaxpr = body.closed[0], test.closed[0]
@@ -395,23 +341,17 @@ def _while_loop(
         body_jaxpr, more = _without_fixed(body_jaxpr, counts[1], fixed, kept)
         consts += [init[i] for i in more]
         counts[1] += len(more)
-    changing = while_p.bind_all(
-        *consts,
-        *(x for x, f in zip(init, fixed, strict=True) if not f),
-        cond_nconsts=counts[0],
-        cond_jaxpr=cond_jaxpr,
-        body_nconsts=counts[1],
-        body_jaxpr=body_jaxpr,
-    )
-    given = iter(changing)
+    loop = WhileParams(counts[0], cond_jaxpr, counts[1], body_jaxpr)
+    changing = (x for x, f in zip(init, fixed, strict=True) if not f)
+    given = iter(while_p.bind_all(*consts, *changing, **loop._asdict()))
     outs = [_as_array(x) if f else next(given) for x, f in zip(init, fixed, strict=True)]
     return tree.unflatten(in_tree, outs)
 
 
-def _as_array(x: Any) -> Any:
+def _as_array(x: ArrayLike) -> Array:
     """A number of Python as an array; arrays pass."""
     aval = aval_of(x)
-    return convert.convert_to_type(x, aval.dtype, aval.weak_type)
+    return creation.convert_to_type(x, aval.dtype, aval.weak_type)
 
 
 def _without_fixed(
@@ -468,8 +408,8 @@ def _fori_condition(carry: Any) -> Any:
 
 
 def fori_loop(
-    lower: Any,
-    upper: Any,
+    lower: ArrayLike,
+    upper: ArrayLike,
     body_fun: Callable[[Any, Any], T],
     init_val: Any,
     *,
@@ -513,7 +453,7 @@ def fori_loop(
         if config.disable_jit.value:
             val = init_val
             for i in range(first, last):
-                val = body_fun(convert.convert_to_type(i, aval_of(i).dtype, True), val)
+                val = body_fun(creation.convert_to_type(i, aval_of(i).dtype, True), val)
             return val
         step = bodies.wrapped_once(_fori_scan, body_fun)
         (_, result), _ = scanning.scan_named(
@@ -543,7 +483,7 @@ def fori_loop(
     return result
 
 
-def _type_of_bounds(name: str, lower: Any, upper: Any) -> np.dtype[Any]:
+def _type_of_bounds(name: str, lower: ArrayLike, upper: ArrayLike) -> np.dtype[Any]:
     avals = [aval_of(lower), aval_of(upper)]
     for what, aval in zip(("lower", "upper"), avals, strict=True):
         if aval.shape or not _is_real(aval.dtype):
@@ -562,11 +502,11 @@ def _type_of_bounds(name: str, lower: Any, upper: Any) -> np.dtype[Any]:
     return dtype
 
 
-def _is_real(dtype: Any) -> bool:
+def _is_real(dtype: np.dtype[Any]) -> bool:
     return dtypes.issubdtype(dtype, np.integer) or dtypes.issubdtype(dtype, np.floating)
 
 
-def _concrete_int(x: Any) -> int | None:
+def _concrete_int(x: ArrayLike) -> int | None:
     """The value of a number that is known while staging, as an integer, else None."""
-    value = x.concrete() if isinstance(x, Tracer) else x
+    value: Any = x.concrete() if isinstance(x, Tracer) else x
     return None if value is None else int(value)

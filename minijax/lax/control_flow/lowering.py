@@ -1,27 +1,77 @@
 """Loops in StableHLO: `while`, and scans as loops with a counter.
 
-While loops as `stablehlo.while`, with tokens of ordered effects and batched conditions.
-
-Input: the jaxprs of a condition and a body, and MLIR values.  Output: one operation.
-
-Scans as loops: a counter, slices of what is scanned over, updates of what is stacked.
-
-Input: a scan's body and MLIR values.  Output: one `stablehlo.while`, whose body holds `unroll`
-steps, and the steps that are left over; or all steps one after the other.
+Input: the parameters of `while` and `scan`, as named tuples, and MLIR values.  Output: one
+`stablehlo.while`, with tokens of ordered effects and batched conditions.  That of a scan takes
+slices of what is scanned over and updates what is stacked; its body holds `unroll` steps, and the
+steps that are left over follow it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
 from minijax.core import effects
-from minijax.core.aval import AbstractToken, shaped_array
+from minijax.core.aval import AbstractToken, ShapedArray, shaped_array
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.sequences import split_list
 from minijax.lowering import module
 from minijax.runtime.array import physical_aval
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from minijax.lowering.stablehlo import LoweringContext
+
+T = TypeVar("T")
+
+
+class WhileParams(NamedTuple):
+    """The parameters of `while`.
+
+    Attributes:
+        cond_nconsts: how many constants the condition takes.
+        cond_jaxpr: its constants, then the carry, to a boolean.
+        body_nconsts: how many constants the body takes.
+        body_jaxpr: its constants, then the carry, to the next carry.
+    """
+
+    cond_nconsts: int
+    cond_jaxpr: ClosedJaxpr
+    body_nconsts: int
+    body_jaxpr: ClosedJaxpr
+
+    def split(self, values: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
+        """Of something for each operand: for constants of the condition, of the body, the carry."""
+        test, body, carry = split_list(values, [self.cond_nconsts, self.body_nconsts])
+        return test, body, carry
+
+
+class ScanParams(NamedTuple):
+    """The parameters of `scan`.
+
+    Attributes:
+        jaxpr: the body, from constants, carry and slices to carry and slices.
+        length: the number of steps.
+        reverse: whether they run from the last slice to the first.
+        num_consts: how many constants the body takes.
+        num_carry: how many parts the carry has.
+        unroll: how many steps one trip of the compiled loop does.
+    """
+
+    jaxpr: ClosedJaxpr
+    length: int
+    reverse: bool
+    num_consts: int
+    num_carry: int
+    unroll: int
+
+    def split(self, values: Sequence[T]) -> tuple[list[T], list[T], list[T]]:
+        """Of something for each operand: for constants, the carry, what is scanned over."""
+        consts, carry, slices = split_list(values, [self.num_consts, self.num_carry])
+        return consts, carry, slices
 
 
 class _WhileLoop(NamedTuple):
@@ -33,7 +83,7 @@ class _WhileLoop(NamedTuple):
     body_consts: Sequence[Any]
     ordered: list[Any]
 
-    def holds(self, ctx: Any, state: Sequence[Any]) -> Any:
+    def holds(self, ctx: LoweringContext, state: Sequence[Any]) -> Any:
         """The condition, for each example of a batch; `ctx.tokens` are those after it."""
         count = len(self.ordered)
         ctx.tokens = dict(zip(self.ordered, state[:count], strict=True))
@@ -41,7 +91,7 @@ class _WhileLoop(NamedTuple):
         jaxpr = self.condition.jaxpr
         return module.lower_jaxpr(ctx, jaxpr, self.condition.consts, args)[0]
 
-    def holds_for_some(self, ctx: Any, state: Sequence[Any]) -> Any:
+    def holds_for_some(self, ctx: LoweringContext, state: Sequence[Any]) -> Any:
         """Whether the condition holds for some example."""
         aval = self.condition.out_avals[0]
         pred = self.holds(ctx, state)
@@ -49,7 +99,7 @@ class _WhileLoop(NamedTuple):
             return pred
         scalar = ctx.tensor_type((), np.bool_)
 
-        def either(inner: Any, a: Any, b: Any) -> list[Any]:
+        def either(inner: LoweringContext, a: ir.Value, b: ir.Value) -> list[Any]:
             return [inner.op("stablehlo.or", [a, b], None, scalar)]
 
         return ctx.ops(
@@ -60,7 +110,7 @@ class _WhileLoop(NamedTuple):
             regions=[([scalar, scalar], either)],
         )[0]
 
-    def step(self, ctx: Any, state: Sequence[Any]) -> list[Any]:
+    def step(self, ctx: LoweringContext, state: Sequence[Any]) -> list[Any]:
         """The next state; examples for which the condition fails keep theirs."""
         count = len(self.ordered)
         args = [*state[:count], *self.body_consts, *state[count:]]
@@ -73,7 +123,9 @@ class _WhileLoop(NamedTuple):
             for x, before, aval in zip(new[count:], state[count:], self.body.out_avals, strict=True)
         ]
 
-    def _kept_where_done(self, ctx: Any, pred: Any, x: Any, before: Any, aval: Any) -> Any:
+    def _kept_where_done(
+        self, ctx: LoweringContext, pred: ir.Value, x: ir.Value, before: ir.Value, aval: ShapedArray
+    ) -> Any:
         if isinstance(aval, AbstractToken):
             return x
         shape = physical_aval(aval).shape
@@ -81,23 +133,14 @@ class _WhileLoop(NamedTuple):
         return ctx.op("stablehlo.select", [which, x, before], None, ctx.type_of(aval))
 
 
-def lower_while(
-    ctx: Any,
-    values: Sequence[Any],
-    *,
-    cond_nconsts: int,
-    cond_jaxpr: ClosedJaxpr,
-    body_nconsts: int,
-    body_jaxpr: ClosedJaxpr,
-) -> list[Any]:
+def lower_while(ctx: LoweringContext, values: Sequence[Any], params: WhileParams) -> list[Any]:
     """The MLIR values of a loop's results."""
-    num_consts = cond_nconsts + body_nconsts
-    ordered = effects.ordered_among(cond_jaxpr.effects | body_jaxpr.effects)
-    loop = _WhileLoop(
-        cond_jaxpr, values[:cond_nconsts], body_jaxpr, values[cond_nconsts:num_consts], ordered
-    )
-    state = [*(ctx.tokens[effect] for effect in ordered), *values[num_consts:]]
-    if effects.ordered_among(cond_jaxpr.effects):
+    test, body = params.cond_jaxpr, params.body_jaxpr
+    test_consts, body_consts, carry = params.split(values)
+    ordered = effects.ordered_among(test.effects | body.effects)
+    loop = _WhileLoop(test, test_consts, body, body_consts, ordered)
+    state = [*(ctx.tokens[effect] for effect in ordered), *carry]
+    if effects.ordered_among(test.effects):
         outs = _with_carried_condition(ctx, loop, state)
     else:
         types = [x.type for x in state]
@@ -115,11 +158,11 @@ def lower_while(
     return list(outs[count:])
 
 
-def _with_carried_condition(ctx: Any, loop: _WhileLoop, state: list[Any]) -> list[Any]:
+def _with_carried_condition(ctx: LoweringContext, loop: _WhileLoop, state: list[Any]) -> list[Any]:
     """A loop whose condition has ordered effects: it is computed by the body, and carried."""
     count = len(loop.ordered)
 
-    def after_condition(inner: Any, state: Sequence[Any]) -> list[Any]:
+    def after_condition(inner: LoweringContext, state: Sequence[Any]) -> list[Any]:
         goes_on = loop.holds_for_some(inner, state)
         return [goes_on, *(inner.tokens[effect] for effect in loop.ordered), *state[count:]]
 
@@ -164,7 +207,7 @@ class _ScanLoop(NamedTuple):
     reverse: bool
 
     def step(
-        self, ctx: Any, carry: Sequence[Any], slices: Sequence[Any]
+        self, ctx: LoweringContext, carry: Sequence[Any], slices: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """One step: tokens and carry, and the slices to stack."""
         count = len(self.ordered)
@@ -173,7 +216,7 @@ class _ScanLoop(NamedTuple):
         return outs[: len(carry)], outs[len(carry) :]
 
     def known_step(
-        self, ctx: Any, number: int, carry: Sequence[Any]
+        self, ctx: LoweringContext, number: int, carry: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """The step of a number known now."""
         i = self.length - 1 - number if self.reverse else number
@@ -184,7 +227,7 @@ class _ScanLoop(NamedTuple):
         return self.step(ctx, carry, slices)
 
     def counted_step(
-        self, ctx: Any, number: Any, carry: Sequence[Any], ys: Sequence[Any]
+        self, ctx: LoweringContext, number: ir.Value, carry: Sequence[Any], ys: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """The step of a number computed by the loop; the slices are written into `ys`."""
         int32 = ctx.tensor_type((), np.int32)
@@ -203,41 +246,34 @@ class _ScanLoop(NamedTuple):
         return carry, written
 
 
-def lower_scan(
-    ctx: Any,
-    values: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    reverse: bool,
-    num_consts: int,
-    num_carry: int,
-    unroll: int,
-) -> list[Any]:
+def lower_scan(ctx: LoweringContext, values: Sequence[Any], params: ScanParams) -> list[Any]:
     """The MLIR values of a scan's results."""
-    start = num_consts + num_carry
-    ordered = effects.ordered_among(jaxpr.effects)
+    consts, init, xs = params.split(values)
+    _, _, slice_avals = params.split(params.jaxpr.in_avals)
+    ordered = effects.ordered_among(params.jaxpr.effects)
     loop = _ScanLoop(
-        jaxpr,
+        params.jaxpr,
         ordered,
-        values[:num_consts],
-        values[start:],
-        list(map(physical_aval, jaxpr.in_avals[start:])),
-        list(map(physical_aval, jaxpr.out_avals[num_carry:])),
-        length,
-        reverse,
+        consts,
+        xs,
+        list(map(physical_aval, slice_avals)),
+        list(map(physical_aval, params.jaxpr.out_avals[params.num_carry :])),
+        params.length,
+        params.reverse,
     )
-    carry = [*(ctx.tokens[effect] for effect in ordered), *values[num_consts:start]]
-    if unroll >= length > 0:
+    carry = [*(ctx.tokens[effect] for effect in ordered), *init]
+    if params.unroll >= params.length > 0:
         carry, ys = _unrolled(ctx, loop, carry)
     else:
-        carry, ys = _while(ctx, loop, carry, unroll)
+        carry, ys = _while(ctx, loop, carry, params.unroll)
     count = len(ordered)
     ctx.tokens.update(zip(ordered, carry[:count], strict=True))
     return [*carry[count:], *ys]
 
 
-def _while(ctx: Any, loop: _ScanLoop, carry: list[Any], unroll: int) -> tuple[list[Any], list[Any]]:
+def _while(
+    ctx: LoweringContext, loop: _ScanLoop, carry: list[Any], unroll: int
+) -> tuple[list[Any], list[Any]]:
     ys = [ctx.full((loop.length, *a.shape), 0, a.dtype) for a in loop.y_avals]
     left_over = loop.length % unroll
     trips = loop.length - left_over
@@ -246,10 +282,10 @@ def _while(ctx: Any, loop: _ScanLoop, carry: list[Any], unroll: int) -> tuple[li
         state = [ctx.constant(0, np.int32), *carry, *ys]
         types = [x.type for x in state]
 
-        def condition(inner: Any, number: Any, *_: Any) -> list[Any]:
+        def condition(inner: LoweringContext, number: ir.Value, *_: Any) -> list[Any]:
             return [inner.compare("LT", number, inner.constant(trips, np.int32), _INT32)]
 
-        def body(inner: Any, number: Any, *rest: Any) -> list[Any]:
+        def body(inner: LoweringContext, number: ir.Value, *rest: Any) -> list[Any]:
             now, written = list(rest[: len(carry)]), list(rest[len(carry) :])
             one = inner.constant(1, np.int32)
             for _ in range(unroll):
@@ -267,7 +303,9 @@ def _while(ctx: Any, loop: _ScanLoop, carry: list[Any], unroll: int) -> tuple[li
     return carry, ys
 
 
-def _unrolled(ctx: Any, loop: _ScanLoop, carry: list[Any]) -> tuple[list[Any], list[Any]]:
+def _unrolled(
+    ctx: LoweringContext, loop: _ScanLoop, carry: list[Any]
+) -> tuple[list[Any], list[Any]]:
     steps = []
     for k in range(loop.length):
         carry, outs = loop.known_step(ctx, k, carry)
@@ -288,11 +326,11 @@ def _unrolled(ctx: Any, loop: _ScanLoop, carry: list[Any]) -> tuple[list[Any], l
     return carry, ys
 
 
-def _starts(ctx: Any, i: Any, ndim: int) -> list[Any]:
+def _starts(ctx: LoweringContext, i: ir.Value, ndim: int) -> list[Any]:
     return [i, *[ctx.constant(0, np.int32)] * ndim] if ndim else [i]
 
 
-def _slice(ctx: Any, x: Any, i: Any, aval: Any) -> Any:
+def _slice(ctx: LoweringContext, x: ir.Value, i: ir.Value, aval: ShapedArray) -> Any:
     """Slice number `i` of `x`, of type `aval`."""
     sliced = ctx.op(
         "stablehlo.dynamic_slice",
@@ -303,7 +341,7 @@ def _slice(ctx: Any, x: Any, i: Any, aval: Any) -> Any:
     return ctx.reshape(sliced, aval.shape, aval.dtype)
 
 
-def _static_slice(ctx: Any, x: Any, i: int, aval: Any) -> Any:
+def _static_slice(ctx: LoweringContext, x: ir.Value, i: int, aval: ShapedArray) -> Any:
     sliced = ctx.op(
         "stablehlo.slice",
         [x],
@@ -317,7 +355,7 @@ def _static_slice(ctx: Any, x: Any, i: int, aval: Any) -> Any:
     return ctx.reshape(sliced, aval.shape, aval.dtype)
 
 
-def _update(ctx: Any, ys: Any, y: Any, i: Any, aval: Any) -> Any:
+def _update(ctx: LoweringContext, ys: ir.Value, y: ir.Value, i: ir.Value, aval: ShapedArray) -> Any:
     """`ys` with `y` in place of slice number `i`."""
     row = ctx.reshape(y, (1, *aval.shape), aval.dtype)
     return ctx.op(

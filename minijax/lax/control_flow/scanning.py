@@ -1,4 +1,4 @@
-"""Scans: `scan`, a loop of known length with inputs and outputs for each step.
+"""Scans, `scan`, and what is made of loops over slices: `map` and `associative_scan`.
 
 Input: a step, a carry, and arrays whose first dimension is the steps.  Output: the last carry,
 and what the steps returned, stacked.  The arguments and results of a body are, in order:
@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar
 
 import numpy as np
 
 from minijax.core import config, dtypes, refs, tree, tree_errors, vma
-from minijax.core.aval import aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
+from minijax.core.tree import PyTreeDef
 from minijax.interpreters import (
     batching,
     checking,
     diagnosis,
+    flattening,
     jvp,
     key_reuse,
     passes,
@@ -32,10 +34,20 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.jvp import Zero, with_zeros
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
-from minijax.lax import convert, references, shape, slicing
-from minijax.lax.control_flow import bodies, checks, lowering, scan_derivatives
+from minijax.lax import creation, references, shape, slicing
+from minijax.lax.binary import add, bitwise_or
+from minijax.lax.control_flow import bodies, checks, halves, lowering
+from minijax.lax.control_flow.lowering import ScanParams
+from minijax.lax.families import canonicalize_axis, scalar_like
+from minijax.lax.families import operand as as_operand
+from minijax.lax.padding import pad
 from minijax.lowering import eager
+from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
+
 
 Carry = TypeVar("Carry")
 Y = TypeVar("Y")
@@ -48,6 +60,7 @@ class Scan(Primitive):
     """
 
     name = "scan"
+    user: ClassVar[str] = "lax.scan"
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
 
@@ -64,12 +77,12 @@ class Scan(Primitive):
         return outs[:num_carry] + [a.with_dim(0, length) for a in outs[num_carry:]]
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
+        self, avals: Sequence[Any], outs: Sequence[Any], **params: Any
     ) -> list[PartitionSpec]:
-        num_carry, first = params["num_carry"], params["num_consts"] + params["num_carry"]
-        rules.check_unsharded(self, avals[first:], (0,))
-        specs = list(map(rules.spec_of, jaxpr.out_avals))
-        return specs[:num_carry] + [s.inserted(0) for s in specs[num_carry:]]
+        loop = ScanParams(**params)
+        rules.check_unsharded(self, loop.split(avals)[2], (0,))
+        specs = [rules.spec_of(aval) for aval in loop.jaxpr.out_avals]
+        return specs[: loop.num_carry] + [s.inserted(0) for s in specs[loop.num_carry :]]
 
     def effects(self, *_: Any, jaxpr: ClosedJaxpr, **__: Any) -> frozenset[Any]:
         return refs.effects_of_body(jaxpr.jaxpr)
@@ -77,93 +90,74 @@ class Scan(Primitive):
     def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
         return bodies.run_program(self, params["jaxpr"], args, params)
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> list[Any]:
-        return lowering.lower_scan(ctx, values, **params)
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
+        return lowering.lower_scan(ctx, values, ScanParams(**params))
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
+        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        nonzero = [type(t) is not Zero for t in tangents]
-        start = num_consts + num_carry
-        consts, moving, slices = nonzero[:num_consts], nonzero[num_consts:start], nonzero[start:]
-        num_ys = len(jaxpr.out_avals) - num_carry
-        # A carry's tangent may become non-zero on the way: until no more do.
-        while True:
-            force = moving + [False] * num_ys
-            derivative, out_moving = jvp.jvp_jaxpr(jaxpr, consts + moving + slices, force)
-            if out_moving[:num_carry] == moving:
-                break
-            moving = out_moving[:num_carry]
+        loop = ScanParams(**params)
+        num_consts, num_carry = loop.num_consts, loop.num_carry
+        consts, moving, slices = loop.split([type(t) is not Zero for t in tangents])
+        num_ys = len(loop.jaxpr.out_avals) - num_carry
+
+        # A carry's tangent may become non-zero on the way.
+        def again(moving: list[bool]) -> tuple[tuple[ClosedJaxpr, list[bool]], list[bool]]:
+            flags = consts + moving + slices
+            found = jvp.jvp_jaxpr(loop.jaxpr, flags, moving + [False] * num_ys)
+            return found, found[1][:num_carry]
+
+        (derivative, out_moving), moving = bodies.fixpoint(self.user, moving, again)
         groups = [num_consts, num_carry, len(slices)]
         dot_groups = [sum(consts), sum(moving), sum(slices)]
-        body = bodies.rearranged(
-            derivative,
-            bodies.interleaved(groups, dot_groups),
-            bodies.interleaved([num_carry, num_ys], [dot_groups[1], sum(out_moving[num_carry:])]),
+        order = bodies.interleaved(groups, dot_groups)
+        whole = loop._replace(
+            jaxpr=bodies.rearranged(
+                derivative,
+                order,
+                bodies.interleaved(
+                    [num_carry, num_ys], [dot_groups[1], sum(out_moving[num_carry:])]
+                ),
+            ),
+            num_consts=num_consts + dot_groups[0],
+            num_carry=num_carry + dot_groups[1],
         )
         flags = [*consts, *moving, *slices]
         dots = [instantiate(t) for t, nz in zip(tangents, flags, strict=True) if nz]
-        order = bodies.interleaved(groups, dot_groups)
         args = [*primals, *dots]
-        outs = self.bind(
-            *(args[i] for i in order),
-            jaxpr=body,
-            num_consts=num_consts + dot_groups[0],
-            num_carry=num_carry + dot_groups[1],
-            **params,
-        )
+        outs = self.bind(*(args[i] for i in order), **whole._asdict())
         split = num_carry + dot_groups[1]
         given = [*outs[num_carry:split], *outs[split + num_ys :]]
         primal_outs = [*outs[:num_carry], *outs[split : split + num_ys]]
-        return primal_outs, with_zeros(out_moving, given, map(aval_of, primal_outs))
+        return primal_outs, with_zeros(out_moving, given, [aval_of(x) for x in primal_outs])
 
-    partial_eval = scan_derivatives.partial_eval_scan
-    transpose = scan_derivatives.transpose_scan
+    partial_eval = halves.partial_eval_scan
+    transpose = halves.transpose_scan
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        num_consts: int,
-        num_carry: int,
-        **params: Any,
+        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
-        start = num_consts + num_carry
-        batched = [d is not None for d in dims]
-        consts, carry, slices = batched[:num_consts], batched[num_consts:start], batched[start:]
-        num_ys = len(jaxpr.out_avals) - num_carry
-        # A carry may become different for each example on the way: until no more do.
-        while True:
-            body, out_batched = batching.batch_jaxpr(
-                jaxpr, size, consts + carry + slices, carry + [False] * num_ys
-            )
-            if out_batched[:num_carry] == carry:
-                break
-            carry = out_batched[:num_carry]
-        moved = [
-            x if d is None else moveaxis(x, d, 0)
-            for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
-        ]
+        loop = ScanParams(**params)
+        num_carry = loop.num_carry
+        consts, carry, slices = loop.split([d is not None for d in dims])
+        num_ys = len(loop.jaxpr.out_avals) - num_carry
+
+        # A carry may become different for each example on the way.
+        def again(carry: list[bool]) -> tuple[tuple[ClosedJaxpr, list[bool]], list[bool]]:
+            flags = consts + carry + slices
+            found = batching.batch_jaxpr(loop.jaxpr, size, flags, carry + [False] * num_ys)
+            return found, found[1][:num_carry]
+
+        (body, out_batched), carry = bodies.fixpoint(self.user, carry, again)
+        pairs = loop.split(list(zip(args, dims, strict=True)))
+        moved = [x if d is None else moveaxis(x, d, 0) for x, d in pairs[0]]
         moved += [
             to_batch_dim(x, d, 0, size) if b else x
-            for x, d, b in zip(args[num_consts:start], dims[num_consts:start], carry, strict=True)
+            for (x, d), b in zip(pairs[1], carry, strict=True)
         ]
         # Dimension 0 is that of the steps, outside of what a step sees.
-        moved += [
-            x if d is None else moveaxis(x, d, 1)
-            for x, d in zip(args[start:], dims[start:], strict=True)
-        ]
-        outs = self.bind(*moved, jaxpr=body, num_consts=num_consts, num_carry=num_carry, **params)
+        moved += [x if d is None else moveaxis(x, d, 1) for x, d in pairs[2]]
+        outs = self.bind(*moved, **loop._replace(jaxpr=body)._asdict())
         out_dims = [0 if b else None for b in out_batched[:num_carry]]
         return list(outs), out_dims + [1 if b else None for b in out_batched[num_carry:]]
 
@@ -171,7 +165,7 @@ class Scan(Primitive):
 dtypes.knows_extended.set(True, Scan)
 checking.check_inside.rule(Scan)(checks.check_scan)
 key_reuse.follow_keys.rule(Scan)(checks.keys_of_scan)
-remat.division.rule(Scan)(scan_derivatives.divide_scan)
+remat.division.rule(Scan)(halves.divide_scan)
 uniformity.differ.rule(Scan)(checks.differ_scan)
 refs.discharge.rule(Scan)(bodies.discharge_scan)
 refs.with_references.rule(Scan)(references.with_references)
@@ -179,48 +173,35 @@ refs.with_references.rule(Scan)(references.with_references)
 
 @diagnosis.walk.rule(Scan)
 def _walk_of_scan(
-    primitive: Scan,
-    run: Any,
-    *args: Any,
-    jaxpr: ClosedJaxpr,
-    length: int,
-    reverse: bool,
-    num_consts: int,
-    num_carry: int,
-    **_: Any,
+    primitive: Scan, run: Callable[..., Sequence[Any]], *args: Any, **params: Any
 ) -> None:
-    consts, carry = args[:num_consts], args[num_consts : num_consts + num_carry]
-    for i in reversed(range(length)) if reverse else range(length):
-        slices = [slicing.index_in_dim(x, i, 0, False) for x in args[num_consts + num_carry :]]
-        carry = run(jaxpr, *consts, *carry, *slices)[:num_carry]
+    loop = ScanParams(**params)
+    consts, carry, xs = loop.split(args)
+    for i in reversed(range(loop.length)) if loop.reverse else range(loop.length):
+        slices = [slicing.index_in_dim(x, i, 0, False) for x in xs]
+        carry = list(run(loop.jaxpr, *consts, *carry, *slices)[: loop.num_carry])
 
 
 @passes.dead_code.rule(Scan)
 def _dead_code_of_scan(primitive: Scan, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     if not any(used) and not eqn.effects:
         return None
-    params = eqn.params
-    closed, num_consts, num_carry = (params[k] for k in ("jaxpr", "num_consts", "num_carry"))
-    live, ys = list(used[:num_carry]), list(used[num_carry:])
-    start = num_consts + num_carry
-    while True:
-        _, kept = passes.without_dead_code(closed, live + ys)
-        now = [u or k for u, k in zip(live, kept[num_consts:start], strict=True)]
-        if now == live:
-            break
-        live = now
-    keep = kept[:num_consts] + live + kept[start:]
-    slim, _ = passes.without_dead_code(closed, live + ys, keep)
+    loop = ScanParams(**eqn.params)
+    ys = list(used[loop.num_carry :])
+
+    def again(live: list[bool]) -> tuple[tuple[list[bool], list[bool]], list[bool]]:
+        consts, read, slices = loop.split(passes.without_dead_code(loop.jaxpr, live + ys)[1])
+        return (consts, slices), [u or r for u, r in zip(live, read, strict=True)]
+
+    (consts, slices), live = bodies.fixpoint(Scan.user, used[: loop.num_carry], again)
+    keep = consts + live + slices
+    body, _ = passes.without_dead_code(loop.jaxpr, live + ys, keep)
+    slim = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(live))
     return eqn.replace(
         invars=[v for v, k in zip(eqn.invars, keep, strict=True) if k],
         outvars=[v for v, u in zip(eqn.outvars, live + ys, strict=True) if u],
-        params={
-            **params,
-            "jaxpr": slim,
-            "num_consts": sum(keep[:num_consts]),
-            "num_carry": sum(live),
-        },
-        effects=slim.effects,
+        params=slim._asdict(),
+        effects=body.effects,
     )
 
 
@@ -313,18 +294,13 @@ def scan_named(
     values, init_tree, avals = bodies.flatten_values(name, naming.carry, init)
     slice_avals = [a.without_dim(0) for a in xs_avals]
     in_tree = bodies.call_tree(tree.treedef_tuple((init_tree, xs_tree)))
-    changed = True
-    # Weakly typed initial values take the type that the body returns.
-    while changed:
+
+    def stage(avals: Sequence[AbstractValue]) -> tuple[bodies.Bodies, Any]:
         body = bodies.stage_bodies(name, [f], in_tree, [*avals, *slice_avals], described)
-        carry_tree = _carry_tree(name, naming.body, body)
-        if carry_tree != init_tree:
-            break
-        outs = body.closed[0].out_avals[: len(avals)]
-        values, changed = bodies.promote_weak_types(values, avals, outs)
-        avals = [aval_of(x) for x in values] if changed else avals
+        return body, _carry_tree(name, naming.body, body)
+
+    body, values = bodies.stage_carry(naming, init_tree, values, avals, stage)
     closed, consts = body.closed[0], body.consts
-    bodies.check_carry(naming, init_tree, carry_tree, avals, closed)
     bodies.check_references(name, "xs", xs_tree, slices, consts)
     results = _bind(closed, consts, values, slices, length, bool(reverse), unroll)
     pair: tuple[Any, Any] = tree.unflatten(body.out_trees[0], results)
@@ -348,7 +324,7 @@ def _bind(
     for i, var in enumerate(closed.jaxpr.outvars[len(init) :], len(init)):
         if type(var) is Var and var in positions:
             x = slices[positions[var]]
-            known[i] = convert.convert_to_type(x, var.aval.dtype, var.aval.weak_type)
+            known[i] = creation.convert_to_type(x, var.aval.dtype, var.aval.weak_type)
     outputs = [i for i in range(len(closed.out_avals)) if i not in known]
     still = [i for i, f in enumerate(fixed) if f]
     changing = [i for i, f in enumerate(fixed) if not f]
@@ -358,17 +334,9 @@ def _bind(
         closed = bodies.rearranged(closed, inputs, outputs)
     results: Sequence[Any] = ()
     if outputs or closed.effects:
-        results = scan_p.bind_all(
-            *consts,
-            *(init[i] for i in (*still, *changing)),
-            *slices,
-            jaxpr=closed,
-            length=length,
-            reverse=reverse,
-            num_consts=num_consts + len(still),
-            num_carry=len(changing),
-            unroll=unroll,
-        )
+        loop = ScanParams(closed, length, reverse, num_consts + len(still), len(changing), unroll)
+        carried = (init[i] for i in (*still, *changing))
+        results = scan_p.bind_all(*consts, *carried, *slices, **loop._asdict())
     known.update(zip(outputs, results, strict=True))
     return [known[i] for i in range(len(known))]
 
@@ -390,7 +358,9 @@ def _carry_tree(name: str, step: str, body: bodies.Bodies) -> Any:
     return children[0]
 
 
-def scan_length(name: str, xs_tree: Any, avals: Sequence[Any], length: Any) -> int:
+def scan_length(
+    name: str, xs_tree: PyTreeDef, avals: Sequence[Any], length: SupportsIndex | float | None
+) -> int:
     """The number of steps, from what is scanned over and from what the user says.
 
     Raises:
@@ -448,7 +418,7 @@ def _integer_length(name: str, length: Any) -> int:
         )
 
 
-def _unroll(name: str, unroll: Any, length: int) -> int:
+def _unroll(name: str, unroll: int | bool, length: int) -> int:
     every = max(length, 1)
     if isinstance(unroll, bool):
         return every if unroll else 1
@@ -464,7 +434,7 @@ def _python_scan(
     f: Callable[[Any, Any], Any],
     carry: Any,
     slices: Sequence[Any],
-    xs_tree: Any,
+    xs_tree: PyTreeDef,
     length: int,
     reverse: bool,
 ) -> tuple[Any, Any]:
@@ -479,3 +449,203 @@ def _python_scan(
     if reverse:
         ys.reverse()
     return carry, tree.map(lambda *leaves: shape.stack(leaves), *ys)
+
+
+R = TypeVar("R")
+
+
+def _map_step(function: Callable[[], Any]) -> Callable[..., Any]:
+    def step(carry: tuple[()], x: Any) -> Any:
+        return carry, function()(x)
+
+    return step
+
+
+def _batched_step(function: Callable[[], Any]) -> Callable[..., Any]:
+    def step(carry: tuple[()], x: Any) -> Any:
+        return carry, _over_batch(function(), x)
+
+    return step
+
+
+def _over_batch(function: Callable[[Any], Any], xs: Any) -> Any:
+    """`function` applied to all slices of `xs` at once."""
+    leaves, xs_tree = tree.flatten(xs)
+    size = aval_of(leaves[0]).shape[0]
+    flat = flattening.FlatFunction(
+        function, bodies.call_tree(tree.treedef_tuple((xs_tree,))), "map"
+    )
+    outs, dims = batching.batch_flat(flat, size, leaves, [0] * len(leaves))
+    placed = [to_batch_dim(x, d, 0, size) for x, d in zip(outs, dims, strict=True)]
+    return tree.unflatten(flat.out_tree, placed)
+
+
+def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
+    """The results of `f` on each slice of `xs`, stacked; one slice after the other.
+
+    Shapes:     xs: a tree of T_i[n, s_i] -> a tree of U_i[n, u_i].
+    Derivative: that of scan.
+    Lowers to:  stablehlo.while.
+    Source:     mirrors jax.lax.map (0.10).
+
+    Args:
+        f: a function of one slice.
+        xs: a tree of arrays, mapped over their first dimension.
+        batch_size: how many slices to compute at once, as vmap does; None or 0 for one by one.
+
+    Raises:
+        ValueError: xs has no leaves, sizes disagree, or the batch size is not positive.
+
+    Example:
+        >>> lax.map(lambda x: x * x, jnp.arange(4))
+        Array([0, 1, 4, 9], dtype=int32)
+        >>> lax.map(lambda x: x * x, jnp.arange(4), batch_size=2)
+        Array([0, 1, 4, 9], dtype=int32)
+    """
+    name = "lax.map"
+    naming = bodies.Naming(name, "f", "init")
+    eager.check_callable(name, f)
+    leaves, xs_tree, avals = bodies.flatten_values(name, "xs", xs)
+    length = scan_length(name, xs_tree, avals, None)
+    if not batch_size:
+        step = bodies.wrapped_once(_map_step, f)
+        return scan_named(naming, step, (), xs, described=f)[1]
+    if batch_size < 1:
+        error(ValueError, name, "batch_size must be positive.", got=str(batch_size))
+    count, rest = divmod(length, batch_size)
+    whole = count * batch_size
+    results = []
+    if count:
+        blocks = [
+            shape.reshape(
+                slicing.slice_in_dim(x, 0, whole) if rest else x,
+                (count, batch_size, *aval.shape[1:]),
+            )
+            for x, aval in zip(leaves, avals, strict=True)
+        ]
+        step = bodies.wrapped_once(_batched_step, f)
+        _, stacked = scan_named(naming, step, (), tree.unflatten(xs_tree, blocks), described=f)
+        results.append(tree.map(_merged, stacked))
+    if rest or not count:
+        last = [slicing.slice_in_dim(x, whole, length) if count else x for x in leaves]
+        results.append(_over_batch(f, tree.unflatten(xs_tree, last)))
+    return tree.map(_joined, *results)
+
+
+def _merged(x: Array) -> Any:
+    """The first two dimensions as one."""
+    dims = aval_of(x).shape
+    return shape.reshape(x, (dims[0] * dims[1], *dims[2:]))
+
+
+def _joined(*parts: Any) -> Any:
+    return shape.concatenate(parts, 0) if len(parts) > 1 else parts[0]
+
+
+def associative_scan(
+    fn: Callable[[Any, Any], R], elems: Any, reverse: bool = False, axis: int = 0
+) -> R:
+    """Prefix sums for any associative `fn`, in logarithmic depth.
+
+    Element i of the result is fn(… fn(fn(elems[0], elems[1]), elems[2]) …, elems[i]).
+
+    Shapes:     elems: a tree of T_i[s_i] of one size n along `axis` -> the same.
+    Derivative: that of `fn`.
+    Lowers to:  slices, `fn` on them, and interleaving; no loop.
+    Source:     mirrors jax.lax.associative_scan (0.10); Blelloch, "Prefix Sums and Their
+        Applications" (1990).
+
+    Args:
+        fn: an associative function of two trees, applied to many elements at once.
+        elems: a tree of arrays.
+        reverse: whether to go from the last element to the first.
+        axis: the dimension of the elements.
+
+    Raises:
+        TypeError: `fn` cannot be called.
+        ValueError: sizes along the axis disagree, or the axis does not exist, or `fn` returns
+            another structure than `elems`.
+
+    Example:
+        >>> lax.associative_scan(jnp.add, jnp.array([1, 2, 3, 4]))
+        Array([ 1,  3,  6, 10], dtype=int32)
+        >>> lax.associative_scan(jnp.maximum, jnp.array([1, 4, 2, 3]), reverse=True)
+        Array([4, 4, 3, 3], dtype=int32)
+    """
+    name = "lax.associative_scan"
+    eager.check_callable(name, fn)
+    leaves, elems_tree, avals = bodies.flatten_values(name, "elems", elems)
+    if not leaves:
+        return elems
+    axes = [canonicalize_axis(axis, a.ndim, name) for a in avals]
+    sizes = {a.shape[d] for a, d in zip(avals, axes, strict=True)}
+    if len(sizes) > 1:
+        error(
+            ValueError,
+            name,
+            "the sizes of elems along the axis disagree.",
+            got=", ".join(a.str_short() for a in avals) + f"   axis: {axis}",
+        )
+    if reverse:
+        leaves = [shape.rev(x, (d,)) for x, d in zip(leaves, axes, strict=True)]
+
+    def combine(a: Sequence[Any], b: Sequence[Any]) -> list[Any]:
+        out = fn(tree.unflatten(elems_tree, a), tree.unflatten(elems_tree, b))
+        flat, out_tree = tree.flatten(out)
+        if out_tree.num_leaves != elems_tree.num_leaves:
+            error(
+                ValueError,
+                name,
+                "fn returns another structure than elems.",
+                got=str(out_tree),
+                expected=str(elems_tree),
+            )
+        return flat
+
+    outs = _prefixes(combine, [as_operand(x) for x in leaves], axes)
+    if reverse:
+        outs = [shape.rev(x, (d,)) for x, d in zip(outs, axes, strict=True)]
+    return tree.unflatten(elems_tree, outs)
+
+
+def _prefixes(
+    combine: Callable[[Sequence[Any], Sequence[Any]], list[Any]],
+    elems: Sequence[Any],
+    axes: Sequence[int],
+) -> list[Any]:
+    """Prefix sums of flat elements: pairs are summed, their prefixes found, and filled in."""
+    size = aval_of(elems[0]).shape[axes[0]]
+    if size < 2:
+        return list(elems)
+
+    def part(xs: Sequence[Any], start: int, stop: int, stride: int = 1) -> list[Any]:
+        return [
+            slicing.slice_in_dim(x, start, stop, stride=stride, axis=d)
+            for x, d in zip(xs, axes, strict=True)
+        ]
+
+    pairs = combine(part(elems, 0, size - 1, 2), part(elems, 1, size, 2))
+    odd = _prefixes(combine, pairs, axes)
+    num_odd = size // 2
+    before = part(odd, 0, num_odd - 1) if size % 2 == 0 else odd
+    even = combine(before, part(elems, 2, size, 2))
+    even = [
+        shape.concatenate([first, x], d)
+        for first, x, d in zip(part(elems, 0, 1), even, axes, strict=True)
+    ]
+    return [_interleaved(a, b, d) for a, b, d in zip(even, odd, axes, strict=True)]
+
+
+def _interleaved(even: Array, odd: Array, axis: int) -> Any:
+    """Elements of two arrays in turn; the first may have one more."""
+    first, second = aval_of(even), aval_of(odd)
+    longer = int(first.shape[axis] > second.shape[axis])
+    zero = scalar_like(0, even) if first.dtype != bool else False
+
+    def spread(x: Array, before: int, after: int) -> Any:
+        config = [(0, 0, 0)] * first.ndim
+        config[axis] = (before, after, 1)
+        return pad(x, zero, config)
+
+    a, b = spread(even, 0, 1 - longer), spread(odd, 1, longer)
+    return bitwise_or(a, b) if first.dtype == bool else add(a, b)

@@ -7,7 +7,7 @@ the implicit function theorem and not through the steps of the solver.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 from minijax.core import tree, vma
 from minijax.core.aval import aval_of
@@ -15,6 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.primitive import Primitive
+from minijax.core.tree import PyTreeDef
 from minijax.interpreters import batching, checking, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
@@ -24,7 +25,47 @@ from minijax.lax.unary import neg
 from minijax.lowering import eager, module
 from minijax.sharding import rules
 
+if TYPE_CHECKING:
+    from minijax.lowering.stablehlo import LoweringContext
+
 R = TypeVar("R")
+
+
+class Solver(Primitive):
+    """Runs a solver that is not differentiated; its derivative is that of the equation it solves.
+
+    Operands: the constants of each jaxpr, as many as `const_lengths` says, then what `solve` takes
+    after its own.  Results: the solution, then auxiliary results.
+    """
+
+    multiple_results: ClassVar[bool] = True
+    has_effects: ClassVar[bool] = True
+    shard = rules.from_types
+
+    def abstract_eval(self, *avals: Any, jaxprs: RootParts | SolveParts, **_: Any) -> list[Any]:
+        return jaxprs.solve.out_avals
+
+    def effects(self, *avals: Any, jaxprs: RootParts | SolveParts, **_: Any) -> frozenset[Any]:
+        return jaxprs.solve.effects
+
+    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
+        return bodies.run_program(self, params["jaxprs"].solve, args, params)
+
+    def lower(
+        self,
+        ctx: LoweringContext,
+        *values: Any,
+        const_lengths: RootParts | SolveParts,
+        jaxprs: RootParts | SolveParts,
+    ) -> list[Any]:
+        groups = _groups(values, const_lengths)
+        consts, given = groups[const_lengths._fields.index("solve")], groups[-1]
+        solve = jaxprs.solve
+        return module.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *given])
+
+
+checking.check_inside.rule(Solver)(checks.check_solver)
+vma.vary.rule(Solver)(vma.from_types)
 
 
 class RootParts(NamedTuple):
@@ -41,7 +82,7 @@ class RootParts(NamedTuple):
     tangent_solve: Any
 
 
-class CustomRoot(Primitive):
+class CustomRoot(Solver):
     """A root of a function, found by a solver that is not differentiated.
 
     Operands: the constants of each jaxpr, then the guess.  With f(x(a), a) = 0 the derivative is
@@ -49,25 +90,6 @@ class CustomRoot(Primitive):
     """
 
     name = "custom_root"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    shard = rules.from_types
-
-    def abstract_eval(self, *avals: Any, jaxprs: RootParts, **_: Any) -> list[Any]:
-        return jaxprs.solve.out_avals
-
-    def effects(self, *avals: Any, jaxprs: RootParts, **_: Any) -> frozenset[Any]:
-        return jaxprs.solve.effects
-
-    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
-        return bodies.run_program(self, params["jaxprs"].solve, args, params)
-
-    def lower(
-        self, ctx: Any, *values: Any, const_lengths: RootParts, jaxprs: RootParts
-    ) -> list[Any]:
-        _, consts, _, guess = _groups(values, const_lengths)
-        solve = jaxprs.solve
-        return module.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *guess])
 
     def jvp(
         self,
@@ -119,10 +141,6 @@ class CustomRoot(Primitive):
         return outs, [0] * len(outs)
 
 
-checking.check_inside.rule(CustomRoot)(checks.check_solver)
-vma.vary.rule(CustomRoot)(vma.from_types)
-
-
 class SolveParts(NamedTuple):
     """What `custom_linear_solve` holds: jaxprs, or the numbers of constants they take first.
 
@@ -143,7 +161,7 @@ class SolveParts(NamedTuple):
         return SolveParts(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
 
-class CustomLinearSolve(Primitive):
+class CustomLinearSolve(Solver):
     """The solution x of A x = b, found by a solver that is not differentiated.
 
     Operands: the constants of each jaxpr, then b.  Linear in b; the derivative is
@@ -151,25 +169,6 @@ class CustomLinearSolve(Primitive):
     """
 
     name = "custom_linear_solve"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    shard = rules.from_types
-
-    def abstract_eval(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> list[Any]:
-        return jaxprs.solve.out_avals
-
-    def effects(self, *avals: Any, jaxprs: SolveParts, **_: Any) -> frozenset[Any]:
-        return jaxprs.solve.effects
-
-    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
-        return bodies.run_program(self, params["jaxprs"].solve, args, params)
-
-    def lower(
-        self, ctx: Any, *values: Any, const_lengths: SolveParts, jaxprs: SolveParts
-    ) -> list[Any]:
-        _, _, consts, _, b = _groups(values, const_lengths)
-        solve = jaxprs.solve
-        return module.lower_jaxpr(ctx, solve.jaxpr, solve.consts, [*consts, *b])
 
     def jvp(
         self,
@@ -270,10 +269,6 @@ class CustomLinearSolve(Primitive):
         return outs, [0] * len(outs)
 
 
-checking.check_inside.rule(CustomLinearSolve)(checks.check_solver)
-vma.vary.rule(CustomLinearSolve)(vma.from_types)
-
-
 custom_root_p = CustomRoot()
 linear_solve_p = CustomLinearSolve()
 
@@ -315,7 +310,7 @@ def _stage(name: str, function: Callable[..., Any], *args: Any) -> _Staged:
 
 
 def _check_like(
-    name: str, what: str, staged: _Staged, out_tree: Any, like: str, expected: Any
+    name: str, what: str, staged: _Staged, out_tree: PyTreeDef, like: str, expected: Any
 ) -> None:
     """Refuses a function whose result has other types than `expected`.
 
@@ -355,7 +350,7 @@ def _solution_tree(name: str, staged: _Staged, has_aux: bool) -> tuple[Any, Any]
     return children[0], children[1]
 
 
-def _result(outs: Sequence[Any], solution: Any, aux: Any) -> Any:
+def _result(outs: Sequence[Any], solution: PyTreeDef, aux: PyTreeDef | None) -> Any:
     count = solution.num_leaves
     value = tree.unflatten(solution, outs[:count])
     return value if aux is None else (value, tree.unflatten(aux, outs[count:]))

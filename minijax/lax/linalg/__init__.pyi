@@ -1,15 +1,15 @@
-from minijax.lax.linalg.cholesky import cholesky as cholesky, cholesky_p as cholesky_p
-from minijax.lax.linalg.eig import (
+from minijax.lax.linalg.factorizations import cholesky as cholesky, cholesky_p as cholesky_p
+from minijax.lax.linalg.eigenvalues import (
     EigImplementation as EigImplementation,
     eig as eig,
     eig_p as eig_p,
 )
-from minijax.lax.linalg.eigh import (
+from minijax.lax.linalg.eigenvalues import (
     EighImplementation as EighImplementation,
     eigh as eigh,
     eigh_p as eigh_p,
 )
-from minijax.lax.linalg.qr import (
+from minijax.lax.linalg.factorizations import (
     householder_product as householder_product,
     householder_product_p as householder_product_p,
     ormqr as ormqr,
@@ -22,8 +22,8 @@ from minijax.lax.linalg.lu import (
     lu_pivots_to_permutation_p as lu_pivots_to_permutation_p,
 )
 from minijax.lax.linalg.svd import qdwh as qdwh
-from minijax.lax.linalg.qr import qr as qr, qr_p as qr_p
-from minijax.lax.linalg.eig import (
+from minijax.lax.linalg.factorizations import qr as qr, qr_p as qr_p
+from minijax.lax.linalg.eigenvalues import (
     hessenberg as hessenberg,
     hessenberg_p as hessenberg_p,
     schur as schur,
@@ -34,13 +34,13 @@ from minijax.lax.linalg.lu import (
     triangular_solve as triangular_solve,
     triangular_solve_p as triangular_solve_p,
 )
-from minijax.lax.linalg.eigh import (
+from minijax.lax.linalg.eigenvalues import (
     tridiagonal as tridiagonal,
     tridiagonal_p as tridiagonal_p,
     tridiagonal_solve as tridiagonal_solve,
     tridiagonal_solve_p as tridiagonal_solve_p,
 )
-from minijax.lax.linalg.cholesky import (
+from minijax.lax.linalg.factorizations import (
     cholesky_update as cholesky_update,
     cholesky_update_p as cholesky_update_p,
     symmetric_product as symmetric_product,

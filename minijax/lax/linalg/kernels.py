@@ -1,24 +1,18 @@
-"""What all operations on matrices share: leading batches, jaxlib's kernels, small products.
+"""What operations on matrices share: a family, jaxlib's kernels, small products.
 
-What all operations on matrices share: leading dimensions are a batch.
+Input: matrices, with any number of leading batch dimensions.  `BatchedPrimitive` batches by moving
+mapped dimensions to the front, and keeps the shardings of batch dimensions in types.
 
-`BatchedPrimitive` batches by moving the mapped dimensions to the front, and keeps the shardings
-of batch dimensions in types.
-
-Calls of the kernels that jaxlib brings: LAPACK on CPU, cuSOLVER and its kin on GPU.
-
-Input: matrices, with any number of leading batch dimensions.  Output: what the kernel computes of
-each.  The kernels expect the columns of a matrix to be contiguous, and devices may divide a batch
-among them.
-
-Small operations on matrices, in the last two dimensions, of which rules are made.
+The kernels are LAPACK's on CPU, cuSOLVER's and their kin on GPU.  They expect the columns of a
+matrix to be contiguous, and devices may divide a batch among them.
 """
 
 from __future__ import annotations
 
+import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -29,19 +23,26 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
-from minijax.lax.choice import select
-from minijax.lax.convert import convert_element_type
-from minijax.lax.families import check_same_dtype
+from minijax.lax.binary import select
+from minijax.lax.creation import convert_element_type
+from minijax.lax.dots import Precision
+from minijax.lax.families import INEXACT, check_dtype, check_same_dtype
 from minijax.lax.gather_numbers import GatherDimensionNumbers
 from minijax.lax.gather_scatter import gather
-from minijax.lax.precision import Precision
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import expand_dims
 from minijax.lax.shape import transpose as permute
 from minijax.lax.unary import reciprocal
 from minijax.lowering import custom_calls
+from minijax.lowering.module import lower_function
 from minijax.runtime import call_targets
+from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from minijax.lowering.stablehlo import LoweringContext
 
 
 class BatchedPrimitive(Primitive):
@@ -60,6 +61,18 @@ class BatchedPrimitive(Primitive):
         """The leading dimensions, which are those of the first operand."""
         shape: tuple[int, ...] = avals[0].shape
         return shape[: len(shape) - self.core_ndims[0]]
+
+    def compute(self, *args: Any, **params: Any) -> Any:
+        """Its results on a platform, for operands: calls of kernels, and other operations."""
+        raise NotImplementedError
+
+    def lower(self, ctx: LoweringContext, *operands: ir.Value, **params: Any) -> Any:
+        def compute(*operands: Array) -> Any:
+            outs = self.compute(ctx.platform, *operands, **params)
+            return outs if self.multiple_results else [outs]
+
+        outs = lower_function(ctx, compute, *operands)
+        return outs if self.multiple_results else outs[0]
 
     def batch(
         self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
@@ -80,13 +93,14 @@ class BatchedPrimitive(Primitive):
         return specs if self.multiple_results else specs[0]
 
 
-def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False) -> None:
-    """Refuses what is no matrix, or batch of matrices.
+def check_matrices(name: str, argument: str, aval: ShapedArray, *, square: bool = False) -> None:
+    """Refuses what is no matrix of inexact numbers, or batch of matrices.
 
     Raises:
-        TypeError: it has fewer than two dimensions.
+        TypeError: it has another dtype, or fewer than two dimensions.
         IncompatibleShapesError: the last two differ and must not.
     """
+    check_dtype(f"linalg.{name}", argument, aval, INEXACT)
     if aval.ndim < 2:
         error(
             TypeError,
@@ -105,18 +119,24 @@ def check_matrices(name: str, argument: str, aval: Any, *, square: bool = False)
         )
 
 
-def check_together(name: str, cores: Sequence[int], **avals: Any) -> None:
+def check_together(
+    primitive: BatchedPrimitive, kinds: tuple[type, ...], **avals: ShapedArray
+) -> None:
     """Refuses operands of different dtypes, or with different leading dimensions.
 
     Args:
-        name: the public function.
-        cores: how many of the last dimensions of each operand are no batch.
+        primitive: the operation.
+        kinds: of which kinds the dtypes may be.
         avals: the operands' types, by the names of the arguments.
 
     Raises:
-        TypeError: their dtypes differ, or how many leading dimensions they have.
+        TypeError: their dtypes differ, or are of another kind, or how many leading dimensions they
+            have.
         ValueError: the sizes of leading dimensions differ.
     """
+    name, cores = primitive.name, primitive.core_ndims
+    for argument, aval in avals.items():
+        check_dtype(f"linalg.{name}", argument, aval, kinds)
     check_same_dtype(f"linalg.{name}", **avals)
     ranks = [aval.ndim - core for aval, core in zip(avals.values(), cores, strict=True)]
     batches = {
@@ -154,7 +174,7 @@ LOWER, UPPER = np.uint8(ord("L")), np.uint8(ord("U"))
 VECTORS, NO_VECTORS = np.uint8(ord("V")), np.uint8(ord("N"))
 
 
-def lapack(routine: str, dtype: Any) -> str:
+def lapack(routine: str, dtype: np.dtype[Any]) -> str:
     """The name of a routine of LAPACK for a dtype: `potrf` is `lapack_spotrf_ffi` for float32."""
     letter = LETTERS[dtype.name]
     if letter in "cz":
@@ -217,7 +237,7 @@ def row_major_layout(ndim: int, batch: int | None) -> tuple[int, ...]:
     return tuple(custom_calls.row_major(ndim))
 
 
-def routine(name: str, platform: str, routine: str, dtype: Any) -> str:
+def routine(name: str, platform: str, routine: str, dtype: np.dtype[Any]) -> str:
     """The kernel of a routine: LAPACK's on CPU, the dense solvers' on GPU.
 
     Args:
@@ -238,7 +258,7 @@ def routine(name: str, platform: str, routine: str, dtype: Any) -> str:
     raise refuse_platform(name, platform)
 
 
-def refuse_dtype(name: str, dtype: Any) -> NotImplementedError:
+def refuse_dtype(name: str, dtype: np.dtype[Any]) -> NotImplementedError:
     """The error of a dtype for which there is no kernel."""
     return NotImplementedError(
         message(
@@ -262,7 +282,7 @@ def refuse_platform(name: str, platform: str) -> NotImplementedError:
 
 
 def refuse_implementation(
-    name: str, platform: str, given: Any, known: Sequence[Any]
+    name: str, platform: str, given: enum.Enum | None, known: Sequence[Any]
 ) -> NotImplementedError:
     """The error of an algorithm that a platform has not got."""
     return NotImplementedError(
@@ -274,7 +294,7 @@ def refuse_implementation(
     )
 
 
-def nan_unless(succeeded: Any, x: Any) -> Any:
+def nan_unless(succeeded: Array, x: Array) -> Any:
     """`x`, with NaN in those entries of the batch for which the kernel failed.
 
     Args:
@@ -285,116 +305,122 @@ def nan_unless(succeeded: Any, x: Any) -> Any:
     return select(whole, x, full(x.shape, math.nan, x.dtype))
 
 
-def transposed(x: Any) -> Any:
+def nan_where_failed(info: Array, *outs: Array) -> list[Any]:
+    """Results of a kernel, with NaN in those entries of the batch for which `info` is not zero."""
+    succeeded = binary.eq(info, full(info.shape, 0, info.dtype))
+    return [nan_unless(succeeded, out) for out in outs]
+
+
+def transposed(x: Array) -> Any:
     """Rows and columns exchanged."""
     batch = tuple(range(x.ndim - 2))
     return permute(x, (*batch, x.ndim - 1, x.ndim - 2))
 
 
-def adjoint(x: Any) -> Any:
+def adjoint(x: Array) -> Any:
     """The conjugate of the transposed matrix."""
     return transposed(conjugate(x))
 
 
-def conjugate(x: Any) -> Any:
+def conjugate(x: Array) -> Any:
     """The complex conjugate; real arrays pass."""
     return unary.conj(x) if x.dtype.kind == "c" else x
 
 
-def product(x: Any, y: Any) -> Any:
+def product(x: Array, y: Array) -> Any:
     """The product of matrices, as exactly as the hardware can."""
     batch = tuple(range(x.ndim - 2))
     numbers = (((x.ndim - 1,), (x.ndim - 2,)), (batch, batch))
     return dots.dot_general(x, y, numbers, precision=Precision.HIGHEST)
 
 
-def times_vector(x: Any, v: Any) -> Any:
+def times_vector(x: Array, v: Array) -> Any:
     """The products of matrices and vectors: T[..., m, n], T[..., n] -> T[..., m]."""
     batch = tuple(range(v.ndim - 1))
     numbers = (((x.ndim - 1,), (v.ndim - 1,)), (batch, batch))
     return dots.dot_general(x, v, numbers, precision=Precision.HIGHEST)
 
 
-def symmetrized(x: Any) -> Any:
+def symmetrized(x: Array) -> Any:
     """The Hermitian part, (x + xᴴ) / 2."""
     return halved(plus_adjoint(x))
 
 
-def plus_adjoint(x: Any) -> Any:
+def plus_adjoint(x: Array) -> Any:
     """x + xᴴ."""
     return binary.add(x, adjoint(x))
 
 
-def halved(x: Any) -> Any:
+def halved(x: Array) -> Any:
     """x / 2."""
     return binary.div(x, 2.0)
 
 
-def real_part(x: Any) -> Any:
+def real_part(x: Array) -> Any:
     """The real part; real arrays pass."""
     return unary.real(x) if x.dtype.kind == "c" else x
 
 
-def converted(x: Any, dtype: Any) -> Any:
+def converted(x: Array, dtype: np.dtype[Any]) -> Any:
     """`x` in another dtype."""
     return x if x.dtype == dtype else convert_element_type(x, dtype)
 
 
-def only_diagonal(x: Any) -> Any:
+def only_diagonal(x: Array) -> Any:
     """`x` with zeros off the diagonal."""
     return select(_compared(binary.eq, x), x, full(x.shape, 0, x.dtype))
 
 
-def diagonal(x: Any) -> Any:
+def diagonal(x: Array) -> Any:
     """The diagonals of square matrices: T[..., n, n] -> T[..., n]."""
     return reduce_sum(only_diagonal(x), (x.ndim - 2,))
 
 
-def scaled_columns(x: Any, v: Any) -> Any:
+def scaled_columns(x: Array, v: Array) -> Any:
     """x diag(v): each column of a matrix times an element of a vector."""
     return binary.mul(x, broadcast_in_dim(v, x.shape, (*range(x.ndim - 2), x.ndim - 1)))
 
 
-def scaled_rows(x: Any, v: Any) -> Any:
+def scaled_rows(x: Array, v: Array) -> Any:
     """diag(v) x: each row of a matrix times an element of a vector."""
     return binary.mul(x, broadcast_in_dim(v, x.shape, tuple(range(x.ndim - 1))))
 
 
-def pairs(values: Any) -> tuple[Any, Any]:
+def pairs(values: Array) -> tuple[Any, Any]:
     """v_j and v_i at (i, j), for all pairs of elements of vectors: T[..., n] -> T[..., n, n]."""
     batch, shape = tuple(range(values.ndim - 1)), (*values.shape, values.shape[-1])
     in_column = broadcast_in_dim(values, shape, (*batch, values.ndim))
     return in_column, broadcast_in_dim(values, shape, (*batch, values.ndim - 1))
 
 
-def reciprocals_off_diagonal(x: Any) -> Any:
+def reciprocals_off_diagonal(x: Array) -> Any:
     """1 / x, and 0 on the diagonal, where x is zero."""
     eye = identity_like(x)
     # The identity keeps the diagonal away from a division by zero, in derivatives as well.
     return binary.sub(reciprocal(binary.add(x, eye)), eye)
 
 
-def lower_triangle(x: Any, k: int = 0) -> Any:
+def lower_triangle(x: Array, k: int = 0) -> Any:
     """`x` with zeros above diagonal `k`."""
     return select(_compared(binary.ge, x, k), x, full(x.shape, 0, x.dtype))
 
 
-def strict_lower_triangle(x: Any) -> Any:
+def strict_lower_triangle(x: Array) -> Any:
     """`x` with zeros on the diagonal and above."""
     return lower_triangle(x, -1)
 
 
-def upper_triangle(x: Any, k: int = 0) -> Any:
+def upper_triangle(x: Array, k: int = 0) -> Any:
     """`x` with zeros below diagonal `k`."""
     return select(_compared(binary.ge, x, k - 1), full(x.shape, 0, x.dtype), x)
 
 
-def identity_like(x: Any) -> Any:
+def identity_like(x: Array) -> Any:
     """Identity matrices, of the shape and dtype of `x`; ones on the diagonal of other matrices."""
     return convert_element_type(_compared(binary.eq, x), x.dtype)
 
 
-def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
+def block(x: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     """The part of matrices from a row and a column up to others."""
     batch = x.shape[:-2]
     if (rows, columns) == ((0, x.shape[-2]), (0, x.shape[-1])):
@@ -403,17 +429,17 @@ def block(x: Any, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
     return slicing.slice(x, starts, (*batch, rows[1], columns[1]))
 
 
-def columns_at(x: Any, places: Any) -> Any:
+def columns_at(x: Array, places: Array) -> Any:
     """Columns in another order: T[..., m, n], int[..., n] -> T[..., m, n]."""
     return _reordered(x, places, x.ndim - 1, x.ndim - 2)
 
 
-def rows_at(x: Any, places: Any) -> Any:
+def rows_at(x: Array, places: Array) -> Any:
     """Rows in another order: T[..., m, n], int[..., m] -> T[..., m, n]."""
     return _reordered(x, places, x.ndim - 2, x.ndim - 1)
 
 
-def _reordered(x: Any, places: Any, dim: int, other: int) -> Any:
+def _reordered(x: Array, places: Array, dim: int, other: int) -> Any:
     batch = tuple(range(x.ndim - 2))
     numbers = GatherDimensionNumbers(
         offset_dims=(other,),
@@ -427,7 +453,7 @@ def _reordered(x: Any, places: Any, dim: int, other: int) -> Any:
     return gather(x, expand_dims(places, (places.ndim,)), numbers, sizes, unique_indices=True)
 
 
-def _compared(comparison: Callable[[Any, Any], Any], x: Any, k: int = 0) -> Any:
+def _compared(comparison: Callable[[Any, Any], Any], x: Array, k: int = 0) -> Any:
     """A comparison of row + k with column, for each place of the matrices in `x`."""
     shape = x.shape[-2:]
     rows = creation.broadcasted_iota("int32", shape, 0)

@@ -1,16 +1,9 @@
-"""The LU factorization, and systems of linear equations, triangular or not.
-
-Systems of linear equations with triangular matrices.
-
-The LU factorization of matrices, and the permutations that its pivots mean.
-
-Systems of linear equations, solved by factors of their matrices.
-"""
+"""LU factorizations, and systems of linear equations, triangular or not."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -22,7 +15,7 @@ from minijax.interpreters.structural import add_tangents, full, moveaxis, to_bat
 from minijax.lax import binary, creation, shape, sorting, unary
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherScatterMode, ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter
@@ -41,6 +34,11 @@ from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from minijax.lowering.stablehlo import LoweringContext
+
 
 class TriangularSolve(BatchedPrimitive):
     """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x.
@@ -54,9 +52,7 @@ class TriangularSolve(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
     ) -> ShapedArray:
-        for argument, aval in (("a", a), ("b", b)):
-            check_dtype("linalg.triangular_solve", argument, aval, INEXACT)
-        check_together("triangular_solve", self.core_ndims, a=a, b=b)
+        check_together(self, INEXACT, a=a, b=b)
         check_matrices("triangular_solve", "a", a, square=True)
         if b.shape[-2 if left_side else -1] != a.shape[-1]:
             error(
@@ -68,62 +64,22 @@ class TriangularSolve(BatchedPrimitive):
             )
         return b.update(weak_type=weak_if_all(a, b))
 
-    def lower(self, ctx: Any, a: Any, b: Any, **params: bool) -> Any:
+    def lower(self, ctx: LoweringContext, a: ir.Value, b: ir.Value, **params: bool) -> Any:
+        given = _Operator(**params)
+        conjugate_first = given.conjugate_a and not given.transpose_a
         if ctx.platform == "cpu" and ctx.avals_in[0].dtype.name in kernels.LETTERS:
-            return lower_function(ctx, lambda a, b: [self._by_lapack(a, b, **params)], a, b)[0]
-        return self._natively(ctx, a, b, **params)
 
-    def _by_lapack(
-        self,
-        a: Any,
-        b: Any,
-        *,
-        left_side: bool,
-        lower: bool,
-        transpose_a: bool,
-        conjugate_a: bool,
-        unit_diagonal: bool,
-    ) -> Any:
-        if conjugate_a and not transpose_a:
-            a = kernels.conjugate(a)
-        transposition = ("C" if conjugate_a else "T") if transpose_a else "N"
-        attributes = {
-            "side": _letter("L" if left_side else "R"),
-            "uplo": kernels.LOWER if lower else kernels.UPPER,
-            "trans_x": _letter(transposition),
-            "diag": _letter("U" if unit_diagonal else "N"),
-        }
-        return kernels.call(
-            "cpu",
-            kernels.lapack("trsm", a.dtype),
-            [a, b],
-            [(b.shape, b.dtype)],
-            attributes,
-            batch=a.ndim - 2,
-            aliases={1: 0},
-        )[0]
+            def by_lapack(a: Array, b: Array) -> list[Any]:
+                return [_by_lapack(kernels.conjugate(a) if conjugate_first else a, b, given)]
 
-    def _natively(
-        self,
-        ctx: Any,
-        a: Any,
-        b: Any,
-        *,
-        left_side: bool,
-        lower: bool,
-        transpose_a: bool,
-        conjugate_a: bool,
-        unit_diagonal: bool,
-    ) -> Any:
-        if conjugate_a and not transpose_a:
+            return lower_function(ctx, by_lapack, a, b)[0]
+        if conjugate_first:
             a = lower_function(ctx, lambda a, b: [kernels.conjugate(a)], a, b)[0]
-        transposition = (
-            ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
-        )
+        transposition = {"N": "NO_TRANSPOSE", "T": "TRANSPOSE", "C": "ADJOINT"}[given.letter]
         attributes = {
-            "left_side": ctx.boolean(left_side),
-            "lower": ctx.boolean(lower),
-            "unit_diagonal": ctx.boolean(unit_diagonal),
+            "left_side": ctx.boolean(given.left_side),
+            "lower": ctx.boolean(given.lower),
+            "unit_diagonal": ctx.boolean(given.unit_diagonal),
             "transpose_a": ctx.attribute(f"#stablehlo<transpose {transposition}>"),
         }
         return ctx.op("stablehlo.triangular_solve", [a, b], attributes)
@@ -136,7 +92,7 @@ class TriangularSolve(BatchedPrimitive):
         x = self.bind(a, b, **params)
         if type(a_dot) is Zero:
             return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
-        changed = unary.neg(_operated(a_dot, **params))
+        changed = unary.neg(_Operator(**params).of(a_dot))
         multiply = kernels.product if params["left_side"] else _product_from_right
         count = b.shape[-1 if params["left_side"] else -2]
         if type(b_dot) is Zero and count > a.shape[-1]:
@@ -144,7 +100,7 @@ class TriangularSolve(BatchedPrimitive):
             return x, multiply(self.bind(a, changed, **params), x)
         return x, self.bind(a, add_tangents(b_dot, multiply(changed, x)), **params)
 
-    def transpose(self, ct: Any, a: Any, b: Any, *, transpose_a: bool, **params: bool) -> Any:
+    def transpose(self, ct: Array, a: Array, b: Array, *, transpose_a: bool, **params: bool) -> Any:
         assert not is_linear(a), "it is linear in b alone"
         # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
         return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
@@ -168,23 +124,42 @@ class TriangularSolve(BatchedPrimitive):
 vma.linear_in.set(((1,),), TriangularSolve)
 
 
-def _operated(
-    a: Any,
-    *,
-    left_side: bool,
-    lower: bool,
-    transpose_a: bool,
-    conjugate_a: bool,
-    unit_diagonal: bool,
-) -> Any:
-    """op(a): the triangle that a solution depends on, transposed and conjugated as it is used."""
-    inside = 1 if unit_diagonal else 0
-    triangle = kernels.lower_triangle(a, -inside) if lower else kernels.upper_triangle(a, inside)
-    triangle = kernels.conjugate(triangle) if conjugate_a else triangle
-    return kernels.transposed(triangle) if transpose_a else triangle
+class _Operator(NamedTuple):
+    """How a solution depends on a matrix: the parameters of `triangular_solve`."""
+
+    left_side: bool
+    lower: bool
+    transpose_a: bool
+    conjugate_a: bool
+    unit_diagonal: bool
+
+    @property
+    def letter(self) -> str:
+        """What BLAS calls the transposition: N, T, or C with conjugation."""
+        return ("C" if self.conjugate_a else "T") if self.transpose_a else "N"
+
+    def of(self, a: Array) -> Array:
+        """op(a): the triangle that a solution depends on, transposed and conjugated as used."""
+        inside = 1 if self.unit_diagonal else 0
+        lower, upper = kernels.lower_triangle, kernels.upper_triangle
+        triangle = lower(a, -inside) if self.lower else upper(a, inside)
+        triangle = kernels.conjugate(triangle) if self.conjugate_a else triangle
+        return kernels.transposed(triangle) if self.transpose_a else triangle
 
 
-def _product_from_right(a: Any, x: Any) -> Any:
+def _by_lapack(a: Array, b: Array, given: _Operator) -> Any:
+    attributes = {
+        "side": _letter("L" if given.left_side else "R"),
+        "uplo": kernels.LOWER if given.lower else kernels.UPPER,
+        "trans_x": _letter(given.letter),
+        "diag": _letter("U" if given.unit_diagonal else "N"),
+    }
+    target, result = kernels.lapack("trsm", a.dtype), [(b.shape, b.dtype)]
+    batch = a.ndim - 2
+    return kernels.call("cpu", target, [a, b], result, attributes, batch=batch, aliases={1: 0})[0]
+
+
+def _product_from_right(a: Array, x: Array) -> Any:
     return kernels.product(x, a)
 
 
@@ -258,7 +233,6 @@ class LU(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
-        check_dtype("linalg.lu", "x", x, INEXACT)
         check_matrices("lu", "x", x)
         *batch, rows, columns = x.shape
         count, index = min(rows, columns), np.dtype(np.int32)
@@ -268,10 +242,7 @@ class LU(BatchedPrimitive):
             shaped_array((*batch, rows), index, x.weak_type),
         ]
 
-    def lower(self, ctx: Any, x: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._factor(ctx.platform, x), x)
-
-    def _factor(self, platform: str, x: Any) -> list[Any]:
+    def compute(self, platform: str, x: Array) -> list[Any]:
         *batch, rows, columns = x.shape
         target = kernels.routine("lu", platform, "getrf", x.dtype)
         results = [(x.shape, x.dtype), ((*batch, min(rows, columns)), "int32"), (batch, "int32")]
@@ -297,7 +268,7 @@ class LU(BatchedPrimitive):
 lu_p = LU()
 
 
-def tangent_of_factors(factors: Any, x_dot: Any) -> Any:
+def tangent_of_factors(factors: Array, x_dot: Array) -> Any:
     """L' and U' in one matrix, where L U = x, from L and U in one matrix and x'.
 
     With x1 the leading square block, L1⁻¹ x1' U1⁻¹ = L1⁻¹ L1' + U1' U1⁻¹ is the sum of a strictly
@@ -328,12 +299,12 @@ def tangent_of_factors(factors: Any, x_dot: Any) -> Any:
     return leading_dot
 
 
-def _over_lower(factors: Any, x: Any) -> Any:
+def _over_lower(factors: Array, x: Array) -> Any:
     """L⁻¹ x."""
     return triangular_solve(factors, x, left_side=True, lower=True, unit_diagonal=True)
 
 
-def _over_upper(factors: Any, x: Any) -> Any:
+def _over_upper(factors: Array, x: Array) -> Any:
     """x U⁻¹."""
     return triangular_solve(factors, x)
 
@@ -399,27 +370,21 @@ class LuPivotsToPermutation(BatchedPrimitive):
             )
         return shaped_array((*batch, permutation_size), pivots.dtype, pivots.weak_type)
 
-    def lower(self, ctx: Any, pivots: Any, *, permutation_size: int) -> Any:
-        def compute(pivots: Any) -> list[Any]:
-            return [self._permutation(ctx.platform, pivots, permutation_size)]
-
-        return lower_function(ctx, compute, pivots)[0]
-
-    def _permutation(self, platform: str, pivots: Any, size: int) -> Any:
+    def compute(self, platform: str, pivots: Array, *, permutation_size: int) -> Array:
         *batch, count = pivots.shape
         rank = len(batch)
         if platform in kernels.GPUS:
             target = f"{kernels.GPUS[platform]}_{self.name}"
             return kernels.call(
-                platform, target, [pivots], [((*batch, size), "int32")], batch=rank
+                platform, target, [pivots], [((*batch, permutation_size), "int32")], batch=rank
             )[0]
-        order = aval_of(pivots).update(shape=(*batch, size))
+        order = aval_of(pivots).update(shape=(*batch, permutation_size))
         # Zeros, so that the loop begins with an order that is split and varies as the pivots do.
         start = binary.add(creation.broadcasted_iota("int32", order.shape, rank), zeros(order))
         if 0 in pivots.shape:
             return start
 
-        def exchange(i: Any, order: Any) -> Any:
+        def exchange(i: Array, order: Array) -> Any:
             place = dynamic_index_in_dim(pivots, i, rank)
             here = dynamic_index_in_dim(order, i, rank)
             there = take_along_axis(order, place, rank)
@@ -428,7 +393,7 @@ class LuPivotsToPermutation(BatchedPrimitive):
         return fori_loop(0, count, exchange, start)
 
 
-def _put(x: Any, place: Any, value: Any) -> Any:
+def _put(x: Array, place: Array, value: Array) -> Any:
     """`x` with one value along the last axis replaced: T[..., n], int[..., 1], T[..., 1]."""
     batch = tuple(range(x.ndim - 1))
     numbers = ScatterDimensionNumbers(
@@ -477,13 +442,13 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     )
 
 
-def solve_square(a: Any, b: Any) -> Any:
+def solve_square(a: Array, b: Array) -> Any:
     """The solutions of a x = b: T[..., n, n], T[..., n, m] -> T[..., n, m]."""
     factors, _, permutation = lu(a)
     return solve_by_lu(factors, permutation, b)
 
 
-def solve_by_lu(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
+def solve_by_lu(factors: Array, permutation: Array, b: Array, trans: int = 0) -> Any:
     """The solutions of op(a) x = b from the LU factors of matrices a.
 
     Args:
@@ -507,7 +472,7 @@ def solve_by_lu(factors: Any, permutation: Any, b: Any, trans: int = 0) -> Any:
     return kernels.rows_at(x, inverse_permutation(permutation))
 
 
-def inverse_permutation(permutation: Any) -> Any:
+def inverse_permutation(permutation: Array) -> Any:
     """The permutation that undoes another: int[..., n] -> int[..., n]."""
     last = permutation.ndim - 1
     places = broadcasted_iota(permutation.dtype, permutation.shape, last)

@@ -1,13 +1,10 @@
 """The singular value decomposition, and the polar decomposition that may lead to it.
 
-The polar decomposition by the dynamically weighted Halley iteration.
-
-Nakatsukasa, Bai and Gygi (2010), "Optimizing Halley's iteration for computing the matrix polar
-decomposition"; Nakatsukasa and Higham (2013), §3, for its two forms.  The iteration
+The polar decomposition is found by the dynamically weighted Halley iteration: Nakatsukasa, Bai and
+Gygi (2010), "Optimizing Halley's iteration for computing the matrix polar decomposition";
+Nakatsukasa and Higham (2013), §3, for its two forms.  The iteration
 X ← X (a + b XᴴX) (1 + c XᴴX)⁻¹ drives all singular values to 1.  A lower bound of theirs gives the
 weights, so these are known before anything is computed.
-
-The singular value decomposition.
 """
 
 from __future__ import annotations
@@ -25,22 +22,19 @@ from minijax.core.errors import MissingRule, error
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, reduction, unary
-from minijax.lax.choice import select
+from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import while_loop
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import INEXACT, check_dtype
+from minijax.lax.creation import broadcasted_iota, convert_element_type
+from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.cholesky import cholesky
-from minijax.lax.linalg.eigh import refuse_subset, subset_size
+from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
+from minijax.lax.linalg.factorizations import cholesky, qr
 from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.linalg.lu import triangular_solve
-from minijax.lax.linalg.qr import qr
 from minijax.lax.shape import concatenate, unstack
 from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
 from minijax.lax.unary import reciprocal, sqrt, square
-from minijax.lowering.module import lower_function
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -84,16 +78,16 @@ def qdwh(
         >>> bool(converged)
         True
     """
-    x = as_operand(x)
-    _check(aval_of(x), is_hermitian)
-    real = dtypes.real_dtype_of(x.dtype)
+    matrix: Array = as_operand(x)
+    _check(aval_of(matrix), is_hermitian)
+    real = dtypes.real_dtype_of(matrix.dtype)
     if dynamic_shape is not None:
-        x = _masked(x, dynamic_shape)
+        matrix = _masked(matrix, dynamic_shape)
     precision = float(dtypes.finfo(real).eps) if eps is None else float(eps)
     limit = _ITERATIONS if max_iterations is None else max_iterations
     weights = _schedule(precision)
     first = sum(c > _LARGEST_FOR_CHOLESKY for _, _, c in weights[:limit])
-    u = _scaled(x)
+    u = _scaled(matrix)
     for each in weights[:first]:
         u = _step_by_qr(u, *each)
     # The first steps change little where all singular values are alike, and prove nothing.
@@ -113,11 +107,11 @@ def qdwh(
     # What rounding has left is corrected by a step of Newton's and Schulz's iteration.
     cubed = kernels.product(u, kernels.product(kernels.adjoint(u), u))
     u = _combined(1.5, u, -0.5, cubed)
-    h = kernels.symmetrized(kernels.product(kernels.adjoint(u), x))
+    h = kernels.symmetrized(kernels.product(kernels.adjoint(u), matrix))
     return u, h, count, unary.bitwise_not(binary.gt(change, tolerance))
 
 
-def _check(aval: Any, is_hermitian: bool) -> None:
+def _check(aval: ShapedArray, is_hermitian: bool) -> None:
     if not any(dtypes.issubdtype(aval.dtype, kind) for kind in INEXACT):
         problem = "the dtype is not inexact."
     elif aval.ndim != 2:
@@ -149,13 +143,13 @@ def _schedule(precision: float) -> list[Weights]:
     return [*weights, (3.0, 1.0, 3.0)]
 
 
-def _weights_at(weights: list[Weights], index: Any, dtype: Any) -> tuple[Any, Any, Any]:
+def _weights_at(weights: list[Weights], index: Array, dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
     last = binary.min(index, len(weights) - 1)
     a, b, c = unstack(dynamic_index_in_dim(np.array(weights, dtype), last, keepdims=False))
     return a, b, c
 
 
-def _masked(x: Any, shape: tuple[int, int]) -> Any:
+def _masked(x: Array, shape: tuple[int, int]) -> Any:
     """`x` with zeros behind so many rows and columns."""
     places = [broadcasted_iota("int32", x.shape, dim) for dim in range(2)]
     rows, columns = (
@@ -165,7 +159,7 @@ def _masked(x: Any, shape: tuple[int, int]) -> Any:
     return select(binary.bitwise_and(rows, columns), x, full(x.shape, 0, x.dtype))
 
 
-def _scaled(x: Any) -> Any:
+def _scaled(x: Array) -> Any:
     """`x` divided by a bound of its norm: the geometric mean of the largest sums of either side."""
     sizes = unary.abs(x)
     by_rows, by_columns = (
@@ -177,7 +171,7 @@ def _scaled(x: Any) -> Any:
     return binary.div(x, _spread(bound, x))
 
 
-def _step_by_qr(u: Any, a: float, b: float, c: float) -> Any:
+def _step_by_qr(u: Array, a: float, b: float, c: float) -> Any:
     """By the orthonormal columns of √c X with the identity under it."""
     rows, columns = u.shape
     eye = kernels.identity_like(full((columns, columns), 0, u.dtype))
@@ -188,7 +182,7 @@ def _step_by_qr(u: Any, a: float, b: float, c: float) -> Any:
     return _combined(b / c, u, (a - b / c) / math.sqrt(c), turned)
 
 
-def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
+def _step_by_cholesky(u: Array, a: Array, b: Array, c: Array) -> Any:
     """By the Cholesky factors of 1 + c XᴴX."""
     gram = kernels.product(kernels.adjoint(u), u)
     gram = binary.add(binary.mul(gram, _spread(c, gram)), kernels.identity_like(gram))
@@ -198,19 +192,19 @@ def _step_by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
     return _combined(ratio, u, binary.sub(a, ratio), triangular_solve(factor, half, lower=True))
 
 
-def _combined(s: Any, x: Any, t: Any, y: Any) -> Any:
+def _combined(s: float | Array, x: Array, t: float | Array, y: Array) -> Any:
     """s x + t y, for numbers s and t."""
     return binary.add(binary.mul(x, _spread(s, x)), binary.mul(y, _spread(t, y)))
 
 
-def _spread(number: Any, like: Any) -> Any:
+def _spread(number: float | Array, like: Array) -> Any:
     """A number in each place of an array of the shape and dtype of another."""
     if isinstance(number, float):
         return full(like.shape, number, like.dtype)
     return broadcast_in_dim(kernels.converted(number, like.dtype), like.shape, ())
 
 
-def _norm(x: Any) -> Any:
+def _norm(x: Array) -> Any:
     """Frobenius' norm of a matrix."""
     return sqrt(reduction.reduce_sum(square(unary.abs(x)), (0, 1)))
 
@@ -272,7 +266,6 @@ class Svd(BatchedPrimitive):
         subset_by_index: tuple[int, int] | None,
         algorithm: SvdAlgorithm | None,
     ) -> list[ShapedArray]:
-        check_dtype("linalg.svd", "x", x, INEXACT)
         check_matrices("svd", "x", x)
         *batch, rows, columns = x.shape
         size = subset_size("svd", min(rows, columns), subset_by_index)
@@ -282,13 +275,10 @@ class Svd(BatchedPrimitive):
         shapes = _shapes_of_vectors(x.shape, size, full_matrices)
         return [values, *(shaped_array(shape, x.dtype, x.weak_type) for shape in shapes)]
 
-    def lower(self, ctx: Any, x: Any, **params: Any) -> list[Any]:
-        return lower_function(ctx, lambda x: self._decompose(ctx.platform, x, **params), x)
-
-    def _decompose(
+    def compute(
         self,
         platform: str,
-        x: Any,
+        x: Array,
         *,
         full_matrices: bool,
         compute_uv: bool,
@@ -338,7 +328,7 @@ def _shapes_of_vectors(
     return (*batch, rows, size), (*batch, size, columns)
 
 
-def _of_nothing(x: Any, full_matrices: bool) -> list[Any]:
+def _of_nothing(x: Array, full_matrices: bool) -> list[Any]:
     """The decomposition of matrices without rows or columns: no values, any orthonormal vectors."""
     size = min(x.shape[-2:])
     values = full((*x.shape[:-2], size), 0, dtypes.real_dtype_of(x.dtype))
@@ -347,7 +337,7 @@ def _of_nothing(x: Any, full_matrices: bool) -> list[Any]:
 
 
 def _by_lapack(
-    x: Any, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
+    x: Array, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
 ) -> list[Any]:
     known = (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER)
     if algorithm not in known:
@@ -365,7 +355,7 @@ def _by_lapack(
 
 
 def _on_gpu(
-    platform: str, x: Any, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
+    platform: str, x: Array, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm | None
 ) -> list[Any]:
     if algorithm in (None, SvdAlgorithm.DEFAULT):
         small = max(x.shape[-2:]) <= _LARGEST_FOR_JACOBI
@@ -392,7 +382,7 @@ def _on_gpu(
 
 
 def _by_gesvdj_or_gesvdp(
-    platform: str, x: Any, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm
+    platform: str, x: Array, full_matrices: bool, compute_uv: bool, algorithm: SvdAlgorithm
 ) -> list[Any]:
     """These give V in place of Vᴴ."""
     size = min(x.shape[-2:])
@@ -416,7 +406,7 @@ def _by_gesvdj_or_gesvdp(
 def _called(
     platform: str,
     target: str,
-    x: Any,
+    x: Array,
     shapes: Sequence[tuple[int, ...]],
     attributes: dict[str, Any],
     by_rows: bool = False,
@@ -439,7 +429,7 @@ def _called(
     return [kernels.nan_unless(succeeded, out) if out.shape else out for out in outs]
 
 
-def _tangents(outs: Sequence[Any], x_dot: Any, compute_uv: bool) -> tuple[Any, Sequence[Any]]:
+def _tangents(outs: Sequence[Any], x_dot: Array, compute_uv: bool) -> tuple[Any, Sequence[Any]]:
     """P = Uᴴ x' V, whose diagonal is s', and with `compute_uv` U' and V'ᴴ.
 
     With F_ij = 1 / (s_j² - s_i²) off the diagonal, Townsend (2016, "Differentiating the singular
@@ -471,7 +461,7 @@ def _tangents(outs: Sequence[Any], x_dot: Any, compute_uv: bool) -> tuple[Any, S
     return inner, (u_dot, kernels.adjoint(v_dot))
 
 
-def _outside(u: Any, moved: Any, values: Any) -> Any:
+def _outside(u: Array, moved: Array, values: Array) -> Any:
     """(1 - U Uᴴ) y / S."""
     within = kernels.product(u, kernels.product(kernels.adjoint(u), moved))
     rest = binary.sub(moved, within)
@@ -480,14 +470,14 @@ def _outside(u: Any, moved: Any, values: Any) -> Any:
     )
 
 
-def _reciprocal_gaps_of_squares(values: Any, dtype: Any) -> Any:
+def _reciprocal_gaps_of_squares(values: Array, dtype: np.dtype[Any]) -> Any:
     """1 / (s_j² - s_i²) off the diagonal, by (s_j + s_i) (s_j - s_i), which cancels less."""
     in_column, in_row = kernels.pairs(values)
     gaps = binary.mul(binary.add(in_column, in_row), binary.sub(in_column, in_row))
     return kernels.converted(kernels.reciprocals_off_diagonal(gaps), dtype)
 
 
-def _reciprocal_or_zero(x: Any) -> Any:
+def _reciprocal_or_zero(x: Array) -> Any:
     is_zero = binary.eq(x, full(x.shape, 0, x.dtype))
     one = full(x.shape, 1, x.dtype)
     return select(is_zero, full(x.shape, 0, x.dtype), reciprocal(select(is_zero, one, x)))
@@ -498,7 +488,7 @@ svd_p = Svd()
 
 @overload
 def svd(
-    x: Any,
+    x: Array,
     *,
     full_matrices: bool = ...,
     compute_uv: Literal[True] = ...,
@@ -507,7 +497,7 @@ def svd(
 ) -> tuple[Array, Array, Array]: ...
 @overload
 def svd(
-    x: Any,
+    x: Array,
     *,
     full_matrices: bool = ...,
     compute_uv: Literal[False],
@@ -516,7 +506,7 @@ def svd(
 ) -> Array: ...
 @overload
 def svd(
-    x: Any,
+    x: Array,
     *,
     full_matrices: bool = ...,
     compute_uv: bool = ...,
@@ -526,7 +516,7 @@ def svd(
 
 
 def svd(
-    x: Any,
+    x: Array,
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,

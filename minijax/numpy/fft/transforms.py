@@ -19,13 +19,13 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape
 from minijax.core.errors import error
 from minijax.lax import fourier
-from minijax.lax.arguments import canonicalize_axes, canonicalize_axis, int_tuple
 from minijax.lax.binary import mul
+from minijax.lax.families import canonicalize_axes, canonicalize_axis, int_tuple
 from minijax.lax.fourier import FftType
 from minijax.lax.padding import pad
 from minijax.numpy.creation import asarray, dtype_argument, on_device
 from minijax.numpy.elementary import conjugate
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, moveaxis, roll
@@ -48,13 +48,8 @@ def _scale(name: str, kind: FftType, norm: str | None, count: int) -> float:
     """By what to multiply what `lax.fft` gives, which has 1/n in the inverse."""
     if norm not in _MIRRORED:
         expected = '"backward", "ortho" or "forward"'
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "unknown scale.",
-            got=f"norm: {norm!r}",
-            expected=expected,
-        )
+        problem = "unknown scale."
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"norm: {norm!r}", expected=expected)
     if norm in (None, "backward"):
         return 1.0
     root = math.sqrt(count) if norm == "ortho" else float(count)
@@ -75,13 +70,8 @@ def _axes_and_lengths(
         if kind == FftType.IRFFT and dims:
             found[-1] = max(0, 2 * (found[-1] - 1))
         return dims, tuple(found)
-    if len(lengths) != len(dims):
-        error(
-            ValueError,
-            label,
-            "there must be one length for each axis.",
-            got={"s": lengths, "axes": tuple(axes)},
-        )
+    problem = "there must be one length for each axis."
+    check_that(len(lengths) == len(dims), label, problem, s=lengths, axes=tuple(axes))
     if any(n < 1 for n in lengths):
         error(ValueError, label, "lengths must be positive.", got={"s": lengths})
     return dims, lengths
@@ -135,13 +125,9 @@ def _one(
     name: str, kind: FftType, a: ArrayLike, n: int | None, axis: int | None, norm: str | None
 ) -> Array:
     if isinstance(axis, (tuple, list)):
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "transforms along one axis.",
-            got=f"axis: {axis!r}",
-            fix=f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time",
-        )
+        problem = "transforms along one axis."
+        fix = f"numpy.fft.{name}n" if not name.endswith("hfft") else "one axis at a time"
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"axis: {axis!r}", fix=fix)
     return _transformed(
         name, kind, a, None if n is None else (n,), None if axis is None else (axis,), norm
     )
@@ -157,13 +143,9 @@ def _two(
 ) -> Array:
     axes = int_tuple(axes, f"numpy.fft.{name}", "axes")
     if len(axes) != 2:
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "transforms along two axes.",
-            got=f"axes: {axes!r}",
-            fix=f"numpy.fft.{name[:-1]}n",
-        )
+        problem = "transforms along two axes."
+        fix = f"numpy.fft.{name[:-1]}n"
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"axes: {axes!r}", fix=fix)
     return _transformed(name, kind, a, s, axes, norm)
 
 
@@ -632,12 +614,8 @@ def rfftfreq(
 
 def _size(name: str, n: Any) -> int:
     if np.ndim(n):
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "the number of samples is one integer.",
-            got=f"n: {n!r}",
-        )
+        problem = "the number of samples is one integer."
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"n: {n!r}")
     whole = isinstance(n, (float, np.floating)) and float(n).is_integer()
     return int(n) if whole else operator.index(n)
 
@@ -646,12 +624,8 @@ def _frequencies(
     name: str, k: Array, size: int, d: ArrayLike, dtype: DTypeLike | None, device: Placement
 ) -> Array:
     if np.ndim(d):
-        error(
-            ValueError,
-            f"numpy.fft.{name}",
-            "the distance of samples is one number.",
-            got=f"d: {d!r}",
-        )
+        problem = "the distance of samples is one number."
+        error(ValueError, f"numpy.fft.{name}", problem, got=f"d: {d!r}")
     dtype = dtype_argument(f"fft.{name}", dtype, dtypes.default_float_dtype())
     found = k.astype(dtype) / asarray(d * size, dtype)
     return on_device(found.astype(dtype), device, name=f"fft.{name}")

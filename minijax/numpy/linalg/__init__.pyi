@@ -1,4 +1,4 @@
-from minijax.numpy.linalg.equations import det as det, slogdet as slogdet
+from minijax.numpy.linalg.factorizations import det as det, slogdet as slogdet
 from minijax.numpy.linalg.equations import (
     inv as inv,
     lstsq as lstsq,
@@ -24,7 +24,7 @@ from minijax.numpy.linalg.equations import (
     norm as norm,
     vector_norm as vector_norm,
 )
-from minijax.numpy.linalg.products import (
+from minijax.numpy.linalg.equations import (
     cross as cross,
     diagonal as diagonal,
     matmul as matmul,

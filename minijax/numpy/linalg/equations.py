@@ -1,47 +1,37 @@
-"""Systems of linear equations, inverses, least squares, determinants, norms and ranks.
+"""Linear equations, inverses, norms, ranks and products of matrices.
 
-Determinants, with derivatives that hold for singular matrices too.
-
-Systems of linear equations, inverses and least squares.
-
-Norms of vectors and matrices, and what follows from singular values: condition and rank.
+The products are those that the array standard puts into this package.
 """
 
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 import operator
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import error, message
+from minijax.core.errors import IncompatibleShapesError, error, message
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax import unary
 from minijax.lax.control_flow.solving import custom_linear_solve
+from minijax.lax.dots import Precision, PrecisionLike
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.lu import lu, solve_by_lu, solve_square, triangular_solve
-from minijax.lax.linalg.qr import geqrf
-from minijax.lax.precision import Precision
+from minijax.lax.linalg.lu import lu, solve_by_lu
 from minijax.lax.unary import stop_gradient
-from minijax.numpy import reductions
-from minijax.numpy.arithmetic import sqrt
-from minijax.numpy.contraction import matmul
-from minijax.numpy.creation import asarray, ones
-from minijax.numpy.joining import concatenate
-from minijax.numpy.linalg import operands
+from minijax.numpy import calculus, contraction, matrices, promotion, reductions, shaping
+from minijax.numpy.creation import asarray
+from minijax.numpy.elementary import sqrt
+from minijax.numpy.linalg import factorizations
 from minijax.numpy.linalg.factorizations import svd
 from minijax.numpy.logic import isnan
-from minijax.numpy.matrices import diagonal, eye
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import check_choice, check_that
-from minijax.numpy.ranges import arange
-from minijax.numpy.reductions import any as any_of
-from minijax.numpy.reductions import prod
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import (
@@ -52,201 +42,10 @@ from minijax.numpy.shaping import (
     expand_dims,
     moveaxis,
 )
-from minijax.runtime.annotations import ArrayLike
+from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
+from minijax.sharding.named import NamedSharding
 from minijax.transforms.autodiff.custom_jvp import custom_jvp
-
-
-class SlogdetResult(NamedTuple):
-    """What `slogdet` returns.
-
-    Attributes:
-        sign: a number of absolute value 1, or 0; T[...].
-        logabsdet: the logarithm of the absolute determinant, real T[...].
-    """
-
-    sign: Array
-    logabsdet: Array
-
-
-@one_program()
-def det(a: ArrayLike) -> Array:
-    """Computes the determinants of square matrices.
-
-    Shapes:     a: T[..., n, n] -> T[...].
-    Dtypes:     float32, float64 and complex; integers become floats.
-    Derivative: the cofactors, also of a singular matrix.
-    Source:     mirrors jax.numpy.linalg.det (0.10).
-
-    Raises:
-        ValueError: `a` is no square matrix, nor a batch of them.
-
-    Example:
-        >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
-        Array(-2., dtype=float32)
-    """
-    a = operands.square_matrices("det", a)
-    size = a.shape[-1]
-    if size == 0:
-        return ones(a.shape[:-2], a.dtype)
-    # The polynomials of small matrices have derivatives everywhere.
-    if size == 1:
-        return a[..., 0, 0]
-    if size == 2:
-        return _minor(a, (0, 1), (0, 1))
-    if size == 3:
-        others = (1, 2), (0, 2), (0, 1)
-        first, second, third = (a[..., 0, k] * _minor(a, (1, 2), others[k]) for k in range(3))
-        return first - second + third
-    return _det(a)
-
-
-def _minor(a: Array, rows: tuple[int, int], columns: tuple[int, int]) -> Any:
-    """The determinant of the entries in two rows and two columns."""
-    (top, bottom), (left, right) = rows, columns
-    return a[..., top, left] * a[..., bottom, right] - a[..., top, right] * a[..., bottom, left]
-
-
-@custom_jvp
-def _det(a: Array) -> Any:
-    return _det_of_factors(*lu(a)[:2])
-
-
-@_det.defjvp
-def _det_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (a,), (a_dot,) = primals, tangents
-    factors, pivots, permutation = lu(a)
-    cofactors = _cofactors(factors, pivots, permutation)
-    return _det_of_factors(factors, pivots), sum_of(cofactors * a_dot, (-2, -1))
-
-
-def _det_of_factors(factors: Array, pivots: Array) -> Any:
-    sign, logarithm = _slogdet_of_factors(factors, pivots)
-    return sign * unary.exp(logarithm)
-
-
-def _slogdet_of_factors(factors: Array, pivots: Array) -> tuple[Any, Any]:
-    on_diagonal = diagonal(factors, 0, -2, -1)
-    sizes = unary.abs(on_diagonal)
-    turns = where(sizes == 0, on_diagonal, on_diagonal / sizes)
-    sign = _sign_of_exchanges(pivots, factors.dtype) * prod(turns, -1)
-    # A sum of infinities of both signs would be NaN.
-    logarithm = where(any_of(sizes == 0, -1), -np.inf, sum_of(unary.log(sizes), -1))
-    return sign, logarithm
-
-
-def _sign_of_exchanges(pivots: Array, dtype: np.dtype[Any]) -> Any:
-    """The determinant of the permutation that a list of exchanges is, 1 or -1."""
-    is_exchange = pivots != arange(pivots.shape[-1], dtype=pivots.dtype)
-    return prod(1 - 2 * is_exchange.astype(dtype), -1)
-
-
-def _cofactors(factors: Array, pivots: Array, permutation: Array) -> Any:
-    """The derivative of the determinant: adj(a)ᵀ, of matrices a with P a = L U.
-
-    adj(a) = det(P) adj(U) L⁻¹ P.  Where the diagonal of U has no zero, adj(U) = det(U) U⁻¹.  Where
-    it has one, in row k, let V be U with 1 in its place: then adj(U) = det(V) v wᵀ, with column k
-    and row k of V⁻¹.  Where it has more, zeros are returned: right if two or more are missing from
-    the rank.
-    """
-    on_diagonal = diagonal(factors, 0, -2, -1)
-    is_zero = on_diagonal == 0
-    zeros = is_zero.astype(factors.dtype)
-    identity = kernels.identity_like(factors)
-    start = triangular_solve(
-        factors,
-        kernels.rows_at(identity, permutation),
-        left_side=True,
-        lower=True,
-        unit_diagonal=True,
-    )
-    regular = factors + identity * zeros[..., None, :]
-    right = concatenate([start, zeros[..., :, None]], -1)
-    solved = triangular_solve(regular, right, left_side=True)
-    inverse, column = solved[..., :-1], solved[..., -1:]
-    row = sum_of(zeros[..., :, None] * inverse, -2, keepdims=True)
-    count = sum_of(is_zero, -1)
-    scale = _sign_of_exchanges(pivots, factors.dtype) * prod(on_diagonal + zeros, -1)
-    scale = where(count > 1, 0, scale)[..., None, None]
-    adjugate = where((count > 0)[..., None, None], column * row, inverse)
-    return kernels.transposed(scale * adjugate)
-
-
-@one_program(static=("method",))
-def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
-    """Computes the signs and the logarithms of the determinants of square matrices.
-
-    Shapes:     a: T[..., n, n] -> T[...], real T[...].
-    Dtypes:     float32, float64 and complex; integers become floats.
-    Derivative: the inverse; of a regular matrix.
-    Source:     mirrors jax.numpy.linalg.slogdet (0.10).
-
-    Args:
-        a: square matrices.
-        method: by which factorization, "lu" (or None) or, of real matrices, "qr".
-
-    Raises:
-        ValueError: `a` is no square matrix, nor a batch of them; or the method is not known.
-        NotImplementedError: method "qr" is asked for complex matrices.
-
-    Example:
-        >>> jnp.linalg.slogdet(jnp.array([[0.0, 1.0], [1.0, 0.0]]))
-        SlogdetResult(sign=Array(-1., dtype=float32), logabsdet=Array(0., dtype=float32))
-    """
-    a = operands.square_matrices("slogdet", a)
-    check_choice("numpy.linalg.slogdet", "method", method, ("lu", "qr", None))
-    if method != "qr":
-        return SlogdetResult(*_slogdet_by_lu(a))
-    if a.dtype.kind == "c":
-        error(
-            NotImplementedError,
-            "numpy.linalg.slogdet",
-            "method 'qr' is for real matrices.",
-            got={"a": aval_of(a)},
-            fix="method='lu'",
-        )
-    return SlogdetResult(*_slogdet_by_qr(a))
-
-
-@custom_jvp
-def _slogdet_by_lu(a: Array) -> tuple[Any, Any]:
-    return _slogdet_of_factors(*lu(a)[:2])
-
-
-@_slogdet_by_lu.defjvp
-def _slogdet_by_lu_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    factors, pivots, permutation = lu(primals[0])
-    outs = _slogdet_of_factors(factors, pivots)
-    identity = kernels.identity_like(factors)
-    inverse = solve_by_lu(factors, permutation, identity)
-    return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
-
-
-@custom_jvp
-def _slogdet_by_qr(a: Array) -> tuple[Any, Any]:
-    reflections, scales = geqrf(a)
-    on_diagonal = diagonal(reflections, 0, -2, -1)
-    # A reflection has determinant -1, but for scale 0 it is the identity.
-    signs = unary.sign(on_diagonal) * where(scales == 0, 1, -1).astype(a.dtype)
-    return prod(signs, -1), sum_of(unary.log(unary.abs(on_diagonal)), -1)
-
-
-@_slogdet_by_qr.defjvp
-def _slogdet_by_qr_jvp(primals: tuple[Any], tangents: tuple[Any]) -> tuple[Any, Any]:
-    (a,) = primals
-    outs = _slogdet_by_qr(a)
-    inverse = solve_square(a, kernels.identity_like(a))
-    return outs, _slogdet_tangents(outs[0], inverse, tangents[0])
-
-
-def _slogdet_tangents(sign: Array, inverse: Array, a_dot: Array) -> tuple[Any, Any]:
-    """Of log det(a) the tangent is tr(a⁻¹ a'): its real part moves the logarithm, i times the
-    imaginary part turns the sign.
-    """
-    change = sum_of(kernels.transposed(inverse) * a_dot, (-2, -1))
-    if change.dtype.kind != "c":
-        return 0 * sign, change
-    return sign * (1j * unary.imag(change)), unary.real(change)
 
 
 @one_program()
@@ -267,18 +66,16 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
         >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
         Array([2., 3.], dtype=float32)
     """
-    a, b = operands.inexact_together("solve", a, b)
-    a = operands.square_matrices("solve", a)
+    a, b = factorizations.inexact_together("solve", a, b)
+    a = factorizations.square_matrices("solve", a)
     size, is_vector = a.shape[-1], b.ndim == 1
-    if b.ndim == 0 or b.shape[-1 if is_vector else -2] != size:
-        error(
-            ValueError,
-            "numpy.linalg.solve",
-            "b does not fit the matrices.",
-            got={"a": aval_of(a), "b": aval_of(b)},
-            expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
-            fix="b[..., None], for a batch of vectors" if a.ndim == b.ndim + 1 else None,
-        )
+    fits = b.ndim != 0 and b.shape[-1 if is_vector else -2] == size
+    problem = "b does not fit the matrices."
+    expected = "a: T[..., n, n], and b: T[n] or T[..., n, m]"
+    fix = "b[..., None], for a batch of vectors" if a.ndim == b.ndim + 1 else None
+    check_that(
+        fits, "numpy.linalg.solve", problem, a=aval_of(a), b=aval_of(b), expected=expected, fix=fix
+    )
     if is_vector:
         return _solve(a, b[:, None])[..., 0]
     if a.ndim == 2 < b.ndim:
@@ -321,8 +118,8 @@ def inv(a: ArrayLike) -> Array:
         Array([[ 0.5,  0. ],
                [-1. ,  1. ]], dtype=float32)
     """
-    a = operands.square_matrices("inv", a)
-    return _solve(a, eye(a.shape[-1], dtype=a.dtype))
+    a = factorizations.square_matrices("inv", a)
+    return _solve(a, matrices.eye(a.shape[-1], dtype=a.dtype))
 
 
 @one_program(static=("ind",))
@@ -339,17 +136,13 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
         >>> jnp.linalg.tensorinv(2.0 * jnp.eye(4).reshape(2, 2, 4)).shape
         (4, 2, 2)
     """
-    a = operands.inexact("tensorinv", a)
+    a = factorizations.inexact("tensorinv", a)
     count = operator.index(ind)
     rows, columns = a.shape[: max(count, 0)], a.shape[max(count, 0) :]
-    if count <= 0 or math.prod(rows) != math.prod(columns):
-        error(
-            ValueError,
-            "numpy.linalg.tensorinv",
-            "the dimensions before and after `ind` do not make a square matrix.",
-            got={"a": aval_of(a), "ind": ind},
-            expected="equal products of both, and ind at least 1",
-        )
+    fits = count > 0 and math.prod(rows) == math.prod(columns)
+    problem = "the dimensions before and after `ind` do not make a square matrix."
+    expected = "equal products of both, and ind at least 1"
+    check_that(fits, "numpy.linalg.tensorinv", problem, a=aval_of(a), ind=ind, expected=expected)
     return inv(a.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
 
 
@@ -373,18 +166,16 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
         >>> jnp.linalg.tensorsolve(a, jnp.array([[2.0, 4.0], [6.0, 8.0]]))
         Array([1., 2., 3., 4.], dtype=float32)
     """
-    a, b = operands.inexact_together("tensorsolve", a, b)
+    a, b = factorizations.inexact_together("tensorsolve", a, b)
     if axes is not None:
         a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
-    if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
-        error(
-            ValueError,
-            "numpy.linalg.tensorsolve",
-            "the dimensions do not make a square system of equations.",
-            got={"a": aval_of(a), "b": aval_of(b)},
-            expected="a: T[s, t] and b: T[s], with equal products of s and of t",
-        )
+    fits = a.shape[: b.ndim] == b.shape and math.prod(shape) == b.size
+    problem = "the dimensions do not make a square system of equations."
+    expected = "a: T[s, t] and b: T[s], with equal products of s and of t"
+    check_that(
+        fits, "numpy.linalg.tensorsolve", problem, a=aval_of(a), b=aval_of(b), expected=expected
+    )
     return solve(a.reshape(b.size, b.size), b.ravel()).reshape(shape)
 
 
@@ -424,7 +215,7 @@ def lstsq(
 
 @one_program()
 def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
-    a, b = operands.inexact_together("lstsq", a, b)
+    a, b = factorizations.inexact_together("lstsq", a, b)
     _check_least_squares(a, b)
     right = b[:, None] if b.ndim == 1 else b
     epsilon = float(dtypes.finfo(a.dtype).eps)
@@ -437,7 +228,7 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     scales = where(counts, 1 / where(counts, s, 1), 0)[:, None]
     projected = scales * kernels.product(kernels.adjoint(u), right)
     x = kernels.product(kernels.adjoint(vh), projected)
-    residuals = sum_of(operands.squared(right - kernels.product(a, x)), 0)
+    residuals = sum_of(factorizations.squared(right - kernels.product(a, x)), 0)
     return x[:, 0] if b.ndim == 1 else x, residuals, sum_of(counts), s
 
 
@@ -480,20 +271,20 @@ def pinv(
         >>> jnp.linalg.pinv(jnp.array([[2.0], [0.0]]))
         Array([[0.5, 0. ]], dtype=float32)
     """
-    operands.check_not_both("pinv", rtol=rtol, rcond=rcond)
+    factorizations.check_not_both("pinv", rtol=rtol, rcond=rcond)
     return _pinv(a, rcond if rtol is None else rtol, hermitian)
 
 
 @one_program(static=("hermitian",))
 def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
-    a = operands.matrices("pinv", a)
+    a = factorizations.matrices("pinv", a)
     if rtol is None:
         rtol = 10 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)
     return _pseudoinverse(a, stop_gradient(array_argument("linalg.pinv", rtol)), hermitian)
 
 
 # Tolerances, and with them results, may have more leading dimensions than matrices.
-_product = functools.partial(matmul, precision=Precision.HIGHEST)
+_product = functools.partial(contraction.matmul, precision=Precision.HIGHEST)
 
 
 @functools.partial(custom_jvp, nondiff_argnums=(2,))
@@ -557,7 +348,7 @@ def norm(
         >>> jnp.linalg.norm(jnp.array([[1.0, -2.0], [3.0, 0.0]]), ord=1)
         Array(4., dtype=float32)
     """
-    x = operands.inexact("norm", x)
+    x = factorizations.inexact("norm", x)
     if axis is None and ord is None:
         return _length(x, tuple(range(x.ndim)), keepdims)
     axes = canonical_axes("linalg.norm", tuple(range(x.ndim)) if axis is None else axis, x.ndim)
@@ -565,13 +356,9 @@ def norm(
         return _norm_of_vectors("norm", x, ord, axes, keepdims)
     if len(axes) == 2:
         return _norm_of_matrices("norm", x, ord, axes, keepdims)
-    error(
-        ValueError,
-        "numpy.linalg.norm",
-        "norms are of vectors or matrices.",
-        got={"x": aval_of(x), "axis": axis},
-        expected="one axis or two",
-    )
+    problem = "norms are of vectors or matrices."
+    got = {"x": aval_of(x), "axis": axis}
+    error(ValueError, "numpy.linalg.norm", problem, got=got, expected="one axis or two")
 
 
 @one_program(static=("keepdims", "ord"))
@@ -593,7 +380,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fr
         >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
         Array(5., dtype=float32)
     """
-    x = operands.matrices("matrix_norm", x, "x")
+    x = factorizations.matrices("matrix_norm", x, "x")
     return _norm_of_matrices("matrix_norm", x, ord, (x.ndim - 2, x.ndim - 1), keepdims)
 
 
@@ -624,7 +411,7 @@ def vector_norm(
         >>> jnp.linalg.vector_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), axis=0)
         Array([3., 4.], dtype=float32)
     """
-    x = operands.inexact("vector_norm", x)
+    x = factorizations.inexact("vector_norm", x)
     given = tuple(range(x.ndim)) if axis is None else axis
     axes = canonical_axes("linalg.vector_norm", given, x.ndim)
     return _norm_of_vectors("vector_norm", x, ord, axes, keepdims)
@@ -632,7 +419,7 @@ def vector_norm(
 
 def _length(x: Array, axes: tuple[int, ...], keepdims: bool) -> Any:
     """The root of the sum of squares."""
-    return sqrt(reductions.sum(operands.squared(x), axes, keepdims=keepdims))
+    return sqrt(reductions.sum(factorizations.squared(x), axes, keepdims=keepdims))
 
 
 def _norm_of_vectors(
@@ -655,7 +442,7 @@ def _norm_of_vectors(
     return reductions.sum(sizes**power, axes, keepdims=keepdims) ** (1 / power)
 
 
-def _norm_of_matrices(name: str, x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _norm_of_matrices(name: str, x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord not in _MATRIX_ORDERS:
         raise _refuse_order(name, ord, "matrices", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     if ord in (None, "fro"):
@@ -675,7 +462,7 @@ def _extreme(x: Any, sign: float) -> Any:
     return reductions.max(x, -1, initial=0) if sign > 0 else reductions.min(x, -1)
 
 
-def _refuse_order(name: str, given: Any, of: str, expected: str) -> ValueError:
+def _refuse_order(name: str, given: object, of: str, expected: str) -> ValueError:
     return ValueError(
         message(
             f"numpy.linalg.{name}",
@@ -706,7 +493,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
         Array(2., dtype=float32)
     """
-    x = operands.matrices("cond", x, "x")
+    x = factorizations.matrices("cond", x, "x")
     check_that(
         0 not in x.shape[-2:], "numpy.linalg.cond", "matrices without elements have none.", x=x
     )
@@ -714,7 +501,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
         values = svd(x, compute_uv=False)
         largest, smallest = values[..., 0], values[..., -1]
         return smallest / largest if p == -2 else largest / smallest
-    operands.check_square("cond", x, "x")
+    factorizations.check_square("cond", x, "x")
     axes = (x.ndim - 2, x.ndim - 1)
     sizes = (_norm_of_matrices("cond", y, p, axes, keepdims=False) for y in (x, inv(x)))
     ratio = next(sizes) * next(sizes)
@@ -748,16 +535,315 @@ def matrix_rank(
         >>> jnp.linalg.matrix_rank(jnp.array([[1.0, 2.0], [2.0, 4.0]]))
         Array(1, dtype=int32)
     """
-    operands.check_not_both("matrix_rank", rtol=rtol, tol=tol)
+    factorizations.check_not_both("matrix_rank", rtol=rtol, tol=tol)
     return _matrix_rank(M, tol if rtol is None else rtol, hermitian)
 
 
 @one_program(static=("hermitian",))
 def _matrix_rank(x: Any, limit: Any, hermitian: bool) -> Any:
-    x = operands.inexact("matrix_rank", x)
+    x = factorizations.inexact("matrix_rank", x)
     if x.ndim < 2:
         return reductions.any(x != 0).astype(np.int32)
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if limit is None:
         limit = reductions.max(s, -1) * (max(x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps))
     return reductions.sum(s > expand_dims(limit, np.ndim(limit)), -1)
+
+
+def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
+    """Computes the cross product of vectors of three components.
+
+    Shapes:     x1: T[.., 3, ..], x2: T[.., 3, ..] -> T[.., 3, ..].
+    Source:     mirrors jax.numpy.linalg.cross (0.10).
+
+    Raises:
+        ValueError: the vectors do not have three components.
+
+    Example:
+        >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
+        Array([0, 0, 1], dtype=int32)
+    """
+    x1, x2 = array_argument("linalg.cross", x1), array_argument("linalg.cross", x2)
+    fit = x1.shape[axis] == x2.shape[axis] == 3
+    fix = "numpy.cross takes two as well"
+    problem = "vectors must have three components."
+    check_that(fit, "numpy.linalg.cross", problem, x1=x1, x2=x2, axis=axis, fix=fix)
+    return promotion.strong(calculus.cross(x1, x2, axis=axis))
+
+
+def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
+    """Returns the diagonals of the matrices in the last two dimensions.
+
+    Shapes:     x: T[..., m, n] -> T[..., k], where k is the length of the diagonal.
+    Source:     mirrors jax.numpy.linalg.diagonal (0.10).
+
+    Raises:
+        ValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
+        Array([1, 4], dtype=int32)
+    """
+    x = array_argument("linalg.diagonal", x)
+    factorizations.check_matrices("diagonal", x, "x")
+    return matrices.diagonal(x, offset=offset, axis1=-2, axis2=-1)
+
+
+def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -> Array:
+    """Sums the diagonals of the matrices in the last two dimensions.
+
+    Shapes:     x: T[..., m, n] -> T[...].
+    Source:     mirrors jax.numpy.linalg.trace (0.10).
+
+    Raises:
+        ValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
+        Array(5, dtype=int32)
+    """
+    x = array_argument("linalg.trace", x)
+    factorizations.check_matrices("trace", x, "x")
+    return matrices.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
+
+
+def matrix_transpose(x: ArrayLike, /) -> Array:
+    """Transposes the matrices in the last two dimensions.
+
+    Shapes:     x: T[..., m, n] -> T[..., n, m].
+    Source:     mirrors jax.numpy.linalg.matrix_transpose (0.10).
+
+    Raises:
+        ValueError: `x` has fewer than two dimensions.
+
+    Example:
+        >>> jnp.linalg.matrix_transpose(jnp.array([[1, 2]]))
+        Array([[1],
+               [2]], dtype=int32)
+    """
+    return shaping.matrix_transpose(x)
+
+
+def matmul(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Computes matrix products, broadcasting the leading dimensions; see `numpy.matmul`.
+
+    Shapes:     x1: T[..., m, k], x2: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
+    Source:     mirrors jax.numpy.linalg.matmul (0.10).
+
+    Raises:
+        ValueError: an operand is a scalar, or leading dimensions do not fit.
+        TypeError: the inner sizes differ.
+
+    Example:
+        >>> jnp.linalg.matmul(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+        Array([12, 34], dtype=int32)
+    """
+    return contraction.matmul(
+        x1, x2, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
+    """Computes the outer product of two vectors.
+
+    Shapes:     x1: T[n], x2: T[m] -> T[n, m].
+    Source:     mirrors jax.numpy.linalg.outer (0.10).
+
+    Raises:
+        ValueError: an argument is no vector.
+
+    Example:
+        >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
+        Array([[3, 4],
+               [6, 8]], dtype=int32)
+    """
+    x1, x2 = array_argument("linalg.outer", x1), array_argument("linalg.outer", x2)
+    fit = x1.ndim == x2.ndim == 1
+    fix = "numpy.outer flattens what it gets"
+    check_that(fit, "numpy.linalg.outer", "both arguments must be vectors.", x1=x1, x2=x2, fix=fix)
+    return contraction.outer(x1, x2)
+
+
+def tensordot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axes: int | tuple[Sequence[int], Sequence[int]] = 2,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+    out_sharding: NamedSharding | Any | None = None,
+) -> Array:
+    """Computes the tensor dot product along the given axes; see `numpy.tensordot`.
+
+    Shapes:     x1: T[s, k], x2: T[k, t] -> T[s, t], where s, t and k are any number of dimensions.
+    Source:     mirrors jax.numpy.linalg.tensordot (0.10).
+
+    Raises:
+        TypeError: `axes` does not fit the operands.
+        ValueError: an axis is out of range, or named twice.
+
+    Example:
+        >>> jnp.linalg.tensordot(jnp.array([[1, 2]]), jnp.array([[3, 4]]))
+        Array(11, dtype=int32)
+    """
+    return contraction.tensordot(
+        x1,
+        x2,
+        axes,
+        precision=precision,
+        preferred_element_type=preferred_element_type,
+        out_sharding=out_sharding,
+    )
+
+
+def vecdot(
+    x1: ArrayLike,
+    x2: ArrayLike,
+    /,
+    *,
+    axis: int = -1,
+    precision: PrecisionLike = None,
+    preferred_element_type: DTypeLike | None = None,
+) -> Array:
+    """Computes the dot product of vectors along `axis`; see `numpy.vecdot`.
+
+    Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
+    Source:     mirrors jax.numpy.linalg.vecdot (0.10).
+
+    Raises:
+        ValueError: the shapes do not fit.
+
+    Example:
+        >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
+        Array([12, 34], dtype=int32)
+    """
+    return contraction.vecdot(
+        x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
+    )
+
+
+@one_program(static=("n",))
+def matrix_power(a: ArrayLike, n: int) -> Array:
+    """Raises square matrices to an integer power; a negative one inverts them first.
+
+    Shapes:     a: T[..., m, m] -> T[..., m, m].
+    Dtypes:     numeric; integers become floats where n is negative.
+    Source:     mirrors jax.numpy.linalg.matrix_power (0.10).
+
+    Raises:
+        TypeError: `a` is no square matrix, nor a batch of them, or n is no integer.
+
+    Example:
+        >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5)
+        Array([[1, 5],
+               [0, 1]], dtype=int32)
+    """
+    a = array_argument("linalg.matrix_power", a)
+    if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
+        error(
+            IncompatibleShapesError,
+            "numpy.linalg.matrix_power",
+            "a is no square matrix, nor a batch of them.",
+            got={"a": a.aval},
+            expected="T[..., m, m]",
+        )
+    exponent = operator.index(n)
+    if exponent == 0:
+        return broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape)
+    square = inv(a) if exponent < 0 else a
+    result: Any = None
+    for digit in bin(abs(exponent))[:1:-1]:
+        if digit == "1":
+            result = square if result is None else contraction.matmul(result, square)
+        if digit == "b":
+            break
+        square = contraction.matmul(square, square)
+    return result
+
+
+def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Array:
+    """Computes the product of several matrices in the order of the fewest multiplications.
+
+    Shapes:     T[m, k], T[k, l], …, T[r, n] -> T[m, n]; the first may be a vector, and the last.
+    Dtypes:     promoted.
+    Source:     mirrors jax.numpy.linalg.multi_dot (0.10); the order: Cormen et al., Introduction
+                to algorithms, chapter 14.
+
+    Args:
+        arrays: two matrices or more.
+        precision: of the products.
+
+    Raises:
+        ValueError: there are fewer than two, or they do not fit together.
+
+    Example:
+        >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
+        Array([12., 12.], dtype=float32)
+    """
+    factors = [array_argument("linalg.multi_dot", x) for x in arrays]
+    _check_chain(factors)
+    return _multi_dot(*factors, precision=precision)
+
+
+def _check_chain(factors: Sequence[Any]) -> None:
+    inner = factors[1:-1]
+    fits = len(factors) > 1 and all(x.ndim == 2 for x in inner)
+    fits = fits and all(x.ndim in (1, 2) for x in (factors[0], factors[-1]))
+    pairs = itertools.pairwise(factors)
+    if not (fits and all(x.shape[-1] == y.shape[0] for x, y in pairs)):
+        error(
+            ValueError,
+            "numpy.linalg.multi_dot",
+            "the arrays are no chain of matrices.",
+            got=f"arrays: {', '.join(str(aval_of(x)) for x in factors) or 'none'}",
+            expected="two or more: matrices, the first and the last maybe vectors, each with "
+            "as many columns as the next has rows",
+        )
+
+
+@one_program(static=("precision",))
+def _multi_dot(*factors: Any, precision: PrecisionLike) -> Any:
+    matrices = promotion.promote_dtypes("linalg.multi_dot", *factors)
+    sizes = [*(x.shape[0] if x.ndim > 1 else 1 for x in matrices[:1])]
+    sizes += [x.shape[0] for x in matrices[1:]]
+    sizes.append(matrices[-1].shape[1] if matrices[-1].ndim > 1 else 1)
+    splits = _best_splits(sizes)
+
+    def multiply(first: int, last: int) -> Any:
+        if first == last:
+            return matrices[first]
+        middle = splits[first, last]
+        left, right = multiply(first, middle), multiply(middle + 1, last)
+        return contraction.matmul(left, right, precision=precision)
+
+    return multiply(0, len(matrices) - 1)
+
+
+def _best_splits(sizes: Sequence[int]) -> dict[tuple[int, int], int]:
+    """For each part of a chain of matrices, after which one to divide it.
+
+    Args:
+        sizes: the rows of each matrix, and the columns of the last one.
+    """
+    count = len(sizes) - 1
+    costs = {(i, i): 0 for i in range(count)}
+    splits = {}
+    for length in range(1, count):
+        for first in range(count - length):
+            last = first + length
+
+            def cost(k: int, first: int = first, last: int = last) -> int:
+                own = sizes[first] * sizes[k + 1] * sizes[last + 1]
+                return costs[first, k] + costs[k + 1, last] + own
+
+            splits[first, last] = min(range(first, last), key=cost)
+            costs[first, last] = cost(splits[first, last])
+    return splits

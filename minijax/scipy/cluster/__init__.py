@@ -1,10 +1,5 @@
 """Clusters of points, by part."""
 
-from minijax.scipy.cluster import vq
+from minijax.core import deferral
 
-__all__ = ["vq"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

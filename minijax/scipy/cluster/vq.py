@@ -6,9 +6,8 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.errors import error
-from minijax.numpy.arithmetic import absolute, sqrt
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.elementary import absolute, sqrt
+from minijax.numpy.promotion import one_program, promote_dtypes
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

@@ -16,11 +16,10 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax.padding import pad
 from minijax.numpy import promotion
-from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray, dtype_argument, ones, zeros
-from minijax.numpy.elementary import conjugate
+from minijax.numpy.elementary import absolute, conjugate
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import atleast_2d, broadcast_shapes, broadcast_to, flip
 from minijax.runtime.annotations import ArrayLike, DTypeLike
@@ -33,14 +32,10 @@ def _vectors(name: str, x: ArrayLike, argument: str, least: int = 0) -> Array:
     """An argument as vectors with at least so many elements; a number is a vector of one."""
     x = asarray(promotion.check_array(f"scipy.linalg.{name}", x, argument))
     x = x.reshape(1) if x.ndim == 0 else x
-    if x.shape[-1] < least:
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            f"the vectors in {argument} are too short.",
-            got={argument: aval_of(x)},
-            expected=f"a last dimension of at least {least}",
-        )
+    fits = x.shape[-1] >= least
+    problem = f"the vectors in {argument} are too short."
+    expected = f"a last dimension of at least {least}"
+    check_that(fits, f"scipy.linalg.{name}", problem, got={argument: aval_of(x)}, expected=expected)
     return x
 
 
@@ -93,14 +88,9 @@ def block_diag(*arrs: Any) -> Array:
     """
     name, blocks = "scipy.linalg.block_diag", []
     for i, x in enumerate(promotion.promote_dtypes(name, *(arrs or (zeros((1, 0)),)))):
-        if aval_of(x).ndim > 2:
-            error(
-                ValueError,
-                name,
-                "a block has more than two dimensions.",
-                got={f"arrs[{i}]": aval_of(x)},
-                fix="vmap(block_diag) for batches of blocks",
-            )
+        problem = "a block has more than two dimensions."
+        fix = "vmap(block_diag) for batches of blocks"
+        check_that(aval_of(x).ndim <= 2, name, problem, got={f"arrs[{i}]": aval_of(x)}, fix=fix)
         blocks.append(atleast_2d(x))
     width, before, rows = sum(x.shape[1] for x in blocks), 0, []
     for x in blocks:
@@ -340,14 +330,10 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
                [0, 5, 0]], dtype=int32)
     """
     f, s = _vectors("leslie", f, "f", 2), _vectors("leslie", s, "s")
-    if f.shape[-1] != s.shape[-1] + 1:
-        error(
-            ValueError,
-            "scipy.linalg.leslie",
-            "s must be shorter than f by one element.",
-            got={"f": aval_of(f), "s": aval_of(s)},
-            expected="f: T[..., n], s: T[..., n - 1]",
-        )
+    fits = f.shape[-1] == s.shape[-1] + 1
+    problem = "s must be shorter than f by one element."
+    expected = "f: T[..., n], s: T[..., n - 1]"
+    check_that(fits, "scipy.linalg.leslie", problem, f=aval_of(f), s=aval_of(s), expected=expected)
     f, s = _batches(*promotion.promote_dtypes("scipy.linalg.leslie", f, s))
     size = f.shape[-1]
     places = np.zeros((size, size), np.int32)
@@ -401,14 +387,10 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """
     size = _size("dft", n)
     scales = {None: 1.0, "sqrtn": math.sqrt(size), "n": float(size)}
-    if scale not in scales:
-        error(
-            ValueError,
-            "scipy.linalg.dft",
-            "the scale is not known.",
-            got=f"scale: {scale!r}",
-            expected="None, 'sqrtn' or 'n'",
-        )
+    fits = scale in scales
+    problem = "the scale is not known."
+    expected = "None, 'sqrtn' or 'n'"
+    check_that(fits, "scipy.linalg.dft", problem, got=f"scale: {scale!r}", expected=expected)
     dtype = dtype_argument("scipy.linalg.dft", dtype, dtypes.default_complex_dtype())
     if not dtypes.issubdtype(dtype, np.complexfloating):
         error(ValueError, "scipy.linalg.dft", "the dtype is not complex.", got=str(dtype))
@@ -445,14 +427,9 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
                [ 1, -1]], dtype=int32)
     """
     size = _size("hadamard", n)
-    if size < 1 or size & (size - 1):
-        error(
-            ValueError,
-            "scipy.linalg.hadamard",
-            "n is no power of 2.",
-            got=f"n: {n}",
-            expected="n > 0",
-        )
+    fits = size >= 1 and not (size & (size - 1))
+    problem = "n is no power of 2."
+    check_that(fits, "scipy.linalg.hadamard", problem, got=f"n: {n}", expected="n > 0")
     matrix = np.ones((1, 1), np.int8)
     while len(matrix) < size:
         matrix = np.block([[matrix, matrix], [matrix, -matrix]])
@@ -560,13 +537,9 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 def _pascal(name: str, size: int, kind: str | None) -> Any:
     if kind not in (None, *_KINDS):
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            "the kind is not known.",
-            got=f"kind: {kind!r}",
-            expected=" or ".join(map(repr, _KINDS)),
-        )
+        problem = "the kind is not known."
+        expected = " or ".join(map(repr, _KINDS))
+        error(ValueError, f"scipy.linalg.{name}", problem, got=f"kind: {kind!r}", expected=expected)
     matrix = np.ones((size, size))
     with np.errstate(over="ignore"):
         for i in range(1, size):

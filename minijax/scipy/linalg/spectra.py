@@ -15,24 +15,23 @@ from minijax.lax.control_flow.branching import cond
 from minijax.lax.control_flow.looping import fori_loop, while_loop
 from minijax.lax.control_flow.scanning import scan
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.eig import hessenberg as hessenberg_form
-from minijax.lax.linalg.eig import schur as schur_form
-from minijax.lax.linalg.eigh import eigh as eigh_decomposition
+from minijax.lax.linalg.eigenvalues import eigh as eigh_decomposition
+from minijax.lax.linalg.eigenvalues import hessenberg as hessenberg_form
+from minijax.lax.linalg.eigenvalues import schur as schur_form
+from minijax.lax.linalg.factorizations import householder_product
 from minijax.lax.linalg.lu import solve_square, triangular_solve
-from minijax.lax.linalg.qr import householder_product
 from minijax.lax.slicing import dynamic_slice_in_dim, dynamic_update_slice_in_dim
 from minijax.numpy import promotion
-from minijax.numpy.arithmetic import sqrt
 from minijax.numpy.creation import asarray, full, zeros_like
-from minijax.numpy.elementary import ceil, log2
-from minijax.numpy.functional import vectorize
+from minijax.numpy.elementary import ceil, log2, sqrt
 from minijax.numpy.joining import stack
 from minijax.numpy.logic import isfinite
 from minijax.numpy.matrices import diag, eye, triu
-from minijax.numpy.one_program import one_program
 from minijax.numpy.padding import pad
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
+from minijax.numpy.ufuncs import vectorize
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.linalg.systems import (
@@ -127,12 +126,9 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     if b is not None or eigvals is not None or type != 1:
-        error(
-            NotImplementedError,
-            "scipy.linalg.eigh",
-            "generalized problems and subsets of the eigenvalues are not implemented.",
-            expected="b=None, eigvals=None, type=1",
-        )
+        problem = "generalized problems and subsets of the eigenvalues are not implemented."
+        expected = "b=None, eigvals=None, type=1"
+        error(NotImplementedError, "scipy.linalg.eigh", problem, expected=expected)
     return _eigh(a, lower, eigvals_only)
 
 
@@ -256,13 +252,9 @@ def rsf2csf(
     check_square("rsf2csf", form, "T")
     check_square("rsf2csf", vectors, "Z")
     dtype = dtypes.to_complex_dtype(form.dtype)
-    if form.shape[-1] != vectors.shape[-1]:
-        error(
-            ValueError,
-            "scipy.linalg.rsf2csf",
-            "T and Z are of different sizes.",
-            got={"T": aval_of(form), "Z": aval_of(vectors)},
-        )
+    fits = form.shape[-1] == vectors.shape[-1]
+    problem = "T and Z are of different sizes."
+    check_that(fits, "scipy.linalg.rsf2csf", problem, T=aval_of(form), Z=aval_of(vectors))
     turned = vectorize(_without_blocks, signature="(n,n),(n,n)->(n,n),(n,n)")
     form, vectors = turned(form.astype(dtype), vectors.astype(dtype))
     return form, vectors
@@ -396,45 +388,27 @@ def eigh_tridiagonal(
 
 def _check_diagonals(d: Array, e: Array) -> None:
     got = {"d": aval_of(d), "e": aval_of(e)}
-    if d.ndim != 1 or e.shape != (max(d.shape[0] - 1, 0),):
-        error(
-            ValueError,
-            _NAME,
-            "the diagonals do not fit together.",
-            got=got,
-            expected="d: T[n], e: T[n - 1]",
-        )
-    if d.dtype != e.dtype or dtypes.real_dtype_of(d.dtype).name not in ("float32", "float64"):
-        error(
-            TypeError,
-            _NAME,
-            "there is no algorithm for these dtypes.",
-            got=got,
-            expected="float32, float64, complex64 or complex128, the same of both",
-        )
+    fits = d.ndim == 1 and e.shape == (max(d.shape[0] - 1, 0),)
+    problem = "the diagonals do not fit together."
+    check_that(fits, _NAME, problem, got=got, expected="d: T[n], e: T[n - 1]")
+    fits = d.dtype == e.dtype and dtypes.real_dtype_of(d.dtype).name in ("float32", "float64")
+    problem = "there is no algorithm for these dtypes."
+    expected = "float32, float64, complex64 or complex128, the same of both"
+    check_that(fits, _NAME, problem, error=TypeError, got=got, expected=expected)
 
 
 def _selected(size: int, select: str, select_range: tuple[float, float] | None) -> tuple[int, int]:
     """The first index wanted, and the one after the last."""
     check_choice("eigh_tridiagonal", "select", select, ("a", "i", "v"))
-    if select == "v":
-        error(
-            NotImplementedError,
-            _NAME,
-            "values cannot be selected.",
-            got="select: 'v'",
-            fix="select='i'",
-        )
+    fits = select != "v"
+    problem = "values cannot be selected."
+    check_that(fits, _NAME, problem, error=NotImplementedError, got="select: 'v'", fix="select='i'")
     if select == "a":
         return 0, size
     if select_range is None or not 0 <= select_range[0] <= select_range[1] < size:
-        error(
-            ValueError,
-            _NAME,
-            "select_range is no range of indices.",
-            got=f"select_range: {select_range}",
-            expected=f"two indices in order, from 0 to {size - 1}",
-        )
+        got = f"select_range: {select_range}"
+        expected = f"two indices in order, from 0 to {size - 1}"
+        error(ValueError, _NAME, "select_range is no range of indices.", got=got, expected=expected)
     return int(select_range[0]), int(select_range[1]) + 1
 
 
@@ -530,14 +504,10 @@ def expm(
     """
     x = inexact("expm", A, "A")
     check_square("expm", x, "A")
-    if dtypes.real_dtype_of(x.dtype).name not in _PADE:
-        error(
-            TypeError,
-            "scipy.linalg.expm",
-            f"there is no approximant for {x.dtype.name}.",
-            got={"A": aval_of(x)},
-            fix="A.astype('float32')",
-        )
+    fits = dtypes.real_dtype_of(x.dtype).name in _PADE
+    problem = f"there is no approximant for {x.dtype.name}."
+    fix = "A.astype('float32')"
+    check_that(fits, "scipy.linalg.expm", problem, error=TypeError, A=aval_of(x), fix=fix)
     if not x.shape[-1]:
         return x
 
@@ -658,13 +628,8 @@ def _expm_frechet(a: ArrayLike, e: ArrayLike, compute_expm: bool) -> Any:
     a, e = inexact_together("expm_frechet", a, e)
     check_square("expm_frechet", a, "A")
     check_square("expm_frechet", e, "E")
-    if a.shape != e.shape:
-        error(
-            ValueError,
-            "scipy.linalg.expm_frechet",
-            "A and E are of different shapes.",
-            got={"A": aval_of(a), "E": aval_of(e)},
-        )
+    problem = "A and E are of different shapes."
+    check_that(a.shape == e.shape, "scipy.linalg.expm_frechet", problem, A=aval_of(a), E=aval_of(e))
     out, derivative = grad.jvp(expm, (a,), (e,))
     return (out, derivative) if compute_expm else derivative
 
@@ -694,12 +659,8 @@ def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803  SciPy's nam
                [0.+0.j, 3.+0.j]], dtype=complex64)
     """
     if blocksize > 1:
-        error(
-            NotImplementedError,
-            "scipy.linalg.sqrtm",
-            "there are no blocks.",
-            got=f"blocksize: {blocksize}",
-        )
+        problem = "there are no blocks."
+        error(NotImplementedError, "scipy.linalg.sqrtm", problem, got=f"blocksize: {blocksize}")
     x = inexact("sqrtm", A, "A")
     # Narrow dtypes are computed with in float32.
     real = dtypes.real_dtype_of(dtypes.to_complex_dtype(x.dtype))

@@ -17,9 +17,10 @@ from minijax.interpreters import casts
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.cholesky import cholesky as cholesky_factor
-from minijax.lax.linalg.eig import eig
-from minijax.lax.linalg.eig import schur as schur_form
+from minijax.lax.linalg.eigenvalues import eig
+from minijax.lax.linalg.eigenvalues import schur as schur_form
+from minijax.lax.linalg.factorizations import cholesky as cholesky_factor
+from minijax.lax.linalg.factorizations import qr as qr_decomposition
 from minijax.lax.linalg.lu import lu as lu_decomposition
 from minijax.lax.linalg.lu import (
     lu_pivots_to_permutation,
@@ -27,19 +28,18 @@ from minijax.lax.linalg.lu import (
     solve_square,
     triangular_solve,
 )
-from minijax.lax.linalg.qr import qr as qr_decomposition
 from minijax.lax.linalg.svd import SvdAlgorithm, qdwh
 from minijax.lax.linalg.svd import svd as svd_decomposition
 from minijax.lax.unary import stop_gradient
 from minijax.numpy import linalg, promotion
 from minijax.numpy.contraction import matmul
 from minijax.numpy.creation import asarray
-from minijax.numpy.functional import vectorize
 from minijax.numpy.matrices import eye, tril, triu
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import expand_dims
+from minijax.numpy.ufuncs import vectorize
 from minijax.runtime.annotations import ArrayLike, ArrayOrLists
 from minijax.runtime.array import Array
 
@@ -75,14 +75,10 @@ def check_square(name: str, x: Array, argument: str = "a") -> None:
     Raises:
         ValueError: it has fewer than two dimensions, or the last two differ.
     """
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            f"{argument} is no square matrix, nor a batch of them.",
-            got={argument: aval_of(x)},
-            expected="T[..., n, n]",
-        )
+    fits = x.ndim >= 2 and x.shape[-1] == x.shape[-2]
+    problem = f"{argument} is no square matrix, nor a batch of them."
+    expected = "T[..., n, n]"
+    check_that(fits, f"scipy.linalg.{name}", problem, got={argument: aval_of(x)}, expected=expected)
 
 
 def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) -> None:
@@ -92,13 +88,10 @@ def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) 
         ValueError: it is none of them.
     """
     if given not in known:
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            f"{argument} is not known.",
-            got=f"{argument}: {given!r}",
-            expected=" or ".join(map(repr, known)),
-        )
+        problem = f"{argument} is not known."
+        got = f"{argument}: {given!r}"
+        expected = " or ".join(map(repr, known))
+        error(ValueError, f"scipy.linalg.{name}", problem, got=got, expected=expected)
 
 
 def refuse(name: str, problem: str, **got: Any) -> NotImplementedError:
@@ -322,14 +315,12 @@ def qr_multiply(
     q, *rest = qr_decomposition(a, pivoting=pivoting, full_matrices=False)
     q = kernels.conjugate(q) if conjugate else q
     size = q.shape[-1] if mode == "left" else q.shape[-2]
-    if not c.ndim or size != c.shape[0 if c.ndim == 1 else -2 if mode == "left" else -1]:
-        error(
-            ValueError,
-            "scipy.linalg.qr_multiply",
-            "c does not fit the matrices.",
-            got={"a": aval_of(a), "c": aval_of(c)},
-            expected=f"{size} {'rows' if mode == 'left' else 'columns'} of c",
-        )
+    fits = c.ndim > 0 and size == c.shape[0 if c.ndim == 1 else -2 if mode == "left" else -1]
+    problem = "c does not fit the matrices."
+    expected = f"{size} {'rows' if mode == 'left' else 'columns'} of c"
+    check_that(
+        fits, "scipy.linalg.qr_multiply", problem, a=aval_of(a), c=aval_of(c), expected=expected
+    )
     factors = (q, c) if mode == "left" else (c, q)
     return matmul(*factors, precision="highest"), *rest
 
@@ -445,14 +436,12 @@ def polar(
     if method == "svd":
         return _polar_by_svd(a, side)
     rows, columns = a.shape[-2:]
-    if (rows < columns) != (side == "left"):
-        error(
-            NotImplementedError,
-            "scipy.linalg.polar",
-            f"'qdwh' does not find the {side} polar decomposition of such matrices.",
-            got={"a": aval_of(a)},
-            fix="method='svd'",
-        )
+    fits = (rows < columns) == (side == "left")
+    problem = f"'qdwh' does not find the {side} polar decomposition of such matrices."
+    fix = "method='svd'"
+    check_that(
+        fits, "scipy.linalg.polar", problem, error=NotImplementedError, a=aval_of(a), fix=fix
+    )
 
     def tall(x: Array) -> tuple[Array, Array]:
         return qdwh(x, eps=eps, max_iterations=max_iterations)[:2]
@@ -748,14 +737,10 @@ def _check_system(name: str, a: Array, b: Array) -> bool:
     """
     check_square(name, a)
     is_vector: bool = b.ndim == 1 or (1 < b.ndim == a.ndim - 1 and b.shape[-1] == a.shape[-1])
-    if not b.ndim or b.shape[-1 if is_vector else -2] != a.shape[-1]:
-        error(
-            ValueError,
-            f"scipy.linalg.{name}",
-            "b does not fit the matrices.",
-            got={"a": aval_of(a), "b": aval_of(b)},
-            expected="a: T[..., n, n], and b: T[n] or T[..., n, m]",
-        )
+    fits = b.ndim > 0 and b.shape[-1 if is_vector else -2] == a.shape[-1]
+    problem = "b does not fit the matrices."
+    expected = "a: T[..., n, n], and b: T[n] or T[..., n, m]"
+    check_that(fits, f"scipy.linalg.{name}", problem, a=aval_of(a), b=aval_of(b), expected=expected)
     if is_vector and b.ndim > 1 and name != "solve":
         warnings.warn(
             message(
@@ -817,13 +802,10 @@ def solve_sylvester(
     check_square("solve_sylvester", a, "A")
     check_square("solve_sylvester", b, "B")
     if c.ndim < 2 or c.shape[-2:] != (a.shape[-1], b.shape[-1]):
-        error(
-            ValueError,
-            "scipy.linalg.solve_sylvester",
-            "C does not fit the other matrices.",
-            got={"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)},
-            expected="A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]",
-        )
+        problem = "C does not fit the other matrices."
+        got = {"A": aval_of(a), "B": aval_of(b), "C": aval_of(c)}
+        expected = "A: T[..., m, m], B: T[..., n, n], C: T[..., m, n]"
+        error(ValueError, "scipy.linalg.solve_sylvester", problem, got=got, expected=expected)
     dtype = c.dtype
     solver = _sylvester_by_schur if method == "schur" else _sylvester_by_eigenvectors
 

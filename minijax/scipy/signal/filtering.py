@@ -12,16 +12,15 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape
 from minijax.core.errors import error
-from minijax.lax.arguments import canonicalize_axis
 from minijax.lax.convolution import conv_general_dilated
-from minijax.lax.precision import PrecisionLike
+from minijax.lax.dots import PrecisionLike
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.slicing import slice as lax_slice
 from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.fft.transforms import fftn, ifftn, irfftn, rfftn
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
-from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.promotion import check_that, one_program, promote_dtypes
 from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -90,14 +89,10 @@ def _by_method(
     correlates: bool,
 ) -> Array:
     x, y = _operands(name, in1, in2, mode)
-    if method not in ("auto", "direct", "fft"):
-        error(
-            ValueError,
-            f"scipy.signal.{name}",
-            "unknown method.",
-            got=f"method: {method!r}",
-            expected='"auto", "direct" or "fft"',
-        )
+    fits = method in ("auto", "direct", "fft")
+    problem = "unknown method."
+    expected = '"auto", "direct" or "fft"'
+    check_that(fits, f"scipy.signal.{name}", problem, got=f"method: {method!r}", expected=expected)
     _check_sizes(name, x, y)
     if correlates:
         y = flip(conjugate(y))
@@ -111,13 +106,10 @@ def _in_plane(
 ) -> tuple[Array, Array]:
     x, y = _operands(name, in1, in2, mode)
     if boundary != "fill" or fillvalue != 0:
-        error(
-            NotImplementedError,
-            f"scipy.signal.{name}",
-            "outside of arrays there are zeros.",
-            got={"boundary": boundary, "fillvalue": fillvalue},
-            fix="numpy.pad the array first, and use mode='valid'",
-        )
+        problem = "outside of arrays there are zeros."
+        got = {"boundary": boundary, "fillvalue": fillvalue}
+        fix = "numpy.pad the array first, and use mode='valid'"
+        error(NotImplementedError, f"scipy.signal.{name}", problem, got=got, fix=fix)
     if x.ndim != 2:
         error(ValueError, f"scipy.signal.{name}", "both must be matrices.", got={"in1": x.aval})
     _check_sizes(name, x, y)
@@ -331,13 +323,9 @@ def fftconvolve(
         given = (given,)
     dims = sorted({canonicalize_axis(axis, x.ndim, label) for axis in given})
     others = [d for d in range(x.ndim) if d not in dims]
-    if any(x.shape[d] != y.shape[d] for d in others):
-        error(
-            ValueError,
-            label,
-            "sizes must be equal where nothing is convolved.",
-            got={"in1": x.aval, "in2": y.aval, "axes": tuple(dims)},
-        )
+    fits = not any(x.shape[d] != y.shape[d] for d in others)
+    problem = "sizes must be equal where nothing is convolved."
+    check_that(fits, label, problem, in1=x, in2=y, axes=tuple(dims))
     if mode == "valid":
         _check_sizes("fftconvolve", x, y)
     full = tuple(
@@ -370,14 +358,10 @@ def _multiplied(x: Array, y: Array, dims: Sequence[int], lengths: Sequence[int])
 def _breaks(bp: int | Sequence[int] | ArrayLike, length: int) -> tuple[int, ...]:
     """Where pieces start and the last one ends."""
     given = np.unique(np.append(np.asarray(bp), [0, length])).astype(int)
-    if given[0] < 0 or given[-1] > length:
-        error(
-            ValueError,
-            "scipy.signal.detrend",
-            "breaks are places in the series.",
-            got=f"bp: {bp!r}",
-            expected=f"numbers from 0 to {length}",
-        )
+    fits = given[0] >= 0 and given[-1] <= length
+    problem = "breaks are places in the series."
+    expected = f"numbers from 0 to {length}"
+    check_that(fits, "scipy.signal.detrend", problem, got=f"bp: {bp!r}", expected=expected)
     return tuple(given.tolist())
 
 
@@ -434,20 +418,11 @@ def detrend(
     """
     name = "scipy.signal.detrend"
     if overwrite_data is not None:
-        error(
-            NotImplementedError,
-            name,
-            "arrays are never overwritten.",
-            fix="leave overwrite_data= away",
-        )
-    if type not in ("linear", "constant"):
-        error(
-            ValueError,
-            name,
-            "unknown trend.",
-            got=f"type: {type!r}",
-            expected='"linear" or "constant"',
-        )
+        fix = "leave overwrite_data= away"
+        error(NotImplementedError, name, "arrays are never overwritten.", fix=fix)
+    fits = type in ("linear", "constant")
+    problem = "unknown trend."
+    check_that(fits, name, problem, got=f"type: {type!r}", expected='"linear" or "constant"')
     data = asarray(data)
     dim = canonicalize_axis(axis, data.ndim, name)
     breaks = _breaks(bp, data.shape[dim]) if type == "linear" and data.size else (0, 0)

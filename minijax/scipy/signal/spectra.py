@@ -19,17 +19,15 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import error, message
-from minijax.lax.arguments import canonicalize_axis
+from minijax.core.errors import error
+from minijax.lax.families import canonicalize_axis
 from minijax.lax.padding import pad as lax_pad
-from minijax.numpy.arithmetic import absolute
 from minijax.numpy.creation import asarray, zeros
-from minijax.numpy.elementary import conjugate, imag, real
+from minijax.numpy.elementary import absolute, conjugate, imag, real
 from minijax.numpy.fft.transforms import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from minijax.numpy.joining import concatenate
-from minijax.numpy.one_program import one_program
 from minijax.numpy.padding import pad
-from minijax.numpy.promotion import promote_dtypes
+from minijax.numpy.promotion import check_that, one_program, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, flip, moveaxis
@@ -256,18 +254,15 @@ class Segments(NamedTuple):
         return self.size - self.overlap
 
 
-def _refusal(function: str, problem: str, **got: Any) -> ValueError:
-    return ValueError(message(f"scipy.signal.{function}", problem, got=got or None))
-
-
 def _segments(
     function: str, window: Window, lengths: Lengths, length: int, dtype: np.dtype[Any]
 ) -> tuple[Segments, Array]:
     """How a series of some length is cut, and the window."""
     nperseg, noverlap, nfft = lengths
+    name = f"scipy.signal.{function}"
     size = None if nperseg is None else int(nperseg)
-    if size is not None and size < 1:
-        raise _refusal(function, "segments need a positive length.", nperseg=size)
+    fits = size is None or size >= 1
+    check_that(fits, name, "segments need a positive length.", nperseg=size)
     if isinstance(window, (str, tuple)):
         if size is not None and size > length:
             warnings.warn(
@@ -279,31 +274,19 @@ def _segments(
         size = min(256 if size is None else size, length)
         weights: Any = periodic_window(function, window, size)
     else:
-        weights = array_argument(f"scipy.signal.{function}", window)
-        if weights.ndim != 1:
-            raise _refusal(function, "the window is a vector.", window=weights.aval)
-        if weights.size > length:
-            raise _refusal(
-                function, "the window is longer than the series.", window=weights.aval, n=length
-            )
+        weights = array_argument(name, window)
+        check_that(weights.ndim == 1, name, "the window is a vector.", window=weights)
+        problem = "the window is longer than the series."
+        check_that(weights.size <= length, name, problem, window=weights, n=length)
         size = weights.size if size is None else size
-        if size != weights.size:
-            raise _refusal(
-                function,
-                "the window is as long as a segment.",
-                window=weights.aval,
-                nperseg=size,
-            )
+        problem = "the window is as long as a segment."
+        check_that(size == weights.size, name, problem, window=weights, nperseg=size)
     transform = size if nfft is None else int(nfft)
-    if transform < size:
-        raise _refusal(
-            function, "transforms are as long as segments, or longer.", nfft=nfft, nperseg=size
-        )
+    problem = "transforms are as long as segments, or longer."
+    check_that(transform >= size, name, problem, nfft=nfft, nperseg=size)
     overlap = size // 2 if noverlap is None else int(noverlap)
-    if overlap >= size:
-        raise _refusal(
-            function, "the overlap must be shorter than a segment.", noverlap=overlap, nperseg=size
-        )
+    problem = "the overlap must be shorter than a segment."
+    check_that(overlap < size, name, problem, noverlap=overlap, nperseg=size)
     return Segments(size, overlap, transform), asarray(weights, dtype)
 
 
@@ -359,10 +342,11 @@ def _power(
     average: str,
 ) -> tuple[Array, Array]:
     """The mean over segments of products of spectra: of one series with itself, or of two."""
-    if average not in ("mean", "median"):
-        raise _refusal(function, 'the average is "mean" or "median".', average=average)
-    if scaling not in ("density", "spectrum"):
-        raise _refusal(function, 'the scaling is "density" or "spectrum".', scaling=scaling)
+    name = f"scipy.signal.{function}"
+    fits = average in ("mean", "median")
+    check_that(fits, name, 'the average is "mean" or "median".', average=average)
+    fits = scaling in ("density", "spectrum")
+    check_that(fits, name, 'the scaling is "density" or "spectrum".', scaling=scaling)
     series, dim = _series(function, axis, *arrays)
     x = series[0]
     if any(0 in v.shape for v in series):
@@ -485,12 +469,13 @@ def csd(
     arrays: tuple[Any, ...] = (x,) if y is None else (x, y)
     if y is not None:
         first, second = (array_argument("scipy.signal.csd", v) for v in arrays)
-        if first.ndim != second.ndim:
-            raise _refusal("csd", "both must have one rank.", x=first.aval, y=second.aval)
-        dim = canonicalize_axis(axis, first.ndim, "scipy.signal.csd")
+        name = "scipy.signal.csd"
+        fits = first.ndim == second.ndim
+        check_that(fits, name, "both must have one rank.", x=first, y=second)
+        dim = canonicalize_axis(axis, first.ndim, name)
         pairs = list(zip(first.shape, second.shape, strict=True))
-        if any(m != n and 1 not in (m, n) for d, (m, n) in enumerate(pairs) if d != dim):
-            raise _refusal("csd", "the shapes do not fit.", x=first.aval, y=second.aval)
+        fits = all(m == n or 1 in (m, n) for d, (m, n) in enumerate(pairs) if d != dim)
+        check_that(fits, name, "the shapes do not fit.", x=first, y=second)
     lengths = nperseg, noverlap, nfft
     return _power(
         "csd", arrays, fs, window, lengths, detrend, return_onesided, scaling, axis, average
@@ -553,8 +538,8 @@ def _extended(x: Array, n: int, boundary: str | None) -> Array:
     if boundary in ("zeros", "constant"):
         mode = "constant" if boundary == "zeros" else "edge"
         return pad(x, [(0, 0)] * (x.ndim - 1) + [(n, n)], mode=mode)
-    if n >= x.shape[-1]:
-        raise _refusal("stft", "the series is shorter than its extension.", n=n, x=x.aval)
+    problem = "the series is shorter than its extension."
+    check_that(n < x.shape[-1], "scipy.signal.stft", problem, n=n, x=x)
     before, after = flip(x[..., 1 : n + 1], -1), flip(x[..., -n - 1 : -1], -1)
     if boundary == "odd":
         before, after = 2 * x[..., :1] - before, 2 * x[..., -1:] - after
@@ -614,8 +599,8 @@ def stft(
         return real(nothing), real(nothing), nothing
     lengths = nperseg, noverlap, nfft
     how, weights = _segments("stft", window, lengths, series.shape[-1], _real_dtype(series))
-    if boundary not in _BOUNDARIES:
-        raise _refusal("stft", f"boundaries are one of {_BOUNDARIES}.", boundary=boundary)
+    problem = f"boundaries are one of {_BOUNDARIES}."
+    check_that(boundary in _BOUNDARIES, "scipy.signal.stft", problem, boundary=boundary)
     one_sided = return_onesided and not dtypes.issubdtype(series.dtype, np.complexfloating)
     run = _stft_of.__wrapped__ if callable(detrend) else _stft_of  # type: ignore[attr-defined]
     spectra = run(
@@ -694,12 +679,11 @@ def istft(
     """
     label = "scipy.signal.istft"
     spectra = array_argument(label, Zxx)
-    if spectra.ndim < 2:
-        raise _refusal("istft", "needs an axis of time and one of frequencies.", Zxx=spectra.aval)
+    problem = "needs an axis of time and one of frequencies."
+    check_that(spectra.ndim >= 2, label, problem, Zxx=spectra)
     time = canonicalize_axis(time_axis, spectra.ndim, label)
     frequency = canonicalize_axis(freq_axis, spectra.ndim, label)
-    if time == frequency:
-        raise _refusal("istft", "the axes of time and frequencies differ.", axis=time)
+    check_that(time != frequency, label, "the axes of time and frequencies differ.", axis=time)
     spectra = moveaxis(spectra, (time, frequency), (-2, -1))
     lengths = nperseg, noverlap, nfft
     how, weights = _inverse_segments(spectra, window, lengths, input_onesided)

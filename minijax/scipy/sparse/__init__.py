@@ -1,10 +1,5 @@
 """Linear systems whose matrices need not be written out, by part."""
 
-from minijax.scipy.sparse import linalg
+from minijax.core import deferral
 
-__all__ = ["linalg"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

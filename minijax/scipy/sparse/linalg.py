@@ -19,13 +19,12 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop, while_loop
 from minijax.lax.control_flow.solving import custom_linear_solve
-from minijax.numpy.arithmetic import absolute, sqrt
 from minijax.numpy.contraction import matmul, tensordot, vdot
 from minijax.numpy.creation import asarray, ones, zeros, zeros_like
-from minijax.numpy.elementary import conjugate, real
+from minijax.numpy.elementary import absolute, conjugate, real, sqrt
 from minijax.numpy.logic import isnan
 from minijax.numpy.matrices import eye
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, check_that
 from minijax.numpy.selection import where
 from minijax.numpy.ufuncs import maximum, minimum
 from minijax.runtime.annotations import ArrayLike
@@ -63,27 +62,19 @@ def _operator(name: str, argument: str, given: Matrix) -> Operator:
             got={argument: f"{given!r} of type {type(given).__name__}"},
         )
     aval = aval_of(given)
-    if aval.ndim != 2 or aval.shape[0] != aval.shape[1]:
-        error(
-            ValueError,
-            f"scipy.sparse.linalg.{name}",
-            "the matrix must be square.",
-            got={argument: aval},
-        )
+    fits = aval.ndim == 2 and aval.shape[0] == aval.shape[1]
+    problem = "the matrix must be square."
+    check_that(fits, f"scipy.sparse.linalg.{name}", problem, got={argument: aval})
     return functools.partial(matmul, given)
 
 
 def _array(name: str, x: Tree) -> Any:
     """A leaf of the right side as an array that is not weakly typed."""
     x = asarray(check_array(f"scipy.sparse.linalg.{name}", x, "b"))
-    if not dtypes.issubdtype(x.dtype, np.inexact):
-        error(
-            TypeError,
-            f"scipy.sparse.linalg.{name}",
-            "the right side holds floats or complex numbers.",
-            got={"b": x.aval},
-            fix="b.astype(float)",
-        )
+    fits = dtypes.issubdtype(x.dtype, np.inexact)
+    problem = "the right side holds floats or complex numbers."
+    fix = "b.astype(float)"
+    check_that(fits, f"scipy.sparse.linalg.{name}", problem, error=TypeError, b=x, fix=fix)
     return x.astype(x.dtype)
 
 
@@ -96,13 +87,7 @@ def _guess(name: str, b: Tree, x0: Tree) -> Any:
         error(ValueError, label, "x0 and b are different trees.", got={"x0": mine, "b": wanted})
     leaves = [asarray(check_array(label, x, "x0")) for x in tree.leaves(x0)]
     for x, y in zip(leaves, tree.leaves(b), strict=True):
-        if x.shape != y.shape:
-            error(
-                ValueError,
-                label,
-                "x0 and b have different shapes.",
-                got={"x0": x.aval, "b": y.aval},
-            )
+        check_that(x.shape == y.shape, label, "x0 and b have different shapes.", x0=x, b=y)
     cast = [x.astype(y.dtype) for x, y in zip(leaves, tree.leaves(b), strict=True)]
     return tree.unflatten(wanted, cast)
 
@@ -518,14 +503,10 @@ def gmres(
         Array([1.5, 1. ], dtype=float32)
     """
     name = "scipy.sparse.linalg.gmres"
-    if solve_method not in ("batched", "incremental"):
-        error(
-            ValueError,
-            name,
-            "unknown method.",
-            got=f"solve_method: {solve_method!r}",
-            expected='"batched" or "incremental"',
-        )
+    fits = solve_method in ("batched", "incremental")
+    problem = "unknown method."
+    expected = '"batched" or "incremental"'
+    check_that(fits, name, problem, got=f"solve_method: {solve_method!r}", expected=expected)
     count = operator.index(restart)
     if count < 1:
         error(ValueError, name, "restart must be positive.", got=f"restart: {count}")

@@ -1,10 +1,5 @@
 """Geometry: rotations, in `transform`."""
 
-from minijax.scipy.spatial import transform
+from minijax.core import deferral
 
-__all__ = ["transform"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

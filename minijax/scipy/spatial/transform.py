@@ -21,7 +21,6 @@ from minijax.lax.binary import atan2
 from minijax.lax.special import epsilon
 from minijax.lax.unary import abs, cos, sin, sqrt, square
 from minijax.numpy import (
-    arithmetic,
     contraction,
     creation,
     elementary,
@@ -31,7 +30,7 @@ from minijax.numpy import (
     reductions,
     shaping,
 )
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.numpy.selection import where
 from minijax.random import continuous
 from minijax.runtime.annotations import ArrayLike, DTypeLike
@@ -74,7 +73,7 @@ def _product(p: Array, q: Array) -> Array:
     """The rotation by `q`, then by `p`."""
     px, py, pz, pw = _parts(p)
     qx, qy, qz, qw = _parts(q)
-    m, a, s = arithmetic.multiply, arithmetic.add, arithmetic.subtract
+    m, a, s = elementary.multiply, elementary.add, elementary.subtract
     return _together(
         s(a(a(m(pw, qx), m(qw, px)), m(py, qz)), m(pz, qy)),
         s(a(a(m(pw, qy), m(qw, py)), m(pz, qx)), m(px, qz)),
@@ -491,9 +490,9 @@ class Slerp(NamedTuple):
             )
         last = aval_of(self.timedelta).shape[0] - 1
         place = ordering.searchsorted(self.times, times, side="right") - 1
-        place = arithmetic.clip(place, 0, last)
+        place = elementary.clip(place, 0, last)
         passed = (times - self.times[place]) / self.timedelta[place]
-        share = shaping.expand_dims(arithmetic.clip(passed, 0.0, 1.0), -1)
+        share = shaping.expand_dims(elementary.clip(passed, 0.0, 1.0), -1)
         turn = Rotation.from_rotvec(self.rotvecs[place] * share)
         return Rotation(self.rotations.quat[place]) * turn
 

@@ -22,11 +22,9 @@ from minijax.interpreters import checking
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
 from minijax.lax import families
-from minijax.lax.binary import mul
-from minijax.lax.choice import select
+from minijax.lax.binary import mul, select
 from minijax.lax.control_flow.looping import while_loop
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import full
+from minijax.lax.creation import convert_element_type, full
 from minijax.lax.reduction import reduce_or
 from minijax.lax.special import Computation, epsilon, full_like
 from minijax.numpy import creation, promotion
@@ -91,12 +89,9 @@ class Elementwise(Primitive):
             if type(tangent) is Zero:
                 continue
             if slope is None:
-                error(
-                    ValueError,
-                    f"scipy.special.{self.name}",
-                    f"the derivative with respect to argument {i} is not known.",
-                    fix="hold it constant with lax.stop_gradient, or use custom_jvp",
-                )
+                problem = f"the derivative with respect to argument {i} is not known."
+                fix = "hold it constant with lax.stop_gradient, or use custom_jvp"
+                error(ValueError, f"scipy.special.{self.name}", problem, fix=fix)
             change = convert_element_type(slope(*wide), aval_of(out).dtype)
             change = families.broadcast_to(mul(tangent, change), out)
             total = add_tangents(total, change)
@@ -134,14 +129,10 @@ def real_operands(
     else:
         arrays = promotion.promote_all_inexact(name, *arrays)
     if dtypes.issubdtype(aval_of(arrays[0]).dtype, np.complexfloating):
-        error(
-            exception,
-            name,
-            "complex numbers are not accepted.",
-            got={k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()},
-            expected="real arrays",
-            fix="numpy.real, numpy.imag or numpy.abs first",
-        )
+        problem = "complex numbers are not accepted."
+        got = {k: aval_of(promotion.check_array(name, x)) for k, x in arguments.items()}
+        fix = "numpy.real, numpy.imag or numpy.abs first"
+        error(exception, name, problem, got=got, expected="real arrays", fix=fix)
     return arrays
 
 
@@ -152,14 +143,12 @@ def plain_operand(name: str, argument: str, x: ArrayLike) -> Array:
         TypeError: it is of another dtype.
     """
     x = creation.asarray(x)
-    if aval_of(x).dtype not in _PLAIN:
-        error(
-            TypeError,
-            f"scipy.special.{name}",
-            "only float32 and float64 are accepted.",
-            got={argument: aval_of(x)},
-            fix=f"{argument}.astype('float32')",
-        )
+    fits = aval_of(x).dtype in _PLAIN
+    problem = "only float32 and float64 are accepted."
+    fix = f"{argument}.astype('float32')"
+    promotion.check_that(
+        fits, f"scipy.special.{name}", problem, error=TypeError, got={argument: aval_of(x)}, fix=fix
+    )
     return promotion.strong(x)
 
 

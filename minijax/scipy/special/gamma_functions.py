@@ -20,8 +20,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import families, incomplete_gamma, special
-from minijax.lax.binary import max, min
-from minijax.lax.choice import select
+from minijax.lax.binary import max, min, select
 from minijax.lax.incomplete_gamma import stirling_rest
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import (
@@ -40,7 +39,7 @@ from minijax.lax.unary import (
 )
 from minijax.numpy import creation, promotion, reductions, selection, shaping
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import Elementwise, plain_operand, polynomial, real_operands
@@ -392,14 +391,12 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
         >>> minijax.scipy.special.factorial(jnp.arange(6))
         Array([  1.,   1.,   2.,   6.,  24., 120.], dtype=float32)
     """
-    if exact:
-        error(
-            NotImplementedError,
-            "scipy.special.factorial",
-            "integers of any size are not arrays.",
-            got={"exact": exact},
-            fix="exact=False, or math.factorial",
-        )
+    fits = not exact
+    problem = "integers of any size are not arrays."
+    fix = "exact=False, or math.factorial"
+    check_that(
+        fits, "scipy.special.factorial", problem, error=NotImplementedError, exact=exact, fix=fix
+    )
     return factorial_p.bind(*real_operands("factorial", n=n))
 
 
@@ -513,13 +510,10 @@ def multigammaln(a: ArrayLike, d: int | Array) -> Array:
         Array(0., dtype=float32)
     """
     if isinstance(d, Tracer):
-        error(
-            ConcretizationTypeError,
-            "scipy.special.multigammaln",
-            "the dimension must be known: it says how many terms there are.",
-            got={"d": aval_of(d)},
-            fix="jit with static_argnames='d'",
-        )
+        problem = "the dimension must be known: it says how many terms there are."
+        got = {"d": aval_of(d)}
+        fix = "jit with static_argnames='d'"
+        error(ConcretizationTypeError, "scipy.special.multigammaln", problem, got=got, fix=fix)
     return _multigammaln(a, int(d))
 
 
@@ -562,18 +556,12 @@ def bernoulli(n: SupportsIndex) -> Array:
         Array([ 1. , -0.5], dtype=float32)
     """
     if isinstance(n, Tracer):
-        error(
-            ConcretizationTypeError,
-            "scipy.special.bernoulli",
-            "n must be known: it says how many numbers there are.",
-            got={"n": aval_of(n)},
-            fix="jit with static_argnames='n'",
-        )
+        problem = "n must be known: it says how many numbers there are."
+        got = {"n": aval_of(n)}
+        fix = "jit with static_argnames='n'"
+        error(ConcretizationTypeError, "scipy.special.bernoulli", problem, got=got, fix=fix)
     n = operator.index(n)
-    if n < 0:
-        error(
-            ValueError, "scipy.special.bernoulli", "n is negative.", got={"n": n}, expected="n >= 0"
-        )
+    check_that(n >= 0, "scipy.special.bernoulli", "n is negative.", n=n, expected="n >= 0")
     largest = float(np.finfo(dtypes.canonicalize_dtype(np.float64)).max)
     bound = fractions.Fraction(largest)
     values = [
@@ -647,12 +635,8 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
         Array(1., dtype=float32, weak_type=True)
     """
     if q is None:
-        error(
-            NotImplementedError,
-            "scipy.special.zeta",
-            "q must be given.",
-            fix="q=1 for Riemann's function",
-        )
+        problem = "q must be given."
+        error(NotImplementedError, "scipy.special.zeta", problem, fix="q=1 for Riemann's function")
     return _zeta(x, q)
 
 
@@ -677,14 +661,9 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
         Array(0., dtype=float32, weak_type=True)
     """
     n = promotion.check_array("scipy.special.polygamma", n, "n")
-    if not dtypes.issubdtype(aval_of(n).dtype, np.integer):
-        error(
-            ValueError,
-            "scipy.special.polygamma",
-            "n is not of an integer dtype.",
-            got={"n": aval_of(n)},
-            fix="n.astype(int)",
-        )
+    fits = dtypes.issubdtype(aval_of(n).dtype, np.integer)
+    problem = "n is not of an integer dtype."
+    check_that(fits, "scipy.special.polygamma", problem, n=aval_of(n), fix="n.astype(int)")
     return _polygamma(n, x)
 
 

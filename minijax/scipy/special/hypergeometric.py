@@ -20,19 +20,18 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import special
-from minijax.lax.binary import max
-from minijax.lax.choice import select
+from minijax.lax.binary import max, select
 from minijax.lax.control_flow.scanning import scan
-from minijax.lax.convert import convert_element_type
-from minijax.lax.cumulative import cumprod
+from minijax.lax.creation import convert_element_type
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims
 from minijax.lax.slicing import slice_in_dim
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, complex, cos, exp, floor, log, round, sin, sqrt, square
+from minijax.lax.window_reduction import cumprod
 from minijax.numpy import creation, promotion, shaping
 from minijax.numpy.logic import isnan
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import (
@@ -139,13 +138,10 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     orders = {"v": v, "n_iter": n_iter}
     for name, order in orders.items():
         if isinstance(order, Tracer):
-            error(
-                ConcretizationTypeError,
-                "scipy.special.bessel_jn",
-                f"{name} must be known: it says how many orders there are.",
-                got={name: aval_of(order)},
-                fix=f"jit with static_argnames={name!r}",
-            )
+            problem = f"{name} must be known: it says how many orders there are."
+            got = {name: aval_of(order)}
+            fix = f"jit with static_argnames={name!r}"
+            error(ConcretizationTypeError, "scipy.special.bessel_jn", problem, got=got, fix=fix)
         if not hasattr(order, "__index__"):
             error(
                 TypeError,
@@ -220,22 +216,15 @@ def sph_harm_y(
         Array([0.2821+0.j], dtype=complex64)
     """
     if diff_n is not None:
-        error(
-            NotImplementedError,
-            "scipy.special.sph_harm_y",
-            "derivatives are not returned.",
-            got={"diff_n": diff_n},
-            fix="minijax.jacfwd",
-        )
+        problem = "derivatives are not returned."
+        got = {"diff_n": diff_n}
+        fix = "minijax.jacfwd"
+        error(NotImplementedError, "scipy.special.sph_harm_y", problem, got=got, fix=fix)
     for name, x in (("n", n), ("m", m)):
         if not dtypes.issubdtype(aval_of(x).dtype, np.integer):
-            error(
-                TypeError,
-                "scipy.special.sph_harm_y",
-                f"{name} is not of integers.",
-                got={name: aval_of(x)},
-                fix=f"{name}.astype(int)",
-            )
+            problem = f"{name} is not of integers."
+            fix = f"{name}.astype(int)"
+            error(TypeError, "scipy.special.sph_harm_y", problem, got={name: aval_of(x)}, fix=fix)
     if n_max is None:
         if isinstance(n, Tracer):
             error(

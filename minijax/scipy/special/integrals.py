@@ -1,6 +1,6 @@
-"""Exponential, sine, cosine and Fresnel integrals.
+"""Error functions, the normal distribution, exponential and Fresnel integrals, entropies.
 
-Near 0 they are Chebyshev series; far off they fall, grow or oscillate in a known way, with
+Near 0, integrals are Chebyshev series; far off they fall, grow or oscillate in a known way, with
 amplitudes that are Chebyshev series (Abramowitz and Stegun, Handbook of Mathematical Functions,
 5.2.8 and 7.3.9).  The coefficients were computed to 40 digits by interpolation.  Near the root of
 Ei the factor x - root is taken out, after Cody and Thacher, Math. Comp. 23 (1969), 289.
@@ -9,19 +9,50 @@ Ei the factor x - root is taken out, after Cody and Thacher, Math. Comp. 23 (196
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
-from minijax.lax import special
-from minijax.lax.binary import max, min, rem
-from minijax.lax.choice import select
+from minijax.core import dtypes
+from minijax.core.aval import aval_of
+from minijax.core.cache import Cache
+from minijax.core.errors import message
+from minijax.lax import families, special, unary
+from minijax.lax.binary import max, min, rem, select
+from minijax.lax.creation import convert_element_type
+from minijax.lax.families import INEXACT
 from minijax.lax.special import epsilon, full_like
-from minijax.lax.unary import abs, cos, exp, floor, log, log1p, sign, sin, square
-from minijax.numpy import creation, promotion
-from minijax.numpy.one_program import one_program
-from minijax.runtime.annotations import ArrayLike
+from minijax.lax.unary import (
+    abs,
+    complex,
+    cos,
+    exp,
+    expm1,
+    floor,
+    imag,
+    is_finite,
+    log,
+    log1p,
+    real,
+    sign,
+    sin,
+    sqrt,
+    square,
+)
+from minijax.numpy import creation, normalized_exponentials, promotion, selection
+from minijax.numpy.logic import isnan
+from minijax.numpy.promotion import one_program
+from minijax.runtime.annotations import ArrayLike, Axis
 from minijax.runtime.array import Array
-from minijax.scipy.special.elementwise import Elementwise, State, chebyshev, converge, real_operands
+from minijax.scipy.special.elementwise import (
+    Elementwise,
+    State,
+    chebyshev,
+    converge,
+    number_like,
+    plain_operand,
+    real_operands,
+)
 
 _EULER = 0.5772156649015329
 
@@ -313,3 +344,655 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     """
     x = promotion.strong(*real_operands("fresnel", NotImplementedError, x=x))
     return fresnel_sine_p.bind(x), fresnel_cosine_p.bind(x)
+
+
+def _numbers(name: str, *args: ArrayLike) -> Any:
+    name = f"scipy.special.{name}"
+    if len(args) == 1:
+        return promotion.inexact(name, args[0])
+    return promotion.promote_all_inexact(name, *args)
+
+
+@one_program()
+def expit(x: ArrayLike) -> Array:
+    """Expit (also known as the logistic sigmoid) function, `1 / (1 + exp(-x))`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: y (1 - y), where y is the result.
+    Source:     mirrors jax.scipy.special.expit (0.10).
+
+    Example:
+        >>> minijax.scipy.special.expit(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return unary.logistic(_numbers("expit", x))
+
+
+def _logit(p: Array) -> Array:
+    other = number_like(1, p) - p
+    plain = log(p / other)
+    if dtypes.issubdtype(aval_of(p).dtype, np.complexfloating):
+        return plain
+    # About one half the odds are about 1, and the logarithm of their excess is exact.
+    offset = p - 0.5
+    near = unary.abs(offset) < 0.25
+    return select(near, log1p(offset * 2.0 / other), plain)
+
+
+logit_p = Elementwise(
+    "logit", _logit, lambda p, y: number_like(1, p) / (p * (number_like(1, p) - p)), accepts=INEXACT
+)
+
+
+@one_program()
+def logit(x: ArrayLike) -> Array:
+    """Logit function, `log(x / (1 - x))`, the inverse of `expit`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: 1 / (x (1 - x)).
+    Source:     mirrors jax.scipy.special.logit (0.10).
+
+    Example:
+        >>> minijax.scipy.special.logit(jnp.array([0.0, 0.5, 1.0]))
+        Array([-inf,   0.,  inf], dtype=float32)
+    """
+    return logit_p.bind(_numbers("logit", x))
+
+
+def _where_zero(x: Array, y: Array, product: Array) -> Array:
+    """`product`, but 0 where x is 0 and y is a number."""
+    counts = (x != number_like(0, x)) | isnan(y)
+    return select(counts, product, full_like(product, 0.0))
+
+
+xlogy_p = Elementwise(
+    "xlogy",
+    lambda x, y: _where_zero(x, y, x * log(y)),
+    lambda x, y, out: log(y),
+    lambda x, y, out: x / y,
+    accepts=INEXACT,
+)
+
+
+@one_program()
+def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
+    """Computes `x log(y)`, which is 0 where `x` is 0.
+
+    Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: log(y) by x, x/y by y.
+    Source:     mirrors jax.scipy.special.xlogy (0.10).
+
+    Example:
+        >>> minijax.scipy.special.xlogy(jnp.array([0.0, 1.0]), 0.0)
+        Array([  0., -inf], dtype=float32)
+    """
+    return xlogy_p.bind(*_numbers("xlogy", x, y))
+
+
+xlog1py_p = Elementwise(
+    "xlog1py",
+    lambda x, y: _where_zero(x, y, x * log1p(y)),
+    lambda x, y, out: log1p(y),
+    lambda x, y, out: x / (y + number_like(1, y)),
+    accepts=INEXACT,
+)
+
+
+@one_program()
+def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
+    """Computes `x log(1 + y)`, which is 0 where `x` is 0, and accurate for small `y`.
+
+    Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: log(1 + y) by x, x/(1 + y) by y.
+    Source:     mirrors jax.scipy.special.xlog1py (0.10).
+
+    Example:
+        >>> minijax.scipy.special.xlog1py(jnp.array([0.0, 1.0]), -1.0)
+        Array([  0., -inf], dtype=float32)
+    """
+    return xlog1py_p.bind(*_numbers("xlog1py", x, y))
+
+
+def _entr(x: Array) -> Array:
+    entropy = -_where_zero(x, x, x * log(x))
+    return select(x < 0.0, full_like(x, -np.inf), entropy)
+
+
+entr_p = Elementwise("entr", _entr, lambda x, y: -1.0 - log(x))
+
+
+@one_program()
+def entr(x: ArrayLike) -> Array:
+    """Elementwise function for computing entropy, `-x log(x)`: 0 at 0 and -inf below.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: -1 - log(x).
+    Source:     mirrors jax.scipy.special.entr (0.10).
+
+    Raises:
+        ValueError: x is complex.
+
+    Example:
+        >>> minijax.scipy.special.entr(jnp.array([-1.0, 1.0]))
+        Array([-inf,  -0.], dtype=float32)
+    """
+    return entr_p.bind(*real_operands("entr", ValueError, x=x))
+
+
+def _log_ratio(p: Array, q: Array) -> Array:
+    """`log(p / q)`, also where the ratio is no finite number."""
+    ratio = p / q
+    plain = (ratio > 0.0) & is_finite(ratio)
+    return select(plain, log(ratio), log(p) - log(q))
+
+
+def _rel_entr(p: Array, q: Array) -> Array:
+    both = (p > 0.0) & (q > 0.0)
+    one, zero = full_like(p, 1.0), full_like(p, 0.0)
+    entropy = p * _log_ratio(select(both, p, one), select(both, q, one))
+    vanishes = (p == 0.0) & (q >= 0.0)
+    outside = select(vanishes, zero, full_like(p, np.inf))
+    unknown = isnan(p) | isnan(q)
+    return select(unknown, full_like(p, np.nan), select(both, entropy, outside))
+
+
+def _rel_entr_slope_p(p: Array, q: Array, out: Array) -> Array:
+    return _log_ratio(p, q) + 1.0
+
+
+rel_entr_p = Elementwise("rel_entr", _rel_entr, _rel_entr_slope_p, lambda p, q, out: -(p / q))
+
+
+@one_program()
+def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
+    """Elementwise function for computing relative entropy, `p log(p / q)`.
+
+    It is 0 where p is 0 and q is not negative, and infinite elsewhere where one is not positive.
+
+    Shapes:     p: T[s], q: T[t] -> T[broadcast of s and t].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: log(p/q) + 1 by p, -p/q by q.
+    Source:     mirrors jax.scipy.special.rel_entr (0.10).
+
+    Raises:
+        ValueError: an argument is complex.
+
+    Example:
+        >>> minijax.scipy.special.rel_entr(jnp.array([0.0, 1.0, -1.0]), 1.0)
+        Array([ 0.,  0., inf], dtype=float32)
+    """
+    return rel_entr_p.bind(*real_operands("rel_entr", ValueError, p=p, q=q))
+
+
+@one_program()
+def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
+    """Elementwise function for the Kullback-Leibler divergence, `p log(p / q) - p + q`.
+
+    Shapes:     p: T[s], q: T[t] -> T[broadcast of s and t].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: log(p/q) by p, 1 - p/q by q.
+    Source:     mirrors jax.scipy.special.kl_div (0.10).
+
+    Raises:
+        ValueError: an argument is complex.
+
+    Example:
+        >>> minijax.scipy.special.kl_div(jnp.array([0.0, 1.0]), 1.0)
+        Array([1., 0.], dtype=float32)
+    """
+    p, q = real_operands("kl_div", ValueError, p=p, q=q)
+    return rel_entr_p.bind(p, q) - p + q
+
+
+def _power_transform(logarithm: Array, lmbda: ArrayLike) -> Array:
+    """`(exp(λ l) - 1) / λ` for a logarithm l, which is l itself for λ = 0."""
+    at_zero = lmbda == number_like(0, lmbda)
+    safe = selection.where(at_zero, 1.0, lmbda)
+    return selection.where(at_zero, logarithm, expm1(safe * logarithm) / safe)
+
+
+@one_program()
+def boxcox(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Box-Cox transformation, `(x^lmbda - 1) / lmbda`, or log(x) for lmbda = 0.
+
+    Shapes:     x: T[s], lmbda: T[t] -> T[broadcast of s and t].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: x^(lmbda - 1) by x.
+    Source:     mirrors jax.scipy.special.boxcox (0.10); Box and Cox, J. R. Stat. Soc. B 26
+        (1964), 211.
+
+    Example:
+        >>> minijax.scipy.special.boxcox(jnp.array([1.0, 4.0]), 1.0)
+        Array([0., 3.], dtype=float32)
+    """
+    x, lmbda = _numbers("boxcox", x, lmbda)
+    return _power_transform(log(x), lmbda)
+
+
+@one_program()
+def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
+    """Box-Cox transformation of 1 + x, accurate for small `x`.
+
+    Shapes:     x: T[s], lmbda: T[t] -> T[broadcast of s and t].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: (1 + x)^(lmbda - 1) by x.
+    Source:     mirrors jax.scipy.special.boxcox1p (0.10).
+
+    Example:
+        >>> minijax.scipy.special.boxcox1p(jnp.array([0.0, 3.0]), 1.0)
+        Array([0., 3.], dtype=float32)
+    """
+    x, lmbda = _numbers("boxcox1p", x, lmbda)
+    return _power_transform(log1p(x), lmbda)
+
+
+@one_program(static=("axis",))
+def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """Softmax function: exp(x) divided by its sum along `axis`, or over all dimensions.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.scipy.special.softmax (0.10).
+
+    Example:
+        >>> minijax.scipy.special.softmax(jnp.zeros((2, 2)))
+        Array([[0.25, 0.25],
+               [0.25, 0.25]], dtype=float32)
+    """
+    return normalized_exponentials.softmax(x, axis=axis)
+
+
+@one_program(static=("axis",))
+def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
+    """Logarithm of the softmax function, over all dimensions by default.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Source:     mirrors jax.scipy.special.log_softmax (0.10).
+
+    Example:
+        >>> minijax.scipy.special.log_softmax(jnp.array([-jnp.inf, 0.0]))
+        Array([-inf,   0.], dtype=float32)
+    """
+    return normalized_exponentials.log_softmax(x, axis=axis)
+
+
+_ROOT_OF_PI = math.sqrt(math.pi)
+
+
+@one_program()
+def erf(x: ArrayLike) -> Array:
+    """Error function, `2/√π ∫₀ˣ exp(-t²) dt`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: 2/√π exp(-x²).
+    Source:     mirrors jax.scipy.special.erf (0.10).
+
+    Example:
+        >>> minijax.scipy.special.erf(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([-1.,  0.,  1.], dtype=float32)
+    """
+    return special.erf(*real_operands("erf", x=x))
+
+
+@one_program()
+def erfc(x: ArrayLike) -> Array:
+    """Complementary error function, `1 - erf(x)`, accurate also where that is small.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: -2/√π exp(-x²).
+    Source:     mirrors jax.scipy.special.erfc (0.10).
+
+    Example:
+        >>> minijax.scipy.special.erfc(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([2., 1., 0.], dtype=float32)
+    """
+    return special.erfc(*real_operands("erfc", x=x))
+
+
+@one_program()
+def erfinv(x: ArrayLike) -> Array:
+    """Inverse of the error function, infinite at ±1 and NaN beyond.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: √π/2 exp(y²), where y is the result.
+    Source:     mirrors jax.scipy.special.erfinv (0.10).
+
+    Example:
+        >>> minijax.scipy.special.erfinv(jnp.array([-1.0, 0.0, 1.0]))
+        Array([-inf,   0.,  inf], dtype=float32)
+    """
+    return special.erf_inv(*real_operands("erfinv", x=x))
+
+
+def exp_of_square(x: Array, sign: float) -> Array:
+    """`exp(sign x²)` without the loss of precision that the rounding of x² would bring.
+
+    A multiple of 1/16 near x has an exact square; x² is that plus a product that is small.
+    """
+    coarse = floor(x * 16.0) * (1 / 16)
+    fine = (x - coarse) * (x + coarse)
+    return exp(square(coarse) * sign) * exp(fine * sign)
+
+
+def scaled_erfc(x: Array) -> Array:
+    """The formula of `erfcx`."""
+    magnitude = abs(x)
+    # Beyond 1e18, the mapped variable is 1.
+    capped = min(magnitude, 1e18)
+    series = chebyshev((capped - 3.75) / (capped + 3.75), "erfcx")
+    positive = series / (magnitude * 2.0 + 1.0)
+    # Where x² is not finite, neither is the function.
+    bounded = min(magnitude, 30.0)
+    return select(x < 0.0, exp_of_square(bounded, 1.0) * 2.0 - positive, positive)
+
+
+erfcx_p = Elementwise("erfcx", scaled_erfc, lambda x, y: x * 2.0 * y - 2 / _ROOT_OF_PI)
+
+
+@one_program()
+def erfcx(x: ArrayLike) -> Array:
+    """Scaled complementary error function, `exp(x²) erfc(x)`, which does not underflow.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     inexact; integers and booleans become floats.
+    Derivative: 2 x erfcx(x) - 2/√π.
+    Source:     mirrors jax.scipy.special.erfcx (0.10).
+
+    Example:
+        >>> minijax.scipy.special.erfcx(0.0).round(4)
+        Array(1., dtype=float32)
+    """
+    x = promotion.strong(promotion.inexact("scipy.special.erfcx", x))
+    if not dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
+        return erfcx_p.bind(x)
+    return wofz_p.bind(x * 1j)
+
+
+def _dawsn(x: Array) -> Array:
+    z = min(square(x), 1e30)
+    near = x * chebyshev(z * (2 / 9) - 1.0, "dawsn near")
+    far = chebyshev((z - 39.0) / (z + 21.0), "dawsn far") / x
+    return select(z < 9.0, near, far)
+
+
+dawsn_p = Elementwise("dawsn", _dawsn, lambda x, y: 1.0 - x * 2.0 * y)
+
+
+@one_program()
+def dawsn(x: ArrayLike) -> Array:
+    """Dawson's integral, `exp(-x²) ∫₀ˣ exp(t²) dt`.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     real; integers and booleans become floats.
+    Derivative: 1 - 2 x dawsn(x).
+    Source:     mirrors jax.scipy.special.dawsn (0.10).
+
+    Raises:
+        ValueError: x is complex.
+
+    Example:
+        >>> minijax.scipy.special.dawsn(jnp.array([0.0, jnp.inf]))
+        Array([0., 0.], dtype=float32)
+    """
+    return dawsn_p.bind(promotion.strong(*real_operands("dawsn", ValueError, x=x)))
+
+
+_coefficients = Cache(
+    "Weideman's coefficients", "coefficients of approximations of `dawsn`", key="their number"
+)
+
+
+@_coefficients.function
+def _weideman(count: int) -> tuple[float, tuple[float, ...]]:
+    """Weideman's parameter L and coefficients, the highest first: Fourier coefficients of a
+    Gaussian over the angle that the variable maps the line to.
+    """
+    scale = math.sqrt(count / math.sqrt(2))
+    angles = np.arange(1 - 2 * count, 2 * count) * np.pi / (2 * count)
+    points = scale * np.tan(angles / 2)
+    samples = np.concatenate([[0.0], np.exp(-(points**2)) * (scale**2 + points**2)])
+    transform = np.fft.fft(np.fft.fftshift(samples)).real / (4 * count)
+    return scale, tuple(transform[count:0:-1].tolist())
+
+
+def _wofz(z: Array) -> Array:
+    # The rational function converges in the upper half-plane; the lower one is reflected.
+    is_lower = imag(z) < 0.0
+    upper = select(is_lower, -z, z)
+    scale, coefficients = _weideman(18 if epsilon(z) > 1e-8 else 40)
+    turned = complex(-imag(upper), real(upper))
+    below = 1.0 / (scale - turned)
+    mapped = (scale + turned) * below
+    total: Any = coefficients[0]
+    for c in coefficients[1:]:
+        total = total * mapped + c
+    w = below * (total * below * 2.0 + (1 / _ROOT_OF_PI))
+    # On the real axis the real part is far smaller than the imaginary one, but known.
+    gaussian = exp(-square(real(z)))
+    w = complex(select(imag(z) == 0.0, gaussian, real(w)), imag(w))
+    return select(is_lower, exp(-square(z)) * 2.0 - w, w)
+
+
+wofz_p = Elementwise(
+    "wofz",
+    _wofz,
+    lambda z, w: z * w * -2.0 + (2j / _ROOT_OF_PI),
+    accepts=families.COMPLEX,
+)
+
+
+@one_program()
+def wofz(z: ArrayLike) -> Array:
+    """Faddeeva function, `exp(-z²) erfc(-iz)`.
+
+    Weideman's rational series: SIAM J. Numer. Anal. 31 (1994), 1497.
+
+    Shapes:     z: T[s] -> C[s].
+    Dtypes:     numbers; the result is complex.
+    Derivative: 2i/√π - 2 z w.
+    Source:     mirrors jax.scipy.special.wofz (0.10).
+
+    Example:
+        >>> minijax.scipy.special.wofz(0.0).real
+        Array(1., dtype=float32)
+    """
+    z = promotion.inexact("scipy.special.wofz", z)
+    dtype = aval_of(z).dtype
+    if not dtypes.issubdtype(dtype, np.complexfloating):
+        wide = dtype == dtypes.float64
+        z = convert_element_type(z, dtypes.complex128 if wide else dtypes.complex64)
+    return wofz_p.bind(promotion.strong(z))
+
+
+_ROOT_HALF = math.sqrt(0.5)
+_ROOT_TWO_PI = math.sqrt(2 * math.pi)
+
+_NDTRI_FAR_END = 0.7215777262180975
+
+
+def normal_cdf(x: ArrayLike) -> Array:
+    """The formula of `ndtr`."""
+    return special.erfc(x * -_ROOT_HALF) * 0.5
+
+
+@one_program()
+def ndtr(x: ArrayLike) -> Array:
+    """Cumulative distribution function of the standard normal distribution.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     float32 and float64.
+    Derivative: the density exp(-x²/2) / √(2π).
+    Source:     mirrors jax.scipy.special.ndtr (0.10).
+
+    Raises:
+        TypeError: x is of another dtype.
+
+    Example:
+        >>> minijax.scipy.special.ndtr(jnp.array([-jnp.inf, 0.0, jnp.inf]))
+        Array([0. , 0.5, 1. ], dtype=float32)
+    """
+    return normal_cdf(plain_operand("ndtr", "x", x))
+
+
+def _log_ndtr(x: Array) -> Array:
+    scaled = scaled_erfc(x * -_ROOT_HALF)
+    tail = log(scaled * 0.5) - square(x) * 0.5
+    return select(x < -1.0, tail, log1p(-normal_cdf(-x)))
+
+
+log_ndtr_p = Elementwise(
+    "log_ndtr", _log_ndtr, lambda x, y: 2 / _ROOT_TWO_PI / scaled_erfc(x * -_ROOT_HALF)
+)
+
+
+@one_program(static=("series_order",))
+def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
+    """Logarithm of the Gaussian cumulative distribution function, accurate in both tails.
+
+    Shapes:     x: T[s] -> T[s].
+    Dtypes:     float32 and float64.
+    Derivative: the density divided by `ndtr`.
+    Source:     mirrors jax.scipy.special.log_ndtr (0.10).
+
+    Args:
+        x: where.
+        series_order: how many terms an asymptotic series would take; the function is computed
+            to the precision of the dtype whatever this is.
+
+    Raises:
+        TypeError: x is of another dtype, or series_order is not a Python integer.
+        ValueError: series_order is not between 0 and 30.
+
+    Example:
+        >>> minijax.scipy.special.log_ndtr(-1000.0).round()
+        Array(-500008., dtype=float32)
+    """
+    if not isinstance(series_order, int):
+        raise TypeError(_series_order_text(series_order, "must be a Python integer"))
+    if not 0 <= series_order <= 30:
+        raise ValueError(_series_order_text(series_order, "is out of range"))
+    return log_ndtr_p.bind(plain_operand("log_ndtr", "x", x))
+
+
+def _series_order_text(given: object, problem: str) -> str:
+    return message(
+        "scipy.special.log_ndtr",
+        f"series_order {problem}.",
+        got={"series_order": repr(given)},
+        expected="a Python integer from 0 to 30",
+    )
+
+
+def _ndtri(p: Array) -> Array:
+    q = p - 0.5
+    z = square(q)
+    near = q * chebyshev(z * (2 / 0.35**2) - 1.0, "ndtri near")
+    # 1 - p is exact where it is below one half.
+    tail = select(q > 0.0, 1.0 - p, p)
+    s = sqrt(log(tail) * -2.0)
+    u = (s - 7.9) / (s + 4.1)
+    t = (u + 1.0) * (2 / (1 + _NDTRI_FAR_END)) - 1.0
+    far = s * sign(q) * chebyshev(t, "ndtri far")
+    result = select(abs(q) <= 0.35, near, far)
+    # At 0 and 1, s is infinite.
+    return select(tail == 0.0, sign(q) * np.inf, result)
+
+
+ndtri_p = Elementwise("ndtri", _ndtri, lambda p, y: exp(square(y) * 0.5) * _ROOT_TWO_PI)
+
+
+@one_program()
+def ndtri(p: ArrayLike) -> Array:
+    """Inverse of `ndtr`: the percent point function of the standard normal distribution.
+
+    Infinite at 0 and 1, NaN beyond.
+
+    Shapes:     p: T[s] -> T[s].
+    Dtypes:     float32 and float64.
+    Derivative: √(2π) exp(y²/2), where y is the result.
+    Source:     mirrors jax.scipy.special.ndtri (0.10).
+
+    Raises:
+        TypeError: p is of another dtype.
+
+    Example:
+        >>> minijax.scipy.special.ndtri(jnp.array([0.0, 0.5, 1.0]))
+        Array([-inf,   0.,  inf], dtype=float32)
+    """
+    return ndtri_p.bind(plain_operand("ndtri", "p", p))
+
+
+def _owens_t(h: Array, a: Array) -> Array:
+    h, slope = abs(h), abs(a)
+    steep = slope > 1.0
+    # T(h, a) = (Q(h) + Q(ah)) / 2 - Q(h) Q(ah) - T(ah, 1/a), where Q is the upper tail.
+    product = select(h == 0.0, h, h * slope)
+    height = select(steep, product, h)
+    width = select(steep, 1.0 / slope, slope)
+    inner = _owens_integral(min(height, 1e3), width)
+    upper, lower = normal_cdf(-h), normal_cdf(-product)
+    beyond = (upper + lower) * 0.5 - upper * lower - inner
+    return sign(a) * select(steep, beyond, inner)
+
+
+def _owens_integral(h: Array, a: Array) -> Array:
+    """`∫₀ᵃ exp(-h²(1 + x²)/2) / (1 + x²) dx / 2π` for 0 <= a <= 1, by Gauss and Legendre.
+
+    The integrand vanishes within the precision beyond 6/h, in float64 beyond 8.6/h.
+    """
+    is_wide = epsilon(h) < 1e-8
+    reach = min(a, (8.6 if is_wide else 6.0) / max(h, 1.0))
+    nodes, weights = np.polynomial.legendre.leggauss(26 if is_wide else 12)
+    total: Any = full_like(h, 0.0)
+    squared = square(h)
+    for node, weight in zip((nodes + 1) / 2, weights / (4 * math.pi), strict=True):
+        beside = square(reach * float(node)) + 1.0
+        total = total + exp(squared * beside * -0.5) / beside * float(weight)
+    return total * reach
+
+
+def _owens_slope_h(h: Array, a: Array, y: Array) -> Array:
+    # -φ(h) ∫₀ᵃʰ φ, both of which are even or odd as they ought to be.
+    steepness = select(h == 0.0, h, a * h)
+    return exp(square(h) * -0.5) * special.erf(steepness * _ROOT_HALF) * (-0.5 / _ROOT_TWO_PI)
+
+
+def _owens_slope_a(h: Array, a: Array, y: Array) -> Array:
+    beside = square(a) + 1.0
+    return exp(square(h) * beside * -0.5) / (beside * (2 * math.pi))
+
+
+owens_t_p = Elementwise("owens_t", _owens_t, _owens_slope_h, _owens_slope_a)
+
+
+@one_program()
+def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
+    """Owen's T function, `∫₀ᵃ exp(-h²(1 + x²)/2) / (1 + x²) dx / 2π`.
+
+    It is the chance of X > h and 0 < Y < aX for independent standard normal X and Y.  Owen,
+    Ann. Math. Statist. 27 (1956), 1075.
+
+    Shapes:     h: T[s], a: T[t] -> T[broadcast of s and t].
+    Dtypes:     real; integers, booleans and narrow floats become float32.
+    Derivative: by h and by a.
+    Source:     mirrors jax.scipy.special.owens_t (0.10).
+
+    Raises:
+        TypeError: an argument is complex.
+
+    Example:
+        >>> minijax.scipy.special.owens_t(0.0, 1.0).round(4)
+        Array(0.125, dtype=float32)
+    """
+    h, a = real_operands("owens_t", h=h, a=a)
+    wide = np.dtype(np.float32) if epsilon(h) > 1e-8 else np.dtype(np.float64)
+    return owens_t_p.bind(*[promotion.strong(convert_element_type(x, wide)) for x in (h, a)])

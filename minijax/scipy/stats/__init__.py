@@ -1,67 +1,8 @@
 """Distributions and statistics, as `jax.scipy.stats` has them."""
 
-from minijax.scipy.stats.multivariate import dirichlet, multinomial, multivariate_normal
-from minijax.scipy.stats.samples import gaussian_kde, mode, rankdata, sem
-from minijax.scipy.stats.univariate import (
-    bernoulli,
-    beta,
-    betabinom,
-    binom,
-    cauchy,
-    chi2,
-    expon,
-    gamma,
-    gennorm,
-    geom,
-    gumbel_l,
-    gumbel_r,
-    laplace,
-    logistic,
-    nbinom,
-    norm,
-    pareto,
-    poisson,
-    t,
-    truncnorm,
-    uniform,
-    vonmises,
-    wrapcauchy,
+from minijax.core import deferral
+
+# Programs may import each distribution by its path, which exists once it is made.
+__getattr__, __dir__, __all__ = deferral.attach(
+    __name__, __file__, at_once=("minijax.scipy.stats.distributions",)
 )
-
-__all__ = [
-    "bernoulli",
-    "beta",
-    "betabinom",
-    "binom",
-    "cauchy",
-    "chi2",
-    "dirichlet",
-    "expon",
-    "gamma",
-    "gaussian_kde",
-    "gennorm",
-    "geom",
-    "gumbel_l",
-    "gumbel_r",
-    "laplace",
-    "logistic",
-    "mode",
-    "multinomial",
-    "multivariate_normal",
-    "nbinom",
-    "norm",
-    "pareto",
-    "poisson",
-    "rankdata",
-    "sem",
-    "t",
-    "truncnorm",
-    "uniform",
-    "vonmises",
-    "wrapcauchy",
-]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)

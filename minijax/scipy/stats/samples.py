@@ -12,14 +12,13 @@ import numpy as np
 from minijax.core import dtypes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
-from minijax.lax import cumulative, linalg
-from minijax.lax.convert import convert_element_type
-from minijax.lax.creation import broadcasted_iota
+from minijax.lax import linalg, window_reduction
+from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.unary import exp, log, square
 from minijax.numpy import (
-    arithmetic,
     contraction,
     creation,
+    elementary,
     logic,
     matrices,
     normalized_exponentials,
@@ -31,11 +30,11 @@ from minijax.numpy import (
     shaping,
     statistics,
 )
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import check_that, one_program
 from minijax.random import continuous, discrete, keys
 from minijax.runtime.annotations import ArrayLike, ShapeLike
 from minijax.runtime.array import Array
-from minijax.scipy.special.probability import normal_cdf
+from minijax.scipy.special.integrals import normal_cdf
 
 Bandwidth: TypeAlias = str | float | Callable[[Any], Any]
 """How wide kernels are: the name of a rule, a factor, or a function of the estimator."""
@@ -52,13 +51,9 @@ def _refuse_policy(name: str, policy: str, *known: str) -> None:
     if policy in known:
         return
     kind = NotImplementedError if policy in ("omit", "raise") else ValueError
-    error(
-        kind,
-        f"scipy.stats.{name}",
-        f"nan_policy {policy!r} is not supported.",
-        expected=" or ".join(map(repr, known)),
-        fix="look for NaNs before the call, outside of compiled functions",
-    )
+    problem = f"nan_policy {policy!r} is not supported."
+    fix = "look for NaNs before the call, outside of compiled functions"
+    error(kind, f"scipy.stats.{name}", problem, expected=" or ".join(map(repr, known)), fix=fix)
 
 
 def _along(name: str, a: Array, axis: int | None) -> tuple[Array, int]:
@@ -76,10 +71,10 @@ def _run_bounds(ordered: Array, axis: int) -> tuple[Array, Array, Array]:
     places = broadcasted_iota(np.int32, aval.shape, axis)
     before = shaping.roll(ordered, 1, axis)
     begins = (places == 0) | (ordered != before)
-    first = cumulative.cummax(selection.where(begins, places, 0), axis)
+    first = window_reduction.cummax(selection.where(begins, places, 0), axis)
     ends = shaping.roll(begins, -1, axis)
     ends = ends | (places == count - 1)
-    last = cumulative.cummin(selection.where(ends, places, count), axis, reverse=True)
+    last = window_reduction.cummin(selection.where(ends, places, count), axis, reverse=True)
     return begins, first, last
 
 
@@ -110,14 +105,10 @@ def rankdata(
     """
     a = promotion.check_array("scipy.stats.rankdata", a, "a")
     _refuse_policy("rankdata", nan_policy, "propagate")
-    if method not in ("average", "min", "max", "dense", "ordinal"):
-        error(
-            ValueError,
-            "scipy.stats.rankdata",
-            "the method is not known.",
-            got={"method": repr(method)},
-            expected="'average', 'min', 'max', 'dense' or 'ordinal'",
-        )
+    fits = method in ("average", "min", "max", "dense", "ordinal")
+    problem = "the method is not known."
+    expected = "'average', 'min', 'max', 'dense' or 'ordinal'"
+    check_that(fits, "scipy.stats.rankdata", problem, method=repr(method), expected=expected)
     a, axis = _along("rankdata", creation.asarray(a), axis)
     aval = aval_of(a)
     # Not that of the elements: short floats cannot count far.
@@ -141,7 +132,7 @@ def _ranks(ordered: Array, method: str, axis: int) -> Array:
     if method == "ordinal":
         return broadcasted_iota(np.int32, aval_of(ordered).shape, axis) + 1
     if method == "dense":
-        return cumulative.cumsum(convert_element_type(begins, np.int32), axis)
+        return window_reduction.cumsum(convert_element_type(begins, np.int32), axis)
     if method == "min":
         return first + 1
     if method == "max":
@@ -229,15 +220,11 @@ def sem(
         deviation = statistics.nanstd(a, axis, ddof=ddof, keepdims=keepdims)
         known = logic.logical_not(logic.isnan(a))
         count = reductions.sum(known, axis, keepdims=keepdims, dtype=aval_of(deviation).dtype)
-        return deviation / arithmetic.sqrt(count)
-    if nan_policy != "propagate":
-        error(
-            ValueError,
-            "scipy.stats.sem",
-            "the nan_policy is not known.",
-            got={"nan_policy": repr(nan_policy)},
-            expected="'propagate' or 'omit'",
-        )
+        return deviation / elementary.sqrt(count)
+    fits = nan_policy == "propagate"
+    problem = "the nan_policy is not known."
+    expected = "'propagate' or 'omit'"
+    check_that(fits, "scipy.stats.sem", problem, nan_policy=repr(nan_policy), expected=expected)
     aval = aval_of(a)
     count = math.prod(aval.shape) if axis is None else aval.shape[axis]
     deviation = reductions.std(a, axis, ddof=ddof, keepdims=keepdims)
@@ -303,10 +290,10 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
 
     def _bandwidth(self, method: Bandwidth) -> Any:
         if method == "scott":
-            return arithmetic.power(self.neff, -1.0 / (self.d + 4))
+            return elementary.power(self.neff, -1.0 / (self.d + 4))
         if method == "silverman":
             base = self.neff * ((self.d + 2) / 4.0)
-            return arithmetic.power(base, -1.0 / (self.d + 4))
+            return elementary.power(base, -1.0 / (self.d + 4))
         if callable(method):
             return method(self)
         if isinstance(method, str) or np.ndim(method):
@@ -378,7 +365,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
             _refuse("only densities of one dimension have intervals.", dimensions=self.d)
         if np.ndim(low) or np.ndim(high):
             _refuse("the limits are no scalars.", low=aval_of(low), high=aval_of(high))
-        deviation = arithmetic.sqrt(self.covariance[0, 0])
+        deviation = elementary.sqrt(self.covariance[0, 0])
         points = shaping.squeeze(self.dataset, 0)
 
         def below(limit: ArrayLike) -> Array:
@@ -465,7 +452,7 @@ def _covariances(dataset: Array, weights: Array, factor: ArrayLike) -> tuple[Arr
     size = aval_of(dataset).shape[0]
     of_data = samples.cov(dataset, rowvar=True, bias=False, aweights=weights)
     of_data = shaping.reshape(of_data, (size, size))
-    kernel = of_data * arithmetic.square(factor)
+    kernel = of_data * elementary.square(factor)
     identity = matrices.eye(size, dtype=aval_of(dataset).dtype)
     root = linalg.cholesky(kernel)
     inverse = linalg.triangular_solve(root, identity, left_side=True, lower=True)

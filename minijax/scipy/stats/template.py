@@ -18,7 +18,7 @@ import numpy as np
 
 from minijax.lax.unary import exp, expm1, log, log1p
 from minijax.numpy.creation import asarray
-from minijax.numpy.one_program import one_program
+from minijax.numpy.promotion import one_program
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

@@ -1,4 +1,8 @@
-from minijax.testing.laws.cases import Case as Case, Collectives as Collectives, cases as cases
+from minijax.testing.laws.collectives import (
+    Case as Case,
+    Collectives as Collectives,
+    cases as cases,
+)
 from minijax.testing.laws.catalogue import (
     LAWS as LAWS,
     Law as Law,
@@ -7,7 +11,7 @@ from minijax.testing.laws.catalogue import (
     program_of as program_of,
     programs_of as programs_of,
 )
-from minijax.testing.laws.derivatives import (
+from minijax.testing.laws.executions import (
     casts_are_dual as casts_are_dual,
     derivatives_are_adjoint as derivatives_are_adjoint,
     derivatives_are_slopes as derivatives_are_slopes,
@@ -24,7 +28,7 @@ from minijax.testing.laws.executions import (
     types_are_sound as types_are_sound,
     vmap_stacks_results as vmap_stacks_results,
 )
-from minijax.testing.laws.identities import (
+from minijax.testing.laws.collectives import (
     axis_of_one_changes_nothing as axis_of_one_changes_nothing,
     collectives_are_linear as collectives_are_linear,
     exchange_inverts as exchange_inverts,

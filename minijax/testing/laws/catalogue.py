@@ -5,9 +5,32 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from minijax.testing.laws import derivatives, executions, identities
-from minijax.testing.laws.cases import Case, Collectives, operations, statement_of
-from minijax.testing.programs import DeviceProgram, stacked
+from minijax.runtime.array import Array
+from minijax.testing.laws import executions
+from minijax.testing.laws.collectives import (
+    Case,
+    Collective,
+    Collectives,
+    axis_of_one_changes_nothing,
+    collectives_are_linear,
+    exchange_inverts,
+    extremes_mirror,
+    gather_holds_own_block,
+    index_is_mixed_radix,
+    mean_is_sum_by_size,
+    operations,
+    permutations_compose,
+    positions_of_extremes,
+    psum_gathers_scatter,
+    ragged_generalizes_exchange,
+    reductions_go_axis_by_axis,
+    shuffles_compose,
+    start_and_done_are_one,
+    statement_of,
+    summands_are_sums,
+)
+from minijax.testing.oracle import MeshLike
+from minijax.testing.programs import DeviceProgram, Specs, stacked
 
 LACKING = {
     # Where types tell what varies, there are no groups.
@@ -57,40 +80,40 @@ class Law(NamedTuple):
 
 
 LAWS: tuple[Law, ...] = (
-    Law(1, identities.psum_gathers_scatter),
-    Law(2, identities.collectives_are_linear),
-    Law(3, identities.reductions_go_axis_by_axis),
-    Law(4, identities.mean_is_sum_by_size),
-    Law(5, identities.extremes_mirror),
-    Law(6, identities.positions_of_extremes),
-    Law(7, identities.gather_holds_own_block),
-    Law(8, identities.exchange_inverts),
-    Law(9, identities.permutations_compose),
-    Law(10, identities.shuffles_compose),
-    Law(11, identities.ragged_generalizes_exchange, needs="ragged"),
+    Law(1, psum_gathers_scatter),
+    Law(2, collectives_are_linear),
+    Law(3, reductions_go_axis_by_axis),
+    Law(4, mean_is_sum_by_size),
+    Law(5, extremes_mirror),
+    Law(6, positions_of_extremes),
+    Law(7, gather_holds_own_block),
+    Law(8, exchange_inverts),
+    Law(9, permutations_compose),
+    Law(10, shuffles_compose),
+    Law(11, ragged_generalizes_exchange, needs="ragged"),
     Law(12, executions.product_axis_is_one_axis),
     Law(13, executions.names_and_places_do_not_matter),
     Law(14, executions.groups_are_an_axis, needs="groups"),
-    Law(15, derivatives.derivatives_are_adjoint, "program"),
-    Law(16, derivatives.casts_are_dual, needs="types"),
-    Law(17, derivatives.tangents_of_linear),
-    Law(17, derivatives.derivatives_are_slopes, "program"),
+    Law(15, executions.derivatives_are_adjoint, "program"),
+    Law(16, executions.casts_are_dual, needs="types"),
+    Law(17, executions.tangents_of_linear),
+    Law(17, executions.derivatives_are_slopes, "program"),
     Law(18, executions.executions_agree, "program"),
     Law(19, executions.vmap_stacks_results, "program"),
     Law(20, executions.checked_is_unchecked, "program"),
-    Law(21, identities.start_and_done_are_one),
-    Law(22, identities.summands_are_sums, needs="types"),
-    Law(23, identities.axis_of_one_changes_nothing),
-    Law(24, identities.index_is_mixed_radix),
+    Law(21, start_and_done_are_one),
+    Law(22, summands_are_sums, needs="types"),
+    Law(23, axis_of_one_changes_nothing),
+    Law(24, index_is_mixed_radix),
     Law(25, executions.lowerings_agree, "program"),
 )
 
 
 def check_all(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike,
+    in_specs: object,
+    out_specs: Specs,
     *args: Any,
     laws: Iterable[int] | None = None,
     check_vma: bool | None = None,
@@ -130,9 +153,9 @@ def check_all(
 
 def program_of(
     f: Callable[..., Any],
-    mesh: Any,
-    in_specs: Any,
-    out_specs: Any,
+    mesh: MeshLike,
+    in_specs: object,
+    out_specs: Specs,
     *args: Any,
     check_vma: bool | None = None,
 ) -> DeviceProgram:
@@ -237,7 +260,7 @@ def programs_of(case: Case) -> list[DeviceProgram]:
     found = []
     for operation in operations(case).values():
 
-        def function(x: Any, f: Any = operation.apply) -> Any:
+        def function(x: Array, f: Collective = operation.apply) -> Any:
             return f(x, case.axes)
 
         function.__name__ = operation.name

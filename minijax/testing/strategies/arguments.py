@@ -23,6 +23,7 @@ from minijax.core.aval import ShapedArray, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import AxisType, MeshAxes, PartitionSpec
 from minijax.runtime import client
+from minijax.runtime.annotations import DTypeLike
 from minijax.sharding.mesh import Mesh
 
 DTYPES = ("float32", "int32", "bool", "uint8")
@@ -55,7 +56,7 @@ def pattern(shape: Sequence[int], dtype: str, step: int = 5) -> str:
     return f"(({varied} - 6) / 4).astype('{dtype}')"
 
 
-def array(shape: Sequence[int], dtype: Any, step: int = 5) -> Any:
+def array(shape: Sequence[int], dtype: DTypeLike, step: int = 5) -> Any:
     """The array that `pattern` writes down, of any dtype.
 
     Source: of the project; JAX has nothing like it.
@@ -100,7 +101,7 @@ def shapes(*, max_rank: int = 3, sizes: Sequence[int] = (2, 1, 3, 4)) -> Any:
 
 @strategies.composite
 def avals(
-    draw: Any, *, dtypes: Sequence[str] = DTYPES, max_rank: int = 3, weak: bool = False
+    draw: st.DrawFn, *, dtypes: Sequence[str] = DTYPES, max_rank: int = 3, weak: bool = False
 ) -> ShapedArray:
     """Types of arrays.
 
@@ -123,7 +124,7 @@ def avals(
     return shaped_array(shape, dtype, weak_type=weak and draw(strategies.booleans()))
 
 
-def trees(leaves: Any, *, max_leaves: int = 5) -> Any:
+def trees(leaves: st.SearchStrategy[Any], *, max_leaves: int = 5) -> Any:
     """Nested tuples, lists and dicts of leaves; a leaf alone is the simplest.
 
     Source: a strategy of Hypothesis.
@@ -152,7 +153,7 @@ def trees(leaves: Any, *, max_leaves: int = 5) -> Any:
 
 @strategies.composite
 def per_device_inputs(
-    draw: Any,
+    draw: st.DrawFn,
     sizes: Mapping[Any, int],
     *,
     shape: Sequence[int] | None = None,
@@ -195,7 +196,7 @@ SHAPES_OF_MESHES: tuple[tuple[int, ...], ...] = (
 
 @strategies.composite
 def meshes(
-    draw: Any,
+    draw: st.DrawFn,
     devices: Sequence[Any],
     axis_types: Sequence[AxisType] = (AxisType.Auto,),
     *,
@@ -227,7 +228,7 @@ def meshes(
 
 
 @strategies.composite
-def specs(draw: Any, mesh: MeshAxes, shape: Sequence[int]) -> PartitionSpec:
+def specs(draw: st.DrawFn, mesh: MeshAxes, shape: Sequence[int]) -> PartitionSpec:
     """Specs on `mesh` that cut an array of this shape into equal parts.
 
     Every such spec may come: several axes on a dimension in any order, trailing entries left out.
@@ -262,7 +263,7 @@ partition_specs = specs
 
 
 @strategies.composite
-def axis_subsets(draw: Any, names: Sequence[str], *, max_size: int = 3) -> tuple[str, ...]:
+def axis_subsets(draw: st.DrawFn, names: Sequence[str], *, max_size: int = 3) -> tuple[str, ...]:
     """Some of these names, at least one, in any order; one alone is the simplest.
 
     Source: a strategy of Hypothesis.
@@ -287,7 +288,7 @@ def axis_subsets(draw: Any, names: Sequence[str], *, max_size: int = 3) -> tuple
 
 
 @strategies.composite
-def axis_index_groups(draw: Any, size: int, *, equal: bool = True) -> list[list[int]]:
+def axis_index_groups(draw: st.DrawFn, size: int, *, equal: bool = True) -> list[list[int]]:
     """Groups of the positions along an axis: each position in one group, in any order.
 
     Source: a strategy of Hypothesis.
@@ -314,7 +315,7 @@ def axis_index_groups(draw: Any, size: int, *, equal: bool = True) -> list[list[
 
 
 @strategies.composite
-def permutations(draw: Any, size: int, *, partial: bool = True) -> list[tuple[int, int]]:
+def permutations(draw: st.DrawFn, size: int, *, partial: bool = True) -> list[tuple[int, int]]:
     """Pairs (source, destination) of positions, as `ppermute` takes them; a ring is the simplest.
 
     Source: a strategy of Hypothesis.
@@ -370,7 +371,7 @@ class RaggedSizes(NamedTuple):
 
 
 @strategies.composite
-def ragged_sizes(draw: Any, size: int, *, longest: int = 3) -> RaggedSizes:
+def ragged_sizes(draw: st.DrawFn, size: int, *, longest: int = 3) -> RaggedSizes:
     """Sizes and offsets of blocks that devices send each other; those that follow are disjoint.
 
     Source: a strategy of Hypothesis.
@@ -467,7 +468,7 @@ def given_mesh(
             )
 
         @given(data=st.data())
-        def drawn(data: Any) -> None:
+        def drawn(data: st.DataObject) -> None:
             shape = data.draw(st.sampled_from(fitting), label="shape of the mesh")
             names = axis_names or tuple("xyz"[: len(shape)])
             with client.cpu_devices(max_devices):

@@ -216,7 +216,7 @@ MAX_RESULTS = 4
 
 @st.composite
 def device_programs(
-    draw: Any,
+    draw: st.DrawFn,
     *,
     sizes: Mapping[str, int] | None = None,
     num_devices: int | None = None,

@@ -1,8 +1,9 @@
 """Operations that call a Python function, and have a rule of the user's for a transformation.
 
-`custom_jvp_call` and its kin take the function as the parameter `call_jaxpr`: what the user wrote,
-as a function of flat values, while nothing is staged; a closed jaxpr once it is.  One rule serves
-both.  What the function closes over becomes the first `num_consts` operands when it is staged.
+`custom_jvp_call` and the others take the function as the parameter `call_jaxpr`: what the user
+wrote, as a function of flat values, while nothing is staged; a closed jaxpr once it is.  One rule
+serves both.  What the function closes over becomes the first `num_consts` operands when it is
+staged.
 """
 
 from __future__ import annotations

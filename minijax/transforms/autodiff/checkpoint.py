@@ -1,19 +1,13 @@
 """`checkpoint`: which values a derivative saves and which it computes again, by a policy.
 
-`checkpoint`: a function whose intermediate values are computed again for its derivative.
-
 Input: a function of trees.  Output: the same function, whose derivative stores only its arguments
-and what a policy says.  Policies are in `policies.py`, the primitive in `remat_primitive.py`.
-
-Policies of `checkpoint`: what to save for the backward pass.
+and what a policy says.  The primitive is in `transforms/autodiff/remat.py`.
 
 A policy is asked `policy(primitive, *avals, **params)` about each operation whose result the
 backward pass needs, and answers True (save it), False (compute it again), or how to offload it.
 
-What a derivative keeps for its backward pass, in words: `saved_residuals`.
-
-Input: a function and arguments.  Output: the type of each value that reverse mode stores between
-the two passes, and where it comes from.  Nothing is computed.
+`saved_residuals` tells the type of each value that reverse mode stores between its two passes, and
+where it comes from, without computing anything.
 """
 
 from __future__ import annotations
@@ -558,7 +552,7 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
         kwargs: the same by name.
 
     Raises:
-        TypeError: `f` is not callable, or an argument is no array and no number.
+        TypeError: `f` is not callable, or an argument is neither an array nor a number.
 
     Example:
         >>> f = lambda x, y: jnp.sin(x) * y

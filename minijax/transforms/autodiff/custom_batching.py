@@ -19,7 +19,7 @@ from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import Confined, closed_over, confine
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim
-from minijax.lax.control_flow.mapping import map as map_slices
+from minijax.lax.control_flow.scanning import map as map_slices
 from minijax.transforms import jaxpr_call
 from minijax.transforms.autodiff import calls, custom_jvp
 from minijax.transforms.autodiff.calls import Call

@@ -30,7 +30,7 @@ from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
-from minijax.lax import convert, unary
+from minijax.lax import creation, unary
 from minijax.lowering import eager
 from minijax.runtime.array import array_from_host
 from minijax.transforms import jaxpr_call
@@ -201,7 +201,7 @@ class Signature:
         """The leaves of the differentiated arguments.
 
         Raises:
-            TypeError: one is no array and no number.
+            TypeError: one is neither an array nor a number.
         """
         leaves, in_tree = tree.flatten((args, {}))
         names = functools.partial(self._names, in_tree, tuple(positions))
@@ -349,7 +349,7 @@ class Rule(NamedTuple):
             )
         outs = [cast_like(x, aval) for x, aval in zip(outs, primal.avals, strict=True)]
         return [
-            x if aval_of(x) is aval else convert.convert_to_type(x, aval.dtype, aval.weak_type)
+            x if aval_of(x) is aval else creation.convert_to_type(x, aval.dtype, aval.weak_type)
             for x, aval in zip(outs, primal.avals, strict=True)
         ], out_tree
 
@@ -371,7 +371,7 @@ def cast_like(x: Any, wanted: Any) -> Any:
 
 
 def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> None:
-    """Refuses leaves that are no arrays and no numbers.
+    """Refuses leaves that are neither arrays nor numbers.
 
     Raises:
         TypeError: one is neither; the text names it.
@@ -385,7 +385,7 @@ def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: Any) -> 
             error(
                 TypeError,
                 title,
-                f"{what} is no array and no number.",
+                f"{what} is neither an array nor a number.",
                 got=f"{flattening.result_paths(treedef)[i]}: {x!r} of type {type(x).__name__}",
                 cause=None,
             )

@@ -22,7 +22,7 @@ from minijax.interpreters import checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
-from minijax.lax import convert
+from minijax.lax import creation
 from minijax.lowering import eager
 from minijax.sharding import rules
 from minijax.transforms import jaxpr_call
@@ -435,7 +435,7 @@ class _FlatForward:
             )
         if not hasattr(ct, "dtype"):
             return np.asarray(ct, expected.dtype)[()]
-        return convert.convert_to_type(ct, expected.dtype, given.weak_type)
+        return creation.convert_to_type(ct, expected.dtype, given.weak_type)
 
 
 class custom_vjp(Generic[R]):  # noqa: N801  mirrors jax.custom_vjp

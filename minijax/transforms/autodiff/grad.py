@@ -21,7 +21,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, discharge, flattening, partial_eval, staging, transpose
 from minijax.interpreters.jvp import Zero, jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
-from minijax.lax import convert
+from minijax.lax import creation
 from minijax.lowering import eager
 from minijax.runtime.array import array_from_host
 from minijax.transforms.jit.jit import jit
@@ -378,7 +378,7 @@ def vjp(
         one cotangent for each primal.
 
     Raises:
-        TypeError: an argument is no array and no number.
+        TypeError: an argument is neither an array nor a number.
         ValueError: `pull_back` is called with a cotangent of another tree or type.
 
     Example:
@@ -570,7 +570,7 @@ def like_primal(gradient: Any, aval: Any) -> Any:
     given = aval_of(gradient)
     if given.weak_type == aval.weak_type:
         return gradient
-    return convert.convert_to_type(gradient, given.dtype, aval.weak_type)
+    return creation.convert_to_type(gradient, given.dtype, aval.weak_type)
 
 
 def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence[str]:

@@ -1,15 +1,10 @@
 """`jet`: higher derivatives along a curve, in one pass.
 
-Rules of `jet` for single primitives: products, quotients, calls, control flow.
-
-All others follow from `jvp`, see `interpreters/taylor.py`; these would do more work with each
-order, because their `jvp` uses the operation more than once or doubles a body.  They stand here and
-not with their primitives because they are few, and no primitive of a user's needs one.
-
-`jet`: higher derivatives along a curve, in one pass.
-
 Input: a function, its arguments and their derivatives.  Output: those of the results.  The
-mechanism is `interpreters/taylor.py`; the rules of single primitives are in `jet_rules.py`.
+mechanism is `interpreters/taylor.py`; here are the rules for products, quotients, calls and control
+flow.  All others follow from `jvp`.  These would do more work with each order, because their `jvp`
+uses the operation more than once or doubles a body.  They stand here and not with their primitives
+because they are few, and no primitive of a user's needs one.
 """
 
 from __future__ import annotations
@@ -30,7 +25,7 @@ from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.taylor import Rule, Series, TaylorTrace
 from minijax.lax import binary, convolution, dots, families, unary
 from minijax.lax.control_flow import branching, looping, scanning
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lowering import eager
 from minijax.transforms.autodiff.remat import remat_p
 from minijax.transforms.jit.primitive import jit_p

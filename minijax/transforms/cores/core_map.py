@@ -589,7 +589,7 @@ def kernel(
     Source: mirrors jax.experimental.pallas.kernel (0.10).
 
     Args:
-        body: a function of references, which returns None; left away, the result is a decorator.
+        body: a function of references, which returns None; without it, the result is a decorator.
         out_type: shapes and dtypes of the results: one, or a tuple or list of those that `body`
             takes one by one.  What they hold at first is undefined.
         mesh: a mesh of cores.

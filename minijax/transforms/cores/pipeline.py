@@ -19,9 +19,9 @@ from minijax.core import axes, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, semaphores
-from minijax.lax.collectives.axes import axis_index
+from minijax.lax.collectives.arguments import axis_index
 from minijax.lax.control_flow import looping
-from minijax.lax.convert import convert_element_type
+from minijax.lax.creation import convert_element_type
 from minijax.lax.reference_indexing import View, ds
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms.cores import core_map

@@ -311,7 +311,7 @@ class PlacementTree:
         structure = tree.structure(prefix, is_leaf=tree.is_none)
         raise tree_errors.mismatch_error(
             function,
-            f"{self.name} is no tree prefix {what}.",
+            f"{self.name} is not a tree prefix {what}.",
             tree_errors.differences(structure, full, leaves, prefix=True),
             first=self.name,
             second=name,

@@ -429,7 +429,7 @@ def jit(
     Source: mirrors jax.jit (0.10).
 
     Raises:
-        TypeError: an argument is no array and no number, or `fun` is not callable.
+        TypeError: an argument is neither an array nor a number, or `fun` is not callable.
         ValueError: a static argument is not hashable, a named parameter does not exist, a
             placement does not fit its value, or the devices of arguments disagree.
 

@@ -261,7 +261,7 @@ def typeof(x: Any) -> Any:
     Source:     mirrors jax.typeof (0.10).
 
     Raises:
-        TypeError: `x` is no array and no number.
+        TypeError: `x` is neither an array nor a number.
 
     Example:
         >>> jax.typeof(jnp.ones((2, 3))), jax.typeof(1.0)

@@ -1,4 +1,4 @@
-"""`smap`, arrays and borders of manual regions as earlier versions of JAX had them.
+"""`smap`, `shard_map`, arrays and borders of manual regions as earlier versions of JAX had them.
 
 The two borders of a manual region as operations: `full_to_shard` and `shard_to_full`.
 
@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ParamSpec, TypeVar, overload
 
+import minijax.transforms.per_device.shard_map
 from minijax.core import config, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error, message
@@ -44,7 +45,7 @@ from minijax.sharding.older import ShardingSpec, create_pmap_sharding_spec, pmap
 from minijax.transforms.device_put import put
 from minijax.transforms.global_arrays import make_array_from_single_device_arrays
 from minijax.transforms.legacy import tiling
-from minijax.transforms.per_device.shard_map import INFER, shard_map
+from minijax.transforms.per_device.shard_map import INFER
 
 Axes = tuple[tuple[Any, int], ...]
 
@@ -420,10 +421,10 @@ def smap(
     Source: mirrors jax.smap (0.10).
 
     Args:
-        f: a function of trees of blocks; left away, the result is a decorator.
+        f: a function of trees of blocks; without it, the result is a decorator.
         in_axes: the dimension of each argument that is split over the axis, None for whole ones: an
             int for all, or a tuple with a tree prefix for each argument.  On an Explicit axis it
-            may be left away: types tell.
+            may be omitted: types tell.
         out_axes: the same for the results: an int, None or a tree prefix.
         axis_name: an axis of the mesh in force.
 
@@ -458,7 +459,7 @@ def smap(
             "in_axes must be an int, None, or a tuple with an entry for each argument.",
             got=f"{in_axes!r} of type {type(in_axes).__name__}",
         )
-    return shard_map(
+    return minijax.transforms.per_device.shard_map.shard_map(
         f,
         in_specs=_specs("in_axes", in_axes, axis_name),
         out_specs=_specs("out_axes", out_axes, axis_name),
@@ -486,3 +487,32 @@ def _spec(argument: str, axis: Any, name: Any) -> Any:
     if axis < 0:
         error(ValueError, "smap", f"{argument} must count from the first dimension.", got=str(axis))
     return PartitionSpec(*[None] * int(axis), name)
+
+
+def shard_map(
+    f: Callable[..., Any],
+    mesh: MeshAxes,
+    in_specs: object,
+    out_specs: object,
+    check_rep: bool = True,
+    auto: frozenset[Any] = frozenset(),
+) -> Callable[..., Any]:
+    """As `minijax.shard_map`, with former arguments: `auto` are axes left to the compiler.
+
+    Source: mirrors jax.experimental.shard_map.shard_map.
+
+    Example:
+        >>> from minijax.experimental.shard_map import shard_map
+        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
+        >>> shard_map(lambda x: lax.psum(x, "x"), mesh, P("x"), P())(jnp.arange(8))
+        Array([28], dtype=int32)
+    """
+    names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
+    return minijax.transforms.per_device.shard_map.shard_map(
+        f,
+        mesh=mesh,
+        in_specs=in_specs,
+        out_specs=out_specs,
+        axis_names=names,
+        check_vma=check_rep,
+    )

@@ -105,7 +105,7 @@ def entries(argument: str, given: Any, full: Any) -> list[Entry]:
 
     Raises:
         TypeError: a leaf of `given` is no entry.
-        ValueError: it is no tree prefix, or names a dimension or an axis twice.
+        ValueError: it is not a tree prefix, or names a dimension or an axis twice.
     """
     for leaf in tree.leaves(given, is_leaf=is_entry):
         if not is_entry(leaf):

@@ -98,10 +98,10 @@ def shard_map(
     Source: mirrors jax.shard_map (0.10).
 
     Args:
-        f: a function of trees of blocks; left away, the result is a decorator.
+        f: a function of trees of blocks; without it, the result is a decorator.
         out_specs: a `PartitionSpec`, or a tree prefix of such, for the results.
         in_specs: the same for the positional arguments; None where the type of an argument says how
-            it is split: on Auto axes, not at all.  On Explicit axes in_specs may be left away.
+            it is split: on Auto axes, not at all.  On Explicit axes in_specs may be omitted.
         mesh: a `Mesh` or an `AbstractMesh`; by default the mesh in force.
         axis_names: the axes that the function is written per device of; all of them by default.
             The compiler splits values over the others.
@@ -597,6 +597,7 @@ def _check_same_everywhere(
             expected=f"a value that does not vary over {shown}, or a spec that names it",
             fix=f"lax.psum, lax.pmax or lax.all_gather(to='invarying') over {shown}; name it "
             "in out_specs; or check_vma=False to take the first device's value unchecked",
+            more="",
         )
     sums = region.ordered((kind.unreduced & region.axes) - spec.unreduced)
     if sums:
@@ -606,6 +607,7 @@ def _check_same_everywhere(
             f"{leaf} of {name} is unreduced over {meshes.names_text(sums)}: devices hold summands.",
             got=f"{aval}, out_specs {spec!r}",
             fix="lax.psum first, or P(..., unreduced={...}) in out_specs",
+            more="",
         )
     whole = region.ordered((kind.reduced & region.axes) - spec.reduced)
     if whole:

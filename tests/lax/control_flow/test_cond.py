@@ -320,5 +320,7 @@ def test_cond_refuses_operands_in_both_ways():
 
 
 def test_cond_refuses_operands_that_are_no_arrays():
-    with pytest.raises(TypeError, match=r"operands\[0\]\['name'\] is no array"):
+    with pytest.raises(
+        TypeError, match=r"operands\[0\]\['name'\] is neither an array nor a number"
+    ):
         lax.cond(True, lambda x: 1, lambda x: 2, {"name": "text"})

@@ -582,5 +582,5 @@ def test_what_cannot_be_called_is_refused():
 
 @pytest.mark.parametrize(("init", "xs", "name"), [("text", X, "init"), (0.0, ["text"], r"xs\[0\]")])
 def test_leaves_that_are_no_arrays_are_refused(init, xs, name):
-    with pytest.raises(TypeError, match=rf"the argument {name} is no array"):
+    with pytest.raises(TypeError, match=rf"the argument {name} is neither an array nor a number"):
         lax.scan(running, init, xs)

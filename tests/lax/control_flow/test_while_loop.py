@@ -314,5 +314,5 @@ def test_what_cannot_be_called_is_refused(functions):
 
 
 def test_a_start_that_is_no_array_is_refused():
-    with pytest.raises(TypeError, match=r"init_val\[1\] is no array"):
+    with pytest.raises(TypeError, match=r"init_val\[1\] is neither an array nor a number"):
         lax.while_loop(lambda c: True, lambda c: c, (X, "text"))

@@ -1,5 +1,0 @@
-"""Arrays of other libraries, without copies.  Mirrors jax.dlpack."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

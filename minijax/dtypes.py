@@ -1,5 +1,0 @@
-"""Dtypes and their promotion.  Mirrors jax.dtypes."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,0 @@
-"""The former name of `jit`.  Mirrors jax.experimental.pjit."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,0 @@
-"""Names that jax.interpreters.pxla had in earlier versions of JAX."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,0 @@
-"""Trees of arrays as vectors.  Mirrors jax.flatten_util."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

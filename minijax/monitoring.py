@@ -1,5 +1,0 @@
-"""Events and who hears of them, under the names of jax.monitoring."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

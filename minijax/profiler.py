@@ -1,5 +1,0 @@
-"""Taking profiles, under the names of jax.profiler."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,0 +1,1 @@
+from minijax.scipy.cluster import vq as vq

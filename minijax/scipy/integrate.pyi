@@ -1,0 +1,1 @@
+from minijax.numpy.calculus import trapezoid as trapezoid

@@ -1,0 +1,1 @@
+from minijax.scipy.sparse import linalg as linalg

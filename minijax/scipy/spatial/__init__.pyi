@@ -1,0 +1,1 @@
+from minijax.scipy.spatial import transform as transform

@@ -1,0 +1,36 @@
+from minijax.scipy.stats.distributions import (
+    dirichlet as dirichlet,
+    multinomial as multinomial,
+    multivariate_normal as multivariate_normal,
+)
+from minijax.scipy.stats.samples import (
+    gaussian_kde as gaussian_kde,
+    mode as mode,
+    rankdata as rankdata,
+    sem as sem,
+)
+from minijax.scipy.stats.distributions import (
+    bernoulli as bernoulli,
+    beta as beta,
+    betabinom as betabinom,
+    binom as binom,
+    cauchy as cauchy,
+    chi2 as chi2,
+    expon as expon,
+    gamma as gamma,
+    gennorm as gennorm,
+    geom as geom,
+    gumbel_l as gumbel_l,
+    gumbel_r as gumbel_r,
+    laplace as laplace,
+    logistic as logistic,
+    nbinom as nbinom,
+    norm as norm,
+    pareto as pareto,
+    poisson as poisson,
+    t as t,
+    truncnorm as truncnorm,
+    uniform as uniform,
+    vonmises as vonmises,
+    wrapcauchy as wrapcauchy,
+)

@@ -1,5 +1,0 @@
-"""Ahead-of-time stages.  Mirrors jax.stages."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -1,5 +1,0 @@
-"""Trees: node types and operations, under the names of jax.tree_util."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)
