@@ -6,7 +6,7 @@ traced; it enters the keys of trace caches.  Devices live elsewhere, in `shardin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -191,7 +191,7 @@ def exists(name: str) -> bool:
     return find(name) is not None
 
 
-def axis(name: str, user: str) -> Axis:
+def axis(name: Hashable, user: str) -> Axis:
     """The innermost axis of this name.
 
     Raises:

@@ -12,7 +12,6 @@ from minijax.core.dtypes import (
     FLOATS,
     SIGNED,
     UNSIGNED,
-    DType,
     ExtendedDType,
     bit_width,
     bool_,
@@ -47,7 +46,7 @@ def itemsize_bits(dtype: Any) -> int:
     return bit_width(dtype if extended else np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
-def isdtype(dtype: DType, kind: str) -> bool:
+def isdtype(dtype: Any, kind: object) -> bool:
     """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
 
     Source: mirrors jax.numpy.isdtype; Python array API standard.

@@ -367,7 +367,11 @@ class LoweringContext:
         return self.broadcast(self.constant(value, dtype), shape, dtype)
 
     def broadcast(
-        self, x: ir.Value, shape: Sequence[int], dtype: DType, dimensions: Sequence[int] = ()
+        self,
+        x: ir.Value,
+        shape: Sequence[int],
+        dtype: DType | type[Any],
+        dimensions: Sequence[int] = (),
     ) -> Any:
         """`x` repeated to `shape`; unchanged where it is a scalar and stays one."""
         if not shape:
@@ -410,7 +414,7 @@ class LoweringContext:
         axes: Sequence[int],
         init: Any,
         types: Sequence[Any] | None = None,
-        dtype: DType | None = None,
+        dtype: DType | type[Any] | None = None,
     ) -> Any:
         """Reduces `x` over `axes` by the binary operation called `combiner`, from `init`.
 

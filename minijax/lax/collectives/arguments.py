@@ -184,7 +184,7 @@ def canonical_groups(name: str, groups: Any, axes: Axes) -> Groups:
 
     Raises:
         ValueError: they do not hold each position along the axes once, or axes are dimensions.
-        NotImplementedError: vma is checked, which knows no groups.
+        NotImplementedError: variance is checked, which knows no groups.
     """
     if groups is None:
         return None

@@ -448,7 +448,7 @@ def _casts_of_carry(
     """The casts after which a carry varies alike on both sides; empty if something else differs."""
     fixes = []
     for path, given, out in zip(leaf_names(in_tree), in_avals, outvars, strict=False):
-        if _differ_in_vma_only(given, out.aval):
+        if _differ_in_variance_only(given, out.aval):
             fixes.append(vma.difference(given, out.aval, f"{naming.carry}{path}"))
             cast = vma.difference(out.aval, given)
             fixes.append(cast and f"{cast} on what {naming.body} returns for {naming.carry}{path}")
@@ -463,7 +463,7 @@ def _casts_of_results(
     """The casts after which results vary alike; empty if they differ in something else too."""
     fixes = []
     for path, a, b in zip(leaf_names(tree), first.out_avals, second.out_avals, strict=True):
-        if _differ_in_vma_only(a, b):
+        if _differ_in_variance_only(a, b):
             for given, wanted, name in ((a, b, first_name), (b, a, second_name)):
                 cast = vma.difference(given, wanted)
                 fixes.append(cast and f"{cast} on result{path} of {name}")
@@ -472,7 +472,7 @@ def _casts_of_results(
     return "; ".join(filter(None, fixes))
 
 
-def _differ_in_vma_only(a: AbstractValue, b: AbstractValue) -> bool:
+def _differ_in_variance_only(a: AbstractValue, b: AbstractValue) -> bool:
     if not (isinstance(a, ShapedArray) and isinstance(b, ShapedArray)) or _fits(a, b):
         return False
     return _fits(a.with_manual_type(b.manual_axis_type), b)
