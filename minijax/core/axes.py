@@ -6,7 +6,7 @@ traced; it enters the keys of trace caches.  Devices live elsewhere, in `shardin
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
@@ -181,17 +181,17 @@ def any_of_kind(kind: str) -> bool:
     return any(axis.kind == kind for axis in _environment.value)
 
 
-def find(name: str) -> Axis | None:
+def find(name: Hashable) -> Axis | None:
     """The innermost axis of this name; None where there is none."""
     return next((axis for axis in reversed(_environment.value) if axis.name == name), None)
 
 
-def exists(name: str) -> bool:
+def exists(name: Hashable) -> bool:
     """Whether an axis of this name is in scope."""
     return find(name) is not None
 
 
-def axis(name: str, user: str) -> Axis:
+def axis(name: Hashable, user: str) -> Axis:
     """The innermost axis of this name.
 
     Raises:
@@ -203,7 +203,7 @@ def axis(name: str, user: str) -> Axis:
     return found
 
 
-def _unbound_text(name: str, user: str) -> str:
+def _unbound_text(name: Hashable, user: str) -> str:
     bound = [axis.name for axis in in_scope()]
     names = list(dict.fromkeys(n for n in bound if not isinstance(n, AxisOf)))
     nameless = bool(bound) and not names

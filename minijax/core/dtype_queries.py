@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -31,6 +31,10 @@ _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
 }
 
 
+_Kind: TypeAlias = str | type[Any] | np.dtype[Any]
+"""A kind of dtypes by its array API name, or a dtype."""
+
+
 def itemsize_bits(dtype: Any) -> int:
     """Bits of one element: 4 for `int4`, 8 for `bool`, 64 for `complex64`.
 
@@ -47,7 +51,7 @@ def itemsize_bits(dtype: Any) -> int:
     return bit_width(dtype if extended else np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
-def isdtype(dtype: DType, kind: str) -> bool:
+def isdtype(dtype: DType, kind: _Kind | tuple[_Kind, ...]) -> bool:
     """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
 
     Source: mirrors jax.numpy.isdtype; Python array API standard.
@@ -64,7 +68,7 @@ def isdtype(dtype: DType, kind: str) -> bool:
     return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-def _is_of_kind(dtype: np.dtype[Any], kind: str) -> bool:
+def _is_of_kind(dtype: np.dtype[Any], kind: _Kind) -> bool:
     if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
         return dtype in _ARRAY_API_KINDS[kind]
     names = ", ".join(map(repr, _ARRAY_API_KINDS))

@@ -528,7 +528,7 @@ def is_weakly_typed(x: Value) -> bool:
     return bool(getattr(aval, "weak_type", False))
 
 
-def dtype(x: Value, canonicalize: bool = False) -> Any:
+def dtype(x: object, canonicalize: bool = False) -> Any:
     """The dtype of a value, or the one that `x` names: of Python's scalars, the 64-bit one.
 
     Args:

@@ -266,7 +266,7 @@ class NewRef(Primitive):
     name = "new_ref"
     has_effects: ClassVar[bool] = True
 
-    def abstract_eval(self, x: Array, *, kind: str | None, **_: Any) -> AbstractRef:
+    def abstract_eval(self, x: ShapedArray, *, kind: str | None, **_: Any) -> AbstractRef:
         return AbstractRef(x, kind=kind)
 
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
