@@ -181,12 +181,12 @@ def any_of_kind(kind: str) -> bool:
     return any(axis.kind == kind for axis in _environment.value)
 
 
-def find(name: str) -> Axis | None:
+def find(name: Hashable) -> Axis | None:
     """The innermost axis of this name; None where there is none."""
     return next((axis for axis in reversed(_environment.value) if axis.name == name), None)
 
 
-def exists(name: str) -> bool:
+def exists(name: Hashable) -> bool:
     """Whether an axis of this name is in scope."""
     return find(name) is not None
 
@@ -203,7 +203,7 @@ def axis(name: Hashable, user: str) -> Axis:
     return found
 
 
-def _unbound_text(name: str, user: str) -> str:
+def _unbound_text(name: Hashable, user: str) -> str:
     bound = [axis.name for axis in in_scope()]
     names = list(dict.fromkeys(n for n in bound if not isinstance(n, AxisOf)))
     nameless = bool(bound) and not names

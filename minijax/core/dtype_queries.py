@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -28,6 +28,10 @@ _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
     "complex floating": frozenset(COMPLEXES),
     "numeric": frozenset(ALL) - {bool_},
 }
+
+
+_Kind: TypeAlias = str | type[Any] | np.dtype[Any]
+"""A kind of dtypes by its array API name, or a dtype."""
 
 
 def itemsize_bits(dtype: Any) -> int:
@@ -63,7 +67,7 @@ def isdtype(dtype: Any, kind: object) -> bool:
     return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
-def _is_of_kind(dtype: np.dtype[Any], kind: str) -> bool:
+def _is_of_kind(dtype: np.dtype[Any], kind: _Kind) -> bool:
     if isinstance(kind, str) and kind in _ARRAY_API_KINDS:
         return dtype in _ARRAY_API_KINDS[kind]
     names = ", ".join(map(repr, _ARRAY_API_KINDS))

@@ -355,7 +355,7 @@ def indices_inside(
     mask = ctx.tensor_type(aval.shape, np.bool_)
     both = ctx.op("stablehlo.and", [below, above], None, mask)
     kept = [ctx.tensor_type(aval.shape[:-1], np.bool_)]
-    return ctx.reduce("stablehlo.and", both, [aval.ndim - 1], True, kept, np.bool_)
+    return ctx.reduce("stablehlo.and", both, [aval.ndim - 1], True, kept, dtypes.bool_)
 
 
 def fill_outside(

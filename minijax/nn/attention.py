@@ -99,11 +99,11 @@ def dot_product_attention(
 
 @one_program(static=("scale", "is_causal", "local_window_size", "return_residual"))
 def _attention(
-    query: Array,
-    key: Array,
-    value: Array,
-    bias: Array | None,
-    mask: Array | None,
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    bias: ArrayLike | None,
+    mask: ArrayLike | None,
     query_seq_lengths: Array | None,
     key_value_seq_lengths: Array | None,
     *,
@@ -138,7 +138,11 @@ def _attention(
 
 
 def _check(
-    query: Array, key: Array, value: Array, mask: Array | None, implementation: str | None
+    query: ArrayLike,
+    key: ArrayLike,
+    value: ArrayLike,
+    mask: ArrayLike | None,
+    implementation: str | None,
 ) -> None:
     name = "nn.dot_product_attention"
     if implementation == "cudnn":
@@ -165,7 +169,9 @@ def _check(
     error(ValueError, name, problem, got=avals)
 
 
-def _check_pairs(query: Array, key: Array, bias: Array | None, mask: Array | None) -> None:
+def _check_pairs(
+    query: ArrayLike, key: ArrayLike, bias: ArrayLike | None, mask: ArrayLike | None
+) -> None:
     """Refuses what does not fit pairs of queries and keys.
 
     Raises:
@@ -187,7 +193,7 @@ def _check_pairs(query: Array, key: Array, bias: Array | None, mask: Array | Non
             )
 
 
-def _check_lengths(query: Array, lengths: list[Array | None]) -> None:
+def _check_lengths(query: ArrayLike, lengths: list[Array | None]) -> None:
     """Refuses lengths that are not one integer for each batch.
 
     Raises:
@@ -206,7 +212,7 @@ def _check_lengths(query: Array, lengths: list[Array | None]) -> None:
             error(ValueError, "nn.dot_product_attention", problem, got=got, expected=expected)
 
 
-def _logits(query: Array, key: Array, scale: float | None) -> Array:
+def _logits(query: ArrayLike, key: ArrayLike, scale: float | None) -> Array:
     """W[b, n, t, s]: scaled products of queries and keys; k keys serve n queries.
 
     W is float32, or the dtype itself where that is wider.
@@ -220,11 +226,11 @@ def _logits(query: Array, key: Array, scale: float | None) -> Array:
     return products * (max(h, 1) ** -0.5 if scale is None else scale)
 
 
-def _wide(x: Array) -> np.dtype[Any]:
+def _wide(x: ArrayLike) -> np.dtype[Any]:
     return dtypes.promote_types(aval_of(x).dtype, _FLOAT32)
 
 
-def _weighted(weights: Array, value: Array) -> Array:
+def _weighted(weights: Array, value: ArrayLike) -> Array:
     """T[b, t, n, h]: values weighted by W[b, n, t, s]."""
     (b, n, t, s), (_, _, k, h) = aval_of(weights).shape, aval_of(value).shape
     dtype = aval_of(value).dtype
@@ -235,7 +241,7 @@ def _weighted(weights: Array, value: Array) -> Array:
     return shaping.reshape(convert_element_type(out, dtype), (b, t, n, h))
 
 
-def _of_rank_4(name: str, x: Array) -> Array:
+def _of_rank_4(name: str, x: ArrayLike) -> Array:
     missing = 4 - aval_of(x).ndim
     if missing < 0:
         problem = f"{name} must have the dimensions of the logits."
@@ -252,7 +258,7 @@ def _before(lengths: Array, size: int) -> Array:
 
 def _allowed(
     sizes: tuple[int, int],
-    mask: Array | None,
+    mask: ArrayLike | None,
     is_causal: bool,
     lengths: tuple[Array | None, Array | None],
     window: int | tuple[int, int] | None,

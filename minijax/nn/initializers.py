@@ -490,7 +490,7 @@ def _orthogonal(
     others = (*dims[:axis], *dims[axis + 1 :])
     samples = orthogonal_samples(key, (), (math.prod(others), dims[axis]), dtype)
     samples = lax_shape.reshape(samples, (*others, dims[axis]))
-    return scale * shaping.moveaxis(samples, -1, axis)
+    return cast(Array, scale) * shaping.moveaxis(samples, -1, axis)
 
 
 @one_program(static=("dims", "axis", "dtype"))

@@ -56,7 +56,7 @@ def scalar(value: ArrayLike, dtype: DTypeLike | None) -> Any:
 def converted(value: ArrayLike, dtype: DTypeLike | None) -> Array:
     """A parameter in a dtype; a number of Python's or NumPy's is converted on the host."""
     if hasattr(value, "aval"):
-        return convert_element_type(value, dtype)
+        return convert_element_type(value, cast(DTypeLike, dtype))
     return cast(Array, scalar(value, dtype))
 
 
@@ -136,7 +136,7 @@ def uniform(
     one = scalar(1, dtype)
     mantissa = binary.shift_right_logical(raw, scalar(width - info.nmant, integer))
     pattern = binary.bitwise_or(mantissa, one.view(integer))
-    fraction = bitcast_convert_type(pattern, dtype) - one
+    fraction = bitcast_convert_type(pattern, cast(DTypeLike, dtype)) - one
     # Rounding may take a sample below the bound.
     return binary.max(low, fraction * binary.sub(high, low) + low)
 
@@ -166,7 +166,7 @@ def normal(
         (Array(1., dtype=float32), Array(0.5, dtype=float32))
     """
     if dtypes.issubdtype(dtype, np.complexfloating):
-        part = dtypes.real_dtype_of(dtype)
+        part = dtypes.real_dtype_of(cast(np.dtype[Any], dtype))
         real, imaginary = (normal_samples(k, shape, part) for k in split_keys(key))
         return from_parts(real, imaginary) / scalar(math.sqrt(2), dtype)
     one = scalar(1, dtype)

@@ -10,7 +10,7 @@ together, as often as the last of them needs; the figures follow JAX's in this a
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -150,8 +150,8 @@ def poisson(
         random_clone_p.bind(key), select(few, rates, full_like(rates, 0)), dtype
     )
     # A parameter that no candidate of the other method has to fit is accepted at once.
-    rejected = _poisson_by_rejection(key, select(few, full_like(rates, 1e5), rates))
-    out = select(few, counted, convert_element_type(rejected, dtype))
+    rejected = _poisson_by_rejection(cast(Array, key), select(few, full_like(rates, 1e5), rates))
+    out = select(few, counted, convert_element_type(rejected, cast(DTypeLike, dtype)))
     return select(rates == 0, full_like(out, 0), out)
 
 
@@ -240,15 +240,16 @@ def binomial(
     same_key = random_clone_p.bind(key)
     counted = _counted_by_waiting(same_key, select(few & ~unknown, whole, full_like(n, 0)), q)
     rejected = _binomial_by_rejection(
-        key, select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)
+        cast(Array, key), select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)
     )
+    wanted = cast(DTypeLike, dtype)
     successes = select(
-        few, convert_element_type(counted, dtype), convert_element_type(rejected, dtype)
+        few, convert_element_type(counted, wanted), convert_element_type(rejected, wanted)
     )
     wrong = no_probability | no_count
     successes = select(wrong, full_like(successes, np.nan), successes)
     successes = select(endless & ~wrong, full_like(successes, np.inf), successes)
-    failures = convert_element_type(whole, dtype) - successes
+    failures = convert_element_type(whole, wanted) - successes
     return select(rare | wrong | endless, successes, failures)
 
 

@@ -111,7 +111,7 @@ def rademacher(
         Array([-1,  1], dtype=int32)
     """
     half = scalar(0.5, dtypes.default_float_dtype())
-    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), dtype)
+    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), cast(DTypeLike, dtype))
     return scalar(2, dtype) * heads - scalar(1, dtype)
 
 
@@ -488,4 +488,4 @@ def geometric(
     # The logarithm of 0 would be an infinite number of trials.
     u = select(u == 0, full_like(u, 1), u)
     failures = _spread(log1p(-p), u.shape)
-    return convert_element_type(floor(log(u) / failures) + 1, dtype)
+    return convert_element_type(floor(log(u) / failures) + 1, cast(DTypeLike, dtype))

@@ -25,6 +25,7 @@ from minijax.core.errors import error
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import binary, callbacks, creation, random_bits, shape, slicing
 from minijax.lax.creation import convert_element_type
+from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 Words = Sequence[Array]
@@ -58,7 +59,10 @@ def philox(key: Words, counter: Words) -> list[Array]:
 
 def threefry4x32(key: Words, counter: Words) -> list[Array]:
     """Threefry4x32-20: hashes four words under a key of four."""
-    schedule = [*key, functools.reduce(binary.bitwise_xor, key, np.uint32(_PARITY))]
+    schedule: list[ArrayLike] = [
+        *key,
+        functools.reduce(binary.bitwise_xor, key, np.uint32(_PARITY)),
+    ]
     # Not operators, which would add on the host, and warn, where words are known.
     words = [binary.add(x, k) for x, k in zip(counter, key, strict=True)]
     for number in range(_THREEFRY_ROUNDS):

@@ -329,7 +329,7 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
         return chosen.impl
     if isinstance(chosen, Generator):
         return chosen
-    facts = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
+    facts: dict[str, Any] = {"got": repr(chosen), "expected": ", ".join(map(repr, GENERATORS))}
     if not isinstance(chosen, str):
         error(TypeError, name, "a generator is named by a string.", **facts)
     if chosen not in GENERATORS:

@@ -14,6 +14,7 @@ from minijax.core import meshes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
 from minijax.core.meshes import UNCONSTRAINED, AbstractMesh, AxisType, PartitionSpec, names_of
+from minijax.core.operators import Value
 from minijax.core.trace import current
 from minijax.interpreters.reshard import reshard_to
 from minijax.lowering import eager
@@ -53,7 +54,7 @@ def reshard(xs: T, out_shardings: object) -> T:
     return tree.unflatten(treedef, outs)
 
 
-def _resharded(x: object, target: Any) -> Any:
+def _resharded(x: Value, target: Any) -> Any:
     wanted = rules.resolve(target, "reshard", "out_shardings")
     if wanted is None:
         return x
@@ -268,7 +269,7 @@ def _chosen(name: str, axes: object, mesh: AbstractMesh) -> Sequence[Any]:
     return chosen
 
 
-def _retyped(x: object, mesh: AbstractMesh) -> Any:
+def _retyped(x: Value, mesh: AbstractMesh) -> Any:
     """A value with the type it has on a mesh of the same axes with other types."""
     sharding = aval_of(x).split
     if sharding is None:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax.core import effects
+from minijax.core import dtypes, effects
 from minijax.core.aval import AbstractToken, ShapedArray, shaped_array
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.sequences import split_list
@@ -129,7 +129,7 @@ class _WhileLoop(NamedTuple):
         if isinstance(aval, AbstractToken):
             return x
         shape = physical_aval(aval).shape
-        which = ctx.broadcast(pred, shape, np.bool_, range(self.condition.out_avals[0].ndim))
+        which = ctx.broadcast(pred, shape, dtypes.bool_, range(self.condition.out_avals[0].ndim))
         return ctx.op("stablehlo.select", [which, x, before], None, ctx.type_of(aval))
 
 

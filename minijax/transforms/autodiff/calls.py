@@ -16,6 +16,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, current
 from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
@@ -208,8 +209,8 @@ class OutDims:
             for out, dim, target in zip(outs, dims, self.dims, strict=True)
         ]
 
-    def _placed(self, out: object, dim: int | None, target: int | None) -> Any:
-        if type(out) is Zero:
+    def _placed(self, out: Value | Zero, dim: int | None, target: int | None) -> Any:
+        if isinstance(out, Zero):
             if target is None:
                 return out
             return Zero(out.aval.with_dim(0, self.size))

@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from minijax.core import dtypes, printing, tree, vma
-from minijax.core.aval import ShapedArray, aval_of, manual_type
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
+from minijax.core.operators import Value
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
@@ -336,7 +337,7 @@ def may_be_cast(given: Any, wanted: Any) -> bool:
     )
 
 
-def cast_like(x: object, wanted: object) -> Any:
+def cast_like(x: Value, wanted: AbstractValue) -> Any:
     """A value that varies over mesh axes as type `wanted` says; cast where it is the same there."""
     missing = vma.of(wanted).varying
     return casts.varied(current.value, x, missing) if missing else x

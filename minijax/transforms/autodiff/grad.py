@@ -17,6 +17,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
+from minijax.core.operators import Value
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, discharge, flattening, partial_eval, staging, transpose
 from minijax.interpreters.jvp import Zero, jvp_flat
@@ -138,13 +139,13 @@ def jvp(
     return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
 
 
-def _of_kind(x: object, aval: ShapedArray) -> Any:
+def _of_kind(x: Value, aval: ShapedArray) -> Any:
     """A tangent or cotangent that the user gives, varying where what it belongs to does."""
     varying = vma.of(aval).varying
     return casts.varied(current.value, x, varying) if varying else x
 
 
-def _checked_tangent(name: str, primal: object, tangent: object) -> Any:
+def _checked_tangent(name: str, primal: Value, tangent: Value) -> Any:
     expected = aval_of(primal).tangent_aval()
     tangent = _of_kind(tangent, expected)
     given = aval_of(tangent)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -93,7 +94,7 @@ class Flight(NamedTuple):
     target: Region
     sem: Memory
     key: tuple[Any, ...]
-    started: Any
+    started: TracebackType | None
 
 
 class Watch:
@@ -147,7 +148,7 @@ class Watch:
             self.counts[memory] = np.zeros(aval.shape, np.int64)
         return memory
 
-    def free(self, memory: Memory, at: object) -> None:
+    def free(self, memory: Memory, at: TracebackType | None) -> None:
         """Ends the life of a reference.
 
         Raises:
@@ -157,7 +158,7 @@ class Watch:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
                 raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
 
-    def read(self, region: Region, at: object) -> None:
+    def read(self, region: Region, at: TracebackType | None) -> None:
         """A place is read.
 
         Raises:
@@ -167,7 +168,7 @@ class Watch:
             if region.meets(flight.target):
                 raise self._error("a place is read while a copy writes it.", flight, at)
 
-    def write(self, region: Region, at: object) -> None:
+    def write(self, region: Region, at: TracebackType | None) -> None:
         """A place is written.
 
         Raises:
@@ -185,7 +186,9 @@ class Watch:
                 raise self._race(region.memory, core, before, at)
         writes[self.core, region] = at
 
-    def _race(self, memory: Memory, core: int, before: object, at: object) -> ValueError:
+    def _race(
+        self, memory: Memory, core: int, before: TracebackType | None, at: TracebackType | None
+    ) -> ValueError:
         return ValueError(
             message(
                 self.name,
@@ -197,14 +200,16 @@ class Watch:
             )
         )
 
-    def start(self, source: Region, target: Region, sem: Region, size: int, at: object) -> None:
+    def start(
+        self, source: Region, target: Region, sem: Region, size: int, at: TracebackType | None
+    ) -> None:
         """A copy starts."""
         self.read(source, at)
         self.write(target, at)
         self.signal(sem, size)
         self.flights.append(Flight(source, target, sem.memory, sem.operands, at))
 
-    def land(self, target: Region, sem: Region, size: int, at: object) -> None:
+    def land(self, target: Region, sem: Region, size: int, at: TracebackType | None) -> None:
         """A copy is waited for.
 
         Raises:
@@ -229,7 +234,7 @@ class Watch:
         else:
             counts[sem.operands] += int(amount)
 
-    def wait(self, sem: Region, amount: Any, at: Any, what: Any, fix: str) -> None:
+    def wait(self, sem: Region, amount: Any, at: TracebackType | None, what: Any, fix: str) -> None:
         """A semaphore's count sinks.
 
         Raises:
@@ -244,7 +249,7 @@ class Watch:
             raise never(what, sem.memory.aval, count, int(amount), fix, source.summarize(at))
         counts[sem.operands] -= int(amount)
 
-    def _error(self, problem: str, flight: Flight, at: object) -> ValueError:
+    def _error(self, problem: str, flight: Flight, at: TracebackType | None) -> ValueError:
         return ValueError(
             message(
                 self.name,

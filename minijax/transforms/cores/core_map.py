@@ -33,6 +33,7 @@ from minijax.lax.control_flow import bodies, branching, scanning
 from minijax.lax.creation import iota
 from minijax.lax.semaphores import SemaphoreArray, SemaphoreType
 from minijax.lowering import eager
+from minijax.runtime.annotations import ArrayLike
 from minijax.sharding.mesh import TensorCoreMesh
 from minijax.transforms.cores import checks
 from minijax.transforms.per_device import shard_map
@@ -592,7 +593,7 @@ def kernel(
     return call
 
 
-def when(condition: object, /) -> Callable[[Callable[[], None]], None]:
+def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
     """Runs a function where a condition holds; to be used as a decorator.
 
     Source: mirrors jax.experimental.pallas.when (0.10).

@@ -17,6 +17,8 @@ from minijax.core.cache import Cache
 from minijax.core.errors import NoMeshError, error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
+from minijax.core.native import Device
+from minijax.core.operators import Value
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.reshard import reshard_to
 from minijax.lax.shardings import sharding_constraint_p
@@ -212,7 +214,7 @@ def check_not_both(fun: Any, static: tuple[Any, ...], donated: tuple[Any, ...]) 
         error(ValueError, "jit", problem, got=got, fix=fix)
 
 
-def device_of(device: object, backend: object, *, is_placed: bool) -> Any:
+def device_of(device: Device | None, backend: str | None, *, is_placed: bool) -> Any:
     """The device that the arguments `device` and `backend` name, if any.
 
     Raises:
@@ -418,7 +420,7 @@ def _placed(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
     return [x if s is None else _at(x, s) for x, s in zip(values, shardings, strict=True)]
 
 
-def _at(x: object, sharding: NamedSharding) -> Any:
+def _at(x: Value, sharding: NamedSharding) -> Any:
     x = sharding_constraint_p.bind(x, sharding=sharding)
     if sharding.mesh.explicit_axes:
         x = reshard_to(x, rules.resolve(sharding, "jit"))

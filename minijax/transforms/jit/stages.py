@@ -17,6 +17,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
+from minijax.core.native import Device
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, placed_programs, program
@@ -316,7 +317,7 @@ class Traced(_Stage):
         out_tree: PyTreeDef,
         options: program.Options,
         args: Sequence[Any],
-        device: object,
+        device: Device | None,
     ) -> None:
         super().__init__(closed, outer, in_tree, out_tree, options)
         self._device = device

@@ -22,7 +22,8 @@ from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.core.trace import current
+from minijax.core.operators import Value
+from minijax.core.trace import Trace, current
 from minijax.interpreters import casts, partial_eval, remat, staging
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
@@ -141,7 +142,7 @@ def region_of(params: Mapping[str, Any]) -> Region:
     return Region(params["mesh"], params["newly_manual_axes"], params["check_vma"])
 
 
-def match(x: object, spec: PartitionSpec, region: Region) -> Any:
+def match(x: Value, spec: PartitionSpec, region: Region) -> Any:
     """A result of the body, varying over the axes over which its spec splits it."""
     if not region.check_vma or not isinstance(aval_of(x), ShapedArray):
         return x
@@ -149,7 +150,7 @@ def match(x: object, spec: PartitionSpec, region: Region) -> Any:
 
 
 def agree_rule(
-    primitive: Primitive, trace: object, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
 ) -> casts.Arguments:
     """The rule `agree`: inside a `shard_map` over other axes, operands may vary over these."""
     region = region_of(params)

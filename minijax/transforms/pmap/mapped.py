@@ -409,7 +409,7 @@ def _positions(given: object) -> tuple[int, ...]:
     return tuple(map(operator.index, given if isinstance(given, Iterable) else (given,)))
 
 
-def _checked_devices(fun: object, devices: Any) -> tuple[Any, ...] | None:
+def _checked_devices(fun: Callable[..., Any], devices: Any) -> tuple[Any, ...] | None:
     if devices is None:
         return None
     found = tuple(devices)

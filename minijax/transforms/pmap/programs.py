@@ -253,7 +253,7 @@ def check_names_no_devices(name: str, devices: Sequence[Any] | None) -> None:
         )
 
 
-def check_platform(name: str, backend: object, platform: str) -> None:
+def check_platform(name: str, backend: str | None, platform: str) -> None:
     """Refuses maps inside programs for another platform than they name.
 
     Raises:
