@@ -467,14 +467,9 @@ def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
     except TypeError as caught:
         if type(caught) is not TypeError:
             raise
-        error(
-            TypeError,
-            name,
-            "shapes must be sequences of concrete integers.",
-            got=str(shape),
-            fix="compute the shape with Python or NumPy, or mark the argument as static",
-            cause=None,
-        )
+        problem = "shapes must be sequences of concrete integers."
+        fix = "compute the shape with Python or NumPy, or mark the argument as static"
+        error(TypeError, name, problem, got=str(shape), fix=fix, cause=None)
     if any(d < 0 for d in dims):
         error(TypeError, name, "dimensions must not be negative.", got=str(dims))
     return dims
@@ -495,33 +490,22 @@ def _aval_of_python_scalar(x: Any) -> ShapedArray:
             OverflowError, "", f"the Python int {x} does not fit into {dtype}.", fix="use a float"
         )
     if kind is int and dtype.itemsize == 4 and not -(2**31) <= x < 2**31:
-        error(
-            OverflowError,
-            "",
-            f"the Python int {x} does not fit into {dtype}.",
-            fix="a uint32 or float array, or minijax.config.update('enable_x64', True)",
-        )
+        fix = "a uint32 or float array, or minijax.config.update('enable_x64', True)"
+        error(OverflowError, "", f"the Python int {x} does not fit into {dtype}.", fix=fix)
     return shaped_array((), dtype, kind is not bool)
 
 
 def _aval_of_numpy(x: Any) -> ShapedArray:
     dtype = x.dtype
     if not dtype.isnative:
-        error(
-            TypeError,
-            "",
-            "the bytes of the elements are not in this machine's order.",
-            got=f"NumPy {type(x).__name__} of dtype {dtype.str}",
-            fix="x.astype(x.dtype.newbyteorder('='))",
-        )
+        problem = "the bytes of the elements are not in this machine's order."
+        fix = "x.astype(x.dtype.newbyteorder('='))"
+        error(TypeError, "", problem, got=f"NumPy {type(x).__name__} of dtype {dtype.str}", fix=fix)
     if dtype.hasobject or dtype.kind in "USMm" or (dtype.kind == "V" and not _is_extra(dtype)):
-        error(
-            TypeError,
-            "",
-            "not a type of array that can be computed with.",
-            got=f"NumPy {type(x).__name__} of dtype {dtype}",
-            expected="booleans, integers, floats or complex numbers",
-        )
+        problem = "not a type of array that can be computed with."
+        got = f"NumPy {type(x).__name__} of dtype {dtype}"
+        expected = "booleans, integers, floats or complex numbers"
+        error(TypeError, "", problem, got=got, expected=expected)
     return shaped_array(x.shape, dtypes.canonicalize_dtype(dtype), False)
 
 
@@ -561,13 +545,9 @@ def has_aval(x: object) -> bool:
 
 def _aval_of_other(x: Value) -> Any:
     if isinstance(x, np.ndarray) and hasattr(x, "filled"):
-        error(
-            ValueError,
-            "",
-            "masked arrays cannot be computed with.",
-            got=f"NumPy {type(x).__name__} of shape {x.shape}",
-            fix="x.filled(value) puts a value where the mask is set",
-        )
+        problem = "masked arrays cannot be computed with."
+        fix = "x.filled(value) puts a value where the mask is set"
+        error(ValueError, "", problem, got=f"NumPy {type(x).__name__} of shape {x.shape}", fix=fix)
     for base in type(x).__mro__:
         handler = aval_handlers.get(base)
         if handler is not None:
@@ -575,10 +555,6 @@ def _aval_of_other(x: Value) -> Any:
             return handler(x)
     if hasattr(x, "__jax_array__"):
         return aval_of(x.__jax_array__())
-    error(
-        TypeError,
-        "",
-        "not a valid type of value.",
-        got=f"{x!r} of type {type(x).__name__}",
-        expected="an array, or a Python or NumPy scalar",
-    )
+    problem = "not a valid type of value."
+    expected = "an array, or a Python or NumPy scalar"
+    error(TypeError, "", problem, got=f"{x!r} of type {type(x).__name__}", expected=expected)

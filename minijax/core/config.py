@@ -131,12 +131,9 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         return self._parse(self.name, new_val)
 
     def __bool__(self) -> bool:  # noqa: PLE0304  it never returns
-        error(
-            TypeError,
-            f"config.{self.name}",
-            "a configuration state has no truth value.",
-            fix=f"config.{self.name} on the config object, or the state's .value",
-        )
+        problem = "a configuration state has no truth value."
+        fix = f"config.{self.name} on the config object, or the state's .value"
+        error(TypeError, f"config.{self.name}", problem, fix=fix)
 
     def __repr__(self) -> str:
         return f"State({self.name}={self.value!r})"
@@ -167,13 +164,10 @@ class Config:
         short = _OTHER_NAMES.get(short, short)
         if short not in self._states:
             near = difflib.get_close_matches(short, self._states)
-            error(
-                AttributeError,
-                "config",
-                f"unknown configuration state {name!r}.",
-                expected="one of minijax.config.values",
-                fix=f"did you mean {' or '.join(map(repr, near))}?" if near else None,
-            )
+            problem = f"unknown configuration state {name!r}."
+            expected = "one of minijax.config.values"
+            fix = f"did you mean {' or '.join(map(repr, near))}?" if near else None
+            error(AttributeError, "config", problem, expected=expected, fix=fix)
         return self._states[short]
 
     def update(self, name: str, value: object) -> None:
@@ -293,13 +287,8 @@ def enum_state(
         if value in choices:
             return value
         expected = "one of " + ", ".join(map(repr, choices))
-        error(
-            ValueError,
-            f"config.{name}",
-            "not one of the choices.",
-            got=repr(value),
-            expected=expected,
-        )
+        problem = "not one of the choices."
+        error(ValueError, f"config.{name}", problem, got=repr(value), expected=expected)
 
     return State(name, default, doc, parse=parse, **keys)
 

@@ -75,14 +75,9 @@ def _is_of_kind(dtype: np.dtype[Any], kind: _Kind) -> bool:
         return bool(dtype == np.dtype(kind))
     except TypeError:
         exception = ValueError if isinstance(kind, str) else TypeError
-        error(
-            exception,
-            "numpy.isdtype",
-            "`kind` names no kind of dtype.",
-            got=repr(kind),
-            expected=f"a dtype, one of {names}, or a tuple of these",
-            cause=None,
-        )
+        problem = "`kind` names no kind of dtype."
+        expected = f"a dtype, one of {names}, or a tuple of these"
+        error(exception, "numpy.isdtype", problem, got=repr(kind), expected=expected, cause=None)
 
 
 def can_cast(

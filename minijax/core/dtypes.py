@@ -232,24 +232,15 @@ SCALAR_TYPES: dict[str, ScalarType] = {
 def np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
     """`np.dtype(dtype_like)`, with our error texts; the same object for equal dtypes in `ALL`."""
     if hasattr(dtype_like, "shape") and not isinstance(dtype_like, (type, np.dtype, np.generic)):
-        error(
-            ValueError,
-            name,
-            "an array was given as a dtype.",
-            got=f"a value of type {type(dtype_like).__name__}",
-            fix="pass its dtype: x.dtype",
-        )
+        problem = "an array was given as a dtype."
+        got = f"a value of type {type(dtype_like).__name__}"
+        error(ValueError, name, problem, got=got, fix="pass its dtype: x.dtype")
     try:
         dtype: np.dtype[Any] = np.dtype(dtype_like)
     except TypeError as caught:
-        error(
-            TypeError,
-            name,
-            "not a dtype.",
-            got=repr(dtype_like),
-            expected="a NumPy dtype, a scalar type such as minijax.numpy.float32, or a name",
-            cause=caught,
-        )
+        problem = "not a dtype."
+        expected = "a NumPy dtype, a scalar type such as minijax.numpy.float32, or a name"
+        error(TypeError, name, problem, got=repr(dtype_like), expected=expected, cause=caught)
     return _SHARED.get(dtype, dtype)
 
 
@@ -299,13 +290,8 @@ def check_user_dtype_supported(dtype_like: object, name: str) -> None:
         return
     dtype = np_dtype(dtype_like, name)
     if dtype not in _KINDS and dtype != float0:
-        error(
-            TypeError,
-            name,
-            "arrays cannot have this dtype.",
-            got=str(dtype),
-            expected="a boolean, integer, float or complex dtype in native byte order",
-        )
+        expected = "a boolean, integer, float or complex dtype in native byte order"
+        error(TypeError, name, "arrays cannot have this dtype.", got=str(dtype), expected=expected)
 
 
 def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
@@ -485,13 +471,8 @@ def complex_dtype_of(dtype: np.dtype[Any]) -> np.dtype[Any]:
     if dtype in _REAL_OF:
         return dtype
     if dtype not in _COMPLEX_OF:
-        error(
-            TypeError,
-            "complex",
-            "no complex dtype has parts of this dtype.",
-            got=str(dtype),
-            expected="float32 or float64",
-        )
+        problem = "no complex dtype has parts of this dtype."
+        error(TypeError, "complex", problem, got=str(dtype), expected="float32 or float64")
     return _COMPLEX_OF[dtype]
 
 
@@ -717,12 +698,9 @@ def _promote(operands: tuple[tuple[Any, bool], ...], mode: str) -> tuple[Any, bo
 def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
     """Promotes operands of which one is `float0` or extended: all have to be equal."""
     if any(dtype != opaque for dtype in dtypes):
-        error(
-            OpaquePromotionError,
-            "dtype promotion",
-            f"{short_name(opaque)} combines with no other dtype.",
-            got=", ".join(map(short_name, dtypes)),
-        )
+        problem = f"{short_name(opaque)} combines with no other dtype."
+        got = ", ".join(map(short_name, dtypes))
+        error(OpaquePromotionError, "dtype promotion", problem, got=got)
     return opaque
 
 

@@ -129,27 +129,16 @@ def check_lowerable(name: str, effects: Iterable[Any], devices: int = 1) -> None
     """
     for effect in effects:
         if isinstance(effect, NamedAxisEffect):
-            error(
-                NameError,
-                name,
-                f"unbound axis name {effect.name!r}.",
-                fix=f"call it inside vmap(..., axis_name={effect.name!r})",
-            )
+            fix = f"call it inside vmap(..., axis_name={effect.name!r})"
+            error(NameError, name, f"unbound axis name {effect.name!r}.", fix=fix)
         if not lowerable_effects.contains(effect):
-            error(
-                NotImplementedError,
-                name,
-                f"the effect {effect!r} cannot be lowered.",
-                fix="register its class: effects.lowerable_effects.add_type(...)",
-            )
+            fix = "register its class: effects.lowerable_effects.add_type(...)"
+            error(NotImplementedError, name, f"the effect {effect!r} cannot be lowered.", fix=fix)
         if devices > 1 and ordered_effects.contains(effect):
-            error(
-                ValueError,
-                name,
-                "ordered effects need one device: several have no common order.",
-                got=f"{effect!r} in a program on {devices} devices",
-                fix="leave ordered=True away, or run this part on one device",
-            )
+            problem = "ordered effects need one device: several have no common order."
+            got = f"{effect!r} in a program on {devices} devices"
+            fix = "leave ordered=True away, or run this part on one device"
+            error(ValueError, name, problem, got=got, fix=fix)
 
 
 def check_control_flow(name: str, effects: Iterable[Any]) -> None:
@@ -161,9 +150,6 @@ def check_control_flow(name: str, effects: Iterable[Any]) -> None:
     for effect in effects:
         if isinstance(effect, NamedAxisEffect) or control_flow_allowed_effects.contains(effect):
             continue
-        error(
-            NotImplementedError,
-            name,
-            f"the effect {effect!r} is not allowed in the body of control flow.",
-            fix="register its class: effects.control_flow_allowed_effects.add_type(...)",
-        )
+        problem = f"the effect {effect!r} is not allowed in the body of control flow."
+        fix = "register its class: effects.control_flow_allowed_effects.add_type(...)"
+        error(NotImplementedError, name, problem, fix=fix)

@@ -71,13 +71,8 @@ class Guard(State[str | None]):
         choices = [level.name.lower() for level in self._levels]
         if value is None or value in choices:
             return value
-        error(
-            ValueError,
-            name,
-            "there is no such level.",
-            got=repr(value),
-            expected="one of " + ", ".join(map(repr, choices)),
-        )
+        expected = "one of " + ", ".join(map(repr, choices))
+        error(ValueError, name, "there is no such level.", got=repr(value), expected=expected)
 
     def _native_levels(self, value: str | None) -> dict[str, Any]:
         level = None if value is None else self._levels[value.upper()]

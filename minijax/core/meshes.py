@@ -101,13 +101,9 @@ class PartitionSpec:
             (self.reduced & used, "both reduced and in an entry"),
         ):
             if both:
-                error(
-                    ValueError,
-                    "PartitionSpec",
-                    f"axes are {where}: {sorted(map(str, both))}.",
-                    got=repr(self),
-                    expected="each axis in one place only",
-                )
+                problem = f"axes are {where}: {sorted(map(str, both))}."
+                expected = "each axis in one place only"
+                error(ValueError, "PartitionSpec", problem, got=repr(self), expected=expected)
 
     @property
     def partitions(self) -> tuple[Any, ...]:
@@ -208,22 +204,13 @@ def _unpickle(entries: Sequence[Any], unreduced: Any, reduced: Any) -> Partition
 
 def _names(axes: Any, name: str) -> frozenset[Any]:
     if isinstance(axes, str):
-        error(
-            TypeError,
-            "PartitionSpec",
-            f"{name} must be a set of names.",
-            got=repr(axes),
-            fix=f"{name}={{{axes!r}}}",
-        )
+        problem = f"{name} must be a set of names."
+        error(TypeError, "PartitionSpec", problem, got=repr(axes), fix=f"{name}={{{axes!r}}}")
     found = frozenset(axes) if axes else NO_NAMES
     if None in found:
-        error(
-            ValueError,
-            "PartitionSpec",
-            f"{name} must not contain None.",
-            got=f"{name}={set(found)}",
-            expected="names of mesh axes",
-        )
+        problem = f"{name} must not contain None."
+        expected = "names of mesh axes"
+        error(ValueError, "PartitionSpec", problem, got=f"{name}={set(found)}", expected=expected)
     return found
 
 
@@ -413,26 +400,18 @@ class AbstractMesh(MeshAxes):
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
 
     def __enter__(self) -> NoReturn:
-        error(
-            ValueError,
-            "AbstractMesh",
-            "cannot be entered: it has no devices.",
-            got=str(self),
-            fix="with sharding.use_abstract_mesh(mesh):",
-        )
+        problem = "cannot be entered: it has no devices."
+        fix = "with sharding.use_abstract_mesh(mesh):"
+        error(ValueError, "AbstractMesh", problem, got=str(self), fix=fix)
 
     def __exit__(self, *_: object) -> None:
         """There is nothing to leave, but without this Python would not call `__enter__`."""
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_DEVICES:
-            error(
-                ValueError,
-                "AbstractMesh",
-                f"has no {name}: it stands for any devices of its shape.",
-                got=str(self),
-                fix="use a Mesh with devices, such as minijax.make_mesh gives",
-            )
+            problem = f"has no {name}: it stands for any devices of its shape."
+            fix = "use a Mesh with devices, such as minijax.make_mesh gives"
+            error(ValueError, "AbstractMesh", problem, got=str(self), fix=fix)
         raise AttributeError(f"AbstractMesh has no attribute {name!r}")
 
 
@@ -458,12 +437,8 @@ def canonical_names(names: Any, rank: int, user: str) -> tuple[Any, ...]:
     """
     found = (names,) if isinstance(names, str) else tuple(names)
     if len(found) != rank:
-        error(
-            ValueError,
-            user,
-            "needs one name for each dimension of its devices.",
-            got=f"{rank} dimension(s), {len(found)} name(s): {found}",
-        )
+        problem = "needs one name for each dimension of its devices."
+        error(ValueError, user, problem, got=f"{rank} dimension(s), {len(found)} name(s): {found}")
     if any(name is None for name in found):
         error(ValueError, user, "the name of an axis must not be None.", got=str(found))
     if len(set(found)) != len(found):
@@ -487,19 +462,14 @@ def canonical_types(types: Any, names: tuple[Any, ...], user: str) -> tuple[Axis
     found = tuple(types)
     wrong = next((t for t in found if not isinstance(t, AxisType)), None)
     if wrong is not None:
-        error(
-            TypeError,
-            user,
-            "axis_types must be members of AxisType.",
-            got=f"{wrong!r} of type {type(wrong).__name__}",
-            expected="AxisType.Auto, AxisType.Explicit or AxisType.Manual",
-        )
+        problem = "axis_types must be members of AxisType."
+        got = f"{wrong!r} of type {type(wrong).__name__}"
+        expected = "AxisType.Auto, AxisType.Explicit or AxisType.Manual"
+        error(TypeError, user, problem, got=got, expected=expected)
     if len(found) != len(names):
+        problem = "needs one axis type for each axis."
         error(
-            ValueError,
-            user,
-            "needs one axis type for each axis.",
-            got=f"{len(names)} axes {names}, {len(found)} types {found}",
+            ValueError, user, problem, got=f"{len(names)} axes {names}, {len(found)} types {found}"
         )
     return found
 

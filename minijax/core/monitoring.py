@@ -308,13 +308,9 @@ def has_listeners_to_steps() -> bool:
 
 def _remove(listeners: list[Listener], callback: Listener, user: str) -> None:
     if callback not in listeners:
-        error(
-            AssertionError,
-            f"monitoring.{user}",
-            "the function does not listen.",
-            got=repr(callback),
-            expected=f"one of {len(listeners)} functions that were registered",
-        )
+        problem = "the function does not listen."
+        expected = f"one of {len(listeners)} functions that were registered"
+        error(AssertionError, f"monitoring.{user}", problem, got=repr(callback), expected=expected)
     listeners.remove(callback)
 
 

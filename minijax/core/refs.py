@@ -387,10 +387,6 @@ def check_distinct(
         places = f"is the argument {path}, and the function closes over it"
         if key in first:
             places = f"is both the argument {names()[first[key]]} and the argument {path}"
-        error(
-            ValueError,
-            name,
-            f"a reference may be passed only once, but one {places}.",
-            got=str(x.aval),
-            fix="pass the reference once, or make a second one: new_ref(ref[...])",
-        )
+        problem = f"a reference may be passed only once, but one {places}."
+        fix = "pass the reference once, or make a second one: new_ref(ref[...])"
+        error(ValueError, name, problem, got=str(x.aval), fix=fix)

@@ -33,13 +33,8 @@ T3 = TypeVar("T3")
 def _check_equal_lengths(name: str, lists: Sequence[Sequence[Any]]) -> None:
     lengths = [len(values) for values in lists]
     if len(set(lengths)) > 1:
-        error(
-            ValueError,
-            name,
-            "lengths differ.",
-            got="lengths " + ", ".join(map(str, lengths)),
-            expected="equal lengths",
-        )
+        got = "lengths " + ", ".join(map(str, lengths))
+        error(ValueError, name, "lengths differ.", got=got, expected="equal lengths")
 
 
 @overload
@@ -123,13 +118,10 @@ def merge_lists(
     counts = (chosen.count(False), chosen.count(True))
     lengths = (len(parts[0]), len(parts[1]))
     if lengths != counts:
-        error(
-            ValueError,
-            "merge_lists",
-            "the lists do not have the lengths that choose asks for.",
-            got={"where_false": f"length {lengths[0]}", "where_true": f"length {lengths[1]}"},
-            expected=f"lengths {counts[0]} and {counts[1]}",
-        )
+        problem = "the lists do not have the lengths that choose asks for."
+        got = {"where_false": f"length {lengths[0]}", "where_true": f"length {lengths[1]}"}
+        expected = f"lengths {counts[0]} and {counts[1]}"
+        error(ValueError, "merge_lists", problem, got=got, expected=expected)
     sources = (iter(parts[0]), iter(parts[1]))
     return [next(sources[choice]) for choice in chosen]
 
@@ -142,13 +134,10 @@ def split_list(values: Sequence[T], lengths: Iterable[int]) -> list[list[T]]:
     """
     wanted = list(lengths)
     if any(length < 0 for length in wanted) or sum(wanted) > len(values):
-        error(
-            ValueError,
-            "split_list",
-            "the pieces do not fit the list.",
-            got={"lengths": wanted, "values": f"{len(values)} of them"},
-            expected="non-negative lengths, together at most the number of values",
-        )
+        problem = "the pieces do not fit the list."
+        got = {"lengths": wanted, "values": f"{len(values)} of them"}
+        expected = "non-negative lengths, together at most the number of values"
+        error(ValueError, "split_list", problem, got=got, expected=expected)
     pieces: list[list[T]] = []
     start = 0
     for length in wanted:
@@ -165,25 +154,18 @@ def split_list_checked(values: Sequence[T], lengths: Iterable[int]) -> list[list
     """
     wanted = list(lengths)
     if sum(wanted) != len(values):
-        error(
-            ValueError,
-            "split_list_checked",
-            "the lengths do not add up to the number of values.",
-            got={"lengths": wanted, "values": f"{len(values)} of them"},
-            expected=f"lengths that sum to {len(values)}",
-        )
+        problem = "the lengths do not add up to the number of values."
+        got = {"lengths": wanted, "values": f"{len(values)} of them"}
+        expected = f"lengths that sum to {len(values)}"
+        error(ValueError, "split_list_checked", problem, got=got, expected=expected)
     return split_list(values, wanted)[:-1]
 
 
 def _check_position(name: str, position: int, stop: int) -> None:
     if not 0 <= position < stop:
-        error(
-            IndexError,
-            name,
-            "the position is out of range.",
-            got={"position": position},
-            expected=f"0 <= position < {stop}",
-        )
+        problem = "the position is out of range."
+        expected = f"0 <= position < {stop}"
+        error(IndexError, name, problem, got={"position": position}, expected=expected)
 
 
 def tuple_delete(values: Sequence[T], position: int) -> tuple[T, ...]:

@@ -149,14 +149,12 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     except ValueError:
         if not isinstance(leaves, Sequence) or len(leaves) == treedef.num_leaves:
             raise
+        problem = f"{len(leaves)} leaves do not fit the tree definition."
+        got = {"leaves": len(leaves), "treedef": treedef}
+        expected = f"{treedef.num_leaves} leaves"
+        fix = "flatten the tree and its replacement with the same is_leaf"
         error(
-            ValueError,
-            "tree.unflatten",
-            f"{len(leaves)} leaves do not fit the tree definition.",
-            got={"leaves": len(leaves), "treedef": treedef},
-            expected=f"{treedef.num_leaves} leaves",
-            fix="flatten the tree and its replacement with the same is_leaf",
-            cause=None,
+            ValueError, "tree.unflatten", problem, got=got, expected=expected, fix=fix, cause=None
         )
 
 
@@ -398,13 +396,9 @@ def transpose(
     if inner_treedef is None:
         subtrees = _flatten_up_to("tree.transpose", outer_treedef, [pytree_to_transpose])[0]
         if not subtrees:
-            error(
-                ValueError,
-                "tree.transpose",
-                "there is no subtree from which to infer the inner structure.",
-                got={"outer_treedef": outer_treedef},
-                fix="pass inner_treedef",
-            )
+            problem = "there is no subtree from which to infer the inner structure."
+            got = {"outer_treedef": outer_treedef}
+            error(ValueError, "tree.transpose", problem, got=got, fix="pass inner_treedef")
         inner_treedef = structure(subtrees[0])
     rows, columns = outer_treedef.num_leaves, inner_treedef.num_leaves
     if len(values) != rows * columns:
@@ -584,14 +578,10 @@ def flatten_one_level_with_keys(tree: object) -> tuple[Iterable[tuple[Any, Any]]
 
 def _checked_node(user: str, tree: object, one_level: Any) -> tuple[Iterable[Any], Any]:
     if one_level is None:
-        error(
-            ValueError,
-            user,
-            "a leaf has no children.",
-            got=f"{tree!r} of type {type(tree).__name__}",
-            expected="a container or an instance of a registered class",
-            fix="register the class with register_pytree_node or register_dataclass",
-        )
+        got = f"{tree!r} of type {type(tree).__name__}"
+        expected = "a container or an instance of a registered class"
+        fix = "register the class with register_pytree_node or register_dataclass"
+        error(ValueError, user, "a leaf has no children.", got=got, expected=expected, fix=fix)
     return one_level
 
 
@@ -648,14 +638,11 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         return _jax.pytree.treedef_tuple(registry, definitions)
     except RuntimeError:
         types = ", ".join(type(item).__name__ for item in definitions)
+        problem = "not everything is a tree definition."
+        expected = "PyTreeDef instances"
+        fix = "pass tree.structure(value) instead of the value"
         error(
-            TypeError,
-            "treedef_tuple",
-            "not everything is a tree definition.",
-            got=types,
-            expected="PyTreeDef instances",
-            fix="pass tree.structure(value) instead of the value",
-            cause=None,
+            TypeError, "treedef_tuple", problem, got=types, expected=expected, fix=fix, cause=None
         )
 
 

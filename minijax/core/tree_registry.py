@@ -98,13 +98,9 @@ def register_dispatch_only_dataclass(
 
 def _check_class(name: str, nodetype: Any) -> None:
     if not isinstance(nodetype, type):
-        error(
-            TypeError,
-            name,
-            "nodetype is not a class.",
-            got=f"{nodetype!r} of type {type(nodetype).__name__}",
-            expected="the class whose instances are to be nodes of trees",
-        )
+        got = f"{nodetype!r} of type {type(nodetype).__name__}"
+        expected = "the class whose instances are to be nodes of trees"
+        error(TypeError, name, "nodetype is not a class.", got=got, expected=expected)
 
 
 def _duplicate_text(name: str, nodetype: type) -> str:
@@ -347,14 +343,10 @@ def register_dataclass(
     if data_fields is None and meta_fields is None:
         data_fields, meta_fields = _inferred_fields(nodetype, drop_fields)
     if data_fields is None or meta_fields is None:
-        error(
-            TypeError,
-            name,
-            "data_fields and meta_fields belong together.",
-            got={"data_fields": data_fields, "meta_fields": meta_fields},
-            expected="both, or neither",
-            fix="give an empty list for the kind of field that the class lacks",
-        )
+        problem = "data_fields and meta_fields belong together."
+        got = {"data_fields": data_fields, "meta_fields": meta_fields}
+        fix = "give an empty list for the kind of field that the class lacks"
+        error(TypeError, name, problem, got=got, expected="both, or neither", fix=fix)
     _check_fields(nodetype, data_fields, meta_fields, drop_fields)
     try:
         registry.register_dataclass_node(nodetype, data_fields, meta_fields)
@@ -365,14 +357,11 @@ def register_dataclass(
 
 def _inferred_fields(nodetype: type, drop_fields: Sequence[str]) -> tuple[list[str], list[str]]:
     if not dataclasses.is_dataclass(nodetype):
-        error(
-            TypeError,
-            "register_dataclass",
-            "the fields of a class that is no dataclass cannot be inferred.",
-            got=f"{nodetype!r}",
-            expected="a dataclass, or data_fields and meta_fields",
-            fix="apply @dataclasses.dataclass first (write it below @register_dataclass)",
-        )
+        problem = "the fields of a class that is no dataclass cannot be inferred."
+        got = f"{nodetype!r}"
+        expected = "a dataclass, or data_fields and meta_fields"
+        fix = "apply @dataclasses.dataclass first (write it below @register_dataclass)"
+        error(TypeError, "register_dataclass", problem, got=got, expected=expected, fix=fix)
     data: list[str] = []
     meta: list[str] = []
     for field in dataclasses.fields(nodetype):
@@ -388,13 +377,9 @@ def _check_fields(
     got = {"data_fields": list(data), "meta_fields": list(meta), "drop_fields": list(drop)}
     overlap = [field for field in data if field in meta]
     if overlap:
-        error(
-            ValueError,
-            name,
-            f"{_names(overlap)} of {nodetype.__qualname__} cannot be data and structure.",
-            got=got,
-            expected="data_fields and meta_fields that do not overlap",
-        )
+        problem = f"{_names(overlap)} of {nodetype.__qualname__} cannot be data and structure."
+        expected = "data_fields and meta_fields that do not overlap"
+        error(ValueError, name, problem, got=got, expected=expected)
     if not dataclasses.is_dataclass(nodetype):
         return
     of_init = [field.name for field in dataclasses.fields(nodetype) if field.init]

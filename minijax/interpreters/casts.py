@@ -74,13 +74,9 @@ class Cast(Primitive):
         raise NotImplementedError
 
     def impl(self, x: Value, *, axes: Axes) -> Any:
-        error(
-            ValueError,
-            self.user,
-            "a cast between kinds of values over mesh axes needs these to be manual.",
-            got=f"{aval_of(x)}, axes {axes}",
-            fix="call it inside shard_map",
-        )
+        problem = "a cast between kinds of values over mesh axes needs these to be manual."
+        fix = "call it inside shard_map"
+        error(ValueError, self.user, problem, got=f"{aval_of(x)}, axes {axes}", fix=fix)
 
     def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
         return x
@@ -265,25 +261,17 @@ def _vary_of_psum_invariant(
 ) -> ManualAxisType:
     given, named = vma.of(avals[0]), frozenset(axes)
     if any(isinstance(axis, int) for axis in axes):
-        error(
-            ValueError,
-            "lax.psum",
-            "sums over dimensions of the array cannot be mixed with those over mesh axes.",
-            got=f"axes {axes}",
-            fix="x.sum(dims) first, or shard_map(check_vma=False)",
-        )
+        problem = "sums over dimensions of the array cannot be mixed with those over mesh axes."
+        fix = "x.sum(dims) first, or shard_map(check_vma=False)"
+        error(ValueError, "lax.psum", problem, got=f"axes {axes}", fix=fix)
     refuse_kind("lax.psum", avals[0], named & given.reduced, "reduced", "a varying value")
     refuse_kind("lax.psum", avals[0], named & given.unreduced, "unreduced", "a varying value")
     if not named & given.varying:
-        error(
-            ValueError,
-            "psum_invariant",
-            "the operand is the same on all devices of these axes.",
-            got=f"{avals[0]}, axes {axes}",
-            expected="an operand that varies over one of the axes",
-            fix="lax.psum, which casts its operand, or lax.pvary first",
-            more="",
-        )
+        problem = "the operand is the same on all devices of these axes."
+        got = f"{avals[0]}, axes {axes}"
+        expected = "an operand that varies over one of the axes"
+        fix = "lax.psum, which casts its operand, or lax.pvary first"
+        error(ValueError, "psum_invariant", problem, got=got, expected=expected, fix=fix, more="")
     return manual_type(given.varying - named, given.unreduced, given.reduced)
 
 

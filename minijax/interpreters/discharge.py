@@ -125,13 +125,9 @@ def check_differentiable(name: str, aval: AbstractValue) -> None:
         ValueError: `aval` is the type of one.
     """
     if type(aval) is refs.AbstractRef:
-        error(
-            ValueError,
-            name,
-            "reverse mode cannot differentiate with respect to a reference.",
-            got=str(aval),
-            fix="pass its value, ref[...], and make the reference inside: new_ref(x)",
-        )
+        problem = "reverse mode cannot differentiate with respect to a reference."
+        fix = "pass its value, ref[...], and make the reference inside: new_ref(x)"
+        error(ValueError, name, problem, got=str(aval), fix=fix)
 
 
 def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:

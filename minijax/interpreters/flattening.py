@@ -145,14 +145,10 @@ class FlatFunction:
         try:
             aval_of(x)
         except TypeError:
-            error(
-                TypeError,
-                self.name,
-                "a result is neither an array nor a number.",
-                got=f"{result_paths(self.out_tree)[index]}: {x!r} of type {type(x).__name__}",
-                expected="trees of arrays and numbers",
-                cause=None,
-            )
+            problem = "a result is neither an array nor a number."
+            got = f"{result_paths(self.out_tree)[index]}: {x!r} of type {type(x).__name__}"
+            expected = "trees of arrays and numbers"
+            error(TypeError, self.name, problem, got=got, expected=expected, cause=None)
 
 
 def avals_of(
@@ -204,12 +200,8 @@ def normalize_argnums(
         except AttributeError:
             error(TypeError, name, "argnums must be integers.", got=repr(argnums), cause=None)
         if not -count <= position < count:
-            error(
-                TypeError,
-                name,
-                f"argnums {position} is out of range.",
-                got=f"{count} positional argument(s)",
-                fix="pass the arguments to differentiate by position",
-            )
+            problem = f"argnums {position} is out of range."
+            fix = "pass the arguments to differentiate by position"
+            error(TypeError, name, problem, got=f"{count} positional argument(s)", fix=fix)
         positions.append(position % count)
     return tuple(positions), single

@@ -96,13 +96,9 @@ class UndefinedPrimal:
 
 
 def _not_linear(x: Any) -> NoReturn:
-    error(
-        TypeError,
-        "linear_transpose",
-        "the function is not linear: its argument has to be known to transpose it.",
-        got=str(x.aval),
-        fix="minijax.vjp differentiates any function at a point",
-    )
+    problem = "the function is not linear: its argument has to be known to transpose it."
+    fix = "minijax.vjp differentiates any function at a point"
+    error(TypeError, "linear_transpose", problem, got=str(x.aval), fix=fix)
 
 
 aval_handlers[UndefinedPrimal] = _not_linear

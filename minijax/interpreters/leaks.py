@@ -25,14 +25,10 @@ def check_not_held(trace: Any, function_name: str) -> None:
     if not tracers:
         return
     found = [f"{tracer!r}, {tracer.origin()}: held by {_holders(tracer)}" for tracer in tracers]
-    error(
-        RuntimeError,
-        function_name,
-        f"{len(tracers)} traced value(s) outlive the function that made them.",
-        got="\n".join(found[:5]),
-        fix="return values instead of storing them in globals, attributes or closures",
-        more="tracer, leak",
-    )
+    problem = f"{len(tracers)} traced value(s) outlive the function that made them."
+    got = "\n".join(found[:5])
+    fix = "return values instead of storing them in globals, attributes or closures"
+    error(RuntimeError, function_name, problem, got=got, fix=fix, more="tracer, leak")
 
 
 def _holders(tracer: Tracer) -> str:

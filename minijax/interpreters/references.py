@@ -77,10 +77,7 @@ def _check(trace: StagingTrace, function: Callable[..., Any], outs: Sequence[Any
         if isinstance(function, flattening.FlatFunction):
             path = flattening.result_paths(function.out_tree)[i]
         own = type(x) is StagingTracer and x.traced_by is trace
-        error(
-            ValueError,
-            trace.function_name,
-            "a reference cannot be returned from a traced function.",
-            got=f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}",
-            fix="return its value: ref[...], or freeze(ref) for a reference made inside",
-        )
+        problem = "a reference cannot be returned from a traced function."
+        got = f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}"
+        fix = "return its value: ref[...], or freeze(ref) for a reference made inside"
+        error(ValueError, trace.function_name, problem, got=got, fix=fix)

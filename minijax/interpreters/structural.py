@@ -169,13 +169,10 @@ class Transpose(Primitive):
 
     def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:
         if sorted(permutation) != list(range(x.ndim)):
-            error(
-                TypeError,
-                "lax.transpose",
-                "the permutation does not fit the operand.",
-                got={"operand": x, "permutation": permutation},
-                expected=f"each of 0 … {x.ndim - 1} once" if x.ndim else "()",
-            )
+            problem = "the permutation does not fit the operand."
+            got = {"operand": x, "permutation": permutation}
+            expected = f"each of 0 … {x.ndim - 1} once" if x.ndim else "()"
+            error(TypeError, "lax.transpose", problem, got=got, expected=expected)
         return x.with_shape(tuple(x.shape[p] for p in permutation))
 
     def shard(

@@ -318,12 +318,8 @@ def layout_without_devices(
         return None
     sizes = {s.num_devices for s in named_ones}
     if len(sizes) > 1:
-        error(
-            ValueError,
-            options.name,
-            "arguments and results are placed on meshes of different sizes.",
-            got=", ".join(map(str, sorted(sizes))),
-        )
+        problem = "arguments and results are placed on meshes of different sizes."
+        error(ValueError, options.name, problem, got=", ".join(map(str, sorted(sizes))))
     return _layout(
         sizes.pop(),
         _canonical(ins, in_avals),
@@ -385,14 +381,9 @@ def _check_given(who: str, own: Any, given: Any, aval: ShapedArray) -> None:
     if is_abstract(own):
         own = own.update(mesh=given.mesh)
     if not own.is_equivalent_to(given, aval.ndim):
-        error(
-            ValueError,
-            "jit",
-            f"{who} is placed otherwise than in_shardings says.",
-            got=str(own),
-            expected=str(given),
-            fix="move it with minijax.device_put, or leave its in_shardings away",
-        )
+        problem = f"{who} is placed otherwise than in_shardings says."
+        fix = "move it with minijax.device_put, or leave its in_shardings away"
+        error(ValueError, "jit", problem, got=str(own), expected=str(given), fix=fix)
 
 
 def _check_each_has_whole(who: str, demanded: Sharding | None) -> None:

@@ -83,14 +83,9 @@ def attributes_of(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Attri
                 cause=None,
             )
         except OverflowError:
-            error(
-                OverflowError,
-                name,
-                f"the attribute {key!r} does not fit into 64 bits.",
-                got=repr(value),
-                expected="an integer from -2**63 to 2**63 - 1",
-                cause=None,
-            )
+            problem = f"the attribute {key!r} does not fit into 64 bits."
+            expected = "an integer from -2**63 to 2**63 - 1"
+            error(OverflowError, name, problem, got=repr(value), expected=expected, cause=None)
     return tuple(frozen)
 
 

@@ -202,13 +202,9 @@ class Partitioning:
 
     def check_size(self, mesh: MeshAxes) -> None:
         if mesh.size != self.devices:
-            error(
-                ValueError,
-                "sharding",
-                f"the mesh has {mesh.size} devices, the program runs on {self.devices}.",
-                got=str(mesh),
-                fix="place the arguments on all devices of the mesh, or call under set_mesh",
-            )
+            problem = f"the mesh has {mesh.size} devices, the program runs on {self.devices}."
+            fix = "place the arguments on all devices of the mesh, or call under set_mesh"
+            error(ValueError, "sharding", problem, got=str(mesh), fix=fix)
 
     def replicated(self, ndim: int, open_dims: Collection[int] = ()) -> Attributes:
         """The attribute of a value that every device holds as a whole, whatever the meshes are.
@@ -302,11 +298,7 @@ def _check_expressible(sharding: Sharding) -> None:
         ValueError: devices hold summands of the value.
     """
     if isinstance(sharding, NamedSharding) and sharding.spec.unreduced:
-        error(
-            ValueError,
-            "sharding",
-            "GSPMD cannot keep the summands of a value apart.",
-            got=str(sharding.spec),
-            expected="a spec without unreduced axes",
-            fix="leave use_shardy_partitioner on",
-        )
+        problem = "GSPMD cannot keep the summands of a value apart."
+        expected = "a spec without unreduced axes"
+        fix = "leave use_shardy_partitioner on"
+        error(ValueError, "sharding", problem, got=str(sharding.spec), expected=expected, fix=fix)

@@ -110,13 +110,9 @@ def assignment_in_jit(closed: ClosedJaxpr, options: Any) -> Assignment:
     needed = count(closed)
     name = options.name
     if client.process_count() > 1:
-        error(
-            NotImplementedError,
-            name,
-            "jit of pmap works in one process only.",
-            got=f"{client.process_count()} processes",
-            fix="call the mapped function outside of jit",
-        )
+        got = f"{client.process_count()} processes"
+        fix = "call the mapped function outside of jit"
+        error(NotImplementedError, name, "jit of pmap works in one process only.", got=got, fix=fix)
     devices = client.local_devices()
     if needed > len(devices):
         error(
@@ -155,13 +151,10 @@ def _check_not_cut(closed: ClosedJaxpr, options: Any) -> None:
     if mesh is not None and mesh.size > 1:
         given.append(mesh)
     if given:
-        error(
-            ValueError,
-            options.name,
-            "pmap cannot be inside a program over a mesh of devices.",
-            got=f"a map over {count(closed)} devices, and {given[0]}",
-            fix="use shard_map or vmap in place of pmap, or call it outside of jit",
-        )
+        problem = "pmap cannot be inside a program over a mesh of devices."
+        got = f"a map over {count(closed)} devices, and {given[0]}"
+        fix = "use shard_map or vmap in place of pmap, or call it outside of jit"
+        error(ValueError, options.name, problem, got=got, fix=fix)
 
 
 SEVERAL = object()
@@ -303,14 +296,10 @@ def _check_kept_to(lowered: Any, what: str, given: Any, tiling: Any, ndim: int) 
     """
     hlo = placement.native(given, ndim).hlo
     if given.num_devices > 1 and not named.are_hlo_shardings_equal(hlo, tiling, ndim):
-        error(
-            AssertionError,
-            lowered.options.name,
-            f"XLA has placed {what} otherwise than the program says.",
-            got=str(tiling),
-            expected=str(given),
-            fix="this is a fault of the compiler or of minijax: please report it",
-        )
+        problem = f"XLA has placed {what} otherwise than the program says."
+        got = str(tiling)
+        fix = "this is a fault of the compiler or of minijax: please report it"
+        error(AssertionError, lowered.options.name, problem, got=got, expected=str(given), fix=fix)
 
 
 def whole_avals(lowered: Any, where: Assignment) -> tuple[list[Any], list[Any]]:

@@ -239,13 +239,10 @@ def region(
     """
     module = ctx.module
     if isinstance(module.device_axes, ReplicaAxes) and mesh.size > 1:
-        error(
-            NotImplementedError,
-            "shard_map",
-            "cannot be inside pmap: XLA does not both copy a program and cut it.",
-            got=f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices",
-            fix="use shard_map over a mesh with one more axis in place of pmap",
-        )
+        problem = "cannot be inside pmap: XLA does not both copy a program and cut it."
+        got = f"shard_map over {mesh} inside pmap over {module.device_axes.replicas} devices"
+        fix = "use shard_map over a mesh with one more axis in place of pmap"
+        error(NotImplementedError, "shard_map", problem, got=got, fix=fix)
     inner = PartitionAxes(mesh, module.device_axes.manual | frozenset(manual))
     module.partitioning.check_size(mesh)
     if module.partitioning.devices == 1:
@@ -375,13 +372,10 @@ def _with_gspmd(
 ) -> list[Any]:
     if not inner.are_all_manual:
         # XLA's older partitioner ends the process where it meets a constant in such a region.
-        error(
-            NotImplementedError,
-            "shard_map",
-            "a function per device of some axes only cannot be compiled by GSPMD.",
-            got=f"axes {inner.automatic} of {inner.mesh} left to the compiler",
-            fix="config.update('use_shardy_partitioner', True), or all axes in axis_names",
-        )
+        problem = "a function per device of some axes only cannot be compiled by GSPMD."
+        got = f"axes {inner.automatic} of {inner.mesh} left to the compiler"
+        fix = "config.update('use_shardy_partitioner', True), or all axes in axis_names"
+        error(NotImplementedError, "shard_map", problem, got=got, fix=fix)
     blocks = [
         full_to_shard(ctx, inner, value, border)
         for value, border in zip(operands, ins, strict=True)

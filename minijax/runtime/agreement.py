@@ -87,12 +87,8 @@ def _of_process(
             _key(group, number, process), _SECONDS * 1000
         )
     except xla_client.XlaRuntimeError as caught:
-        error(
-            RuntimeError,
-            user,
-            f"process {process} has not placed its part within {_SECONDS} seconds.",
-            got=str(caught).partition("\n")[0],
-            expected=f"the same call in processes {', '.join(map(str, group))}",
-            cause=caught,
-        )
+        problem = f"process {process} has not placed its part within {_SECONDS} seconds."
+        got = str(caught).partition("\n")[0]
+        expected = f"the same call in processes {', '.join(map(str, group))}"
+        error(RuntimeError, user, problem, got=got, expected=expected, cause=caught)
     return found

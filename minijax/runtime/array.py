@@ -133,13 +133,9 @@ class _Convertible(operators.ArrayOperators):
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
-            error(
-                ValueError,
-                "bool",
-                "only an array of one element is true or false.",
-                got=str(self.aval),
-                fix="x.any() or x.all(); x.size > 0 tells whether there are elements",
-            )
+            problem = "only an array of one element is true or false."
+            fix = "x.any() or x.all(); x.size > 0 tells whether there are elements"
+            error(ValueError, "bool", problem, got=str(self.aval), fix=fix)
         return bool(self._value)
 
     def __int__(self) -> int:
@@ -153,23 +149,15 @@ class _Convertible(operators.ArrayOperators):
 
     def __index__(self) -> int:
         if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-            error(
-                TypeError,
-                "index",
-                "only integer scalar arrays can be used as a Python index.",
-                got=str(self.aval),
-            )
+            problem = "only integer scalar arrays can be used as a Python index."
+            error(TypeError, "index", problem, got=str(self.aval))
         return int(self._value)
 
     def _scalar(self, kind: str) -> Any:
         if self.ndim:
-            error(
-                TypeError,
-                kind,
-                f"only scalar arrays can become a Python {kind}.",
-                got=str(self.aval),
-                fix="index the array first, or use x.item() or x.astype",
-            )
+            problem = f"only scalar arrays can become a Python {kind}."
+            fix = "index the array first, or use x.item() or x.astype"
+            error(TypeError, kind, problem, got=str(self.aval), fix=fix)
         return self._value
 
 
@@ -502,12 +490,9 @@ class ExtendedArray(Array):
 
     @property
     def _value(self) -> Any:
-        error(
-            TypeError,
-            "numpy.asarray",
-            f"arrays of dtype {self.dtype} have no NumPy form.",
-            fix="minijax.random.key_data(key) gives the underlying integers",
-        )
+        problem = f"arrays of dtype {self.dtype} have no NumPy form."
+        fix = "minijax.random.key_data(key) gives the underlying integers"
+        error(TypeError, "numpy.asarray", problem, fix=fix)
 
     def __array__(
         self, dtype: DType | None = None, copy: bool | None = None
@@ -818,13 +803,9 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
     if stream not in (None, -1) and here[0] == _DLPACK_CPU:
         error(BufferError, "__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
     if dl_device is not None and tuple(map(int, dl_device)) != here:
-        error(
-            BufferError,
-            "__dlpack__",
-            "the array is on another device.",
-            got=f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}",
-            fix="minijax.device_put(x, device) first",
-        )
+        got = f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}"
+        fix = "minijax.device_put(x, device) first"
+        error(BufferError, "__dlpack__", "the array is on another device.", got=got, fix=fix)
     buffer = placement.copy_buffer(x.buffer, x.buffer._sharding) if copy else x.buffer
     with without_jax:
         return _jax.buffer_to_dlpack_managed_tensor(buffer)

@@ -126,13 +126,8 @@ def host_results(
     """
     results = function(*args)
     if len(results) != len(avals):
-        error(
-            RuntimeError,
-            name,
-            f"{function!r} returned {len(results)} array(s) in place of {len(avals)}.",
-            expected="a tree like result_shape_dtypes",
-            at="",
-        )
+        problem = f"{function!r} returned {len(results)} array(s) in place of {len(avals)}."
+        error(RuntimeError, name, problem, expected="a tree like result_shape_dtypes", at="")
     hosts = list(map(_host_value, results, avals))
     wrong = [
         f"result {i}: promised {aval.str_short()}, "

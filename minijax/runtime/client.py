@@ -141,14 +141,10 @@ def _check_xla_flags() -> None:
     if child.returncode:
         lines = child.stderr.splitlines()
         reason = next((line for line in lines if "flag" in line.lower()), "")
-        error(
-            ValueError,
-            "devices",
-            "XLA refuses the environment variable XLA_FLAGS.",
-            got=flags,
-            expected="flags that this jaxlib knows",
-            fix=f"unset XLA_FLAGS or correct it ({reason.strip()})",
-        )
+        problem = "XLA refuses the environment variable XLA_FLAGS."
+        expected = "flags that this jaxlib knows"
+        fix = f"unset XLA_FLAGS or correct it ({reason.strip()})"
+        error(ValueError, "devices", problem, got=flags, expected=expected, fix=fix)
 
 
 # XLA numbers host devices so that one process can have no more.
@@ -168,14 +164,10 @@ def _number_of_cpu_devices(count: int) -> int:
         count = int(found[-1]) if found else 1
         origin = "XLA_FLAGS=--xla_force_host_platform_device_count=n"
     if not 0 < count <= _MOST_CPU_DEVICES:
-        error(
-            RuntimeError,
-            "devices",
-            "there cannot be as many host devices.",
-            got=str(count),
-            expected=f"1 to {_MOST_CPU_DEVICES}",
-            fix=f"set it with {origin}",
-        )
+        problem = "there cannot be as many host devices."
+        expected = f"1 to {_MOST_CPU_DEVICES}"
+        fix = f"set it with {origin}"
+        error(RuntimeError, "devices", problem, got=str(count), expected=expected, fix=fix)
     return count
 
 
@@ -289,12 +281,8 @@ def get_backend(platform: str | None = None) -> Any:
     if platform == "gpu":
         platform = "cuda" if "cuda" in _factories else "rocm"
     if platform not in _factories:
-        error(
-            RuntimeError,
-            "devices",
-            f"unknown platform {platform!r}.",
-            expected="one of " + ", ".join(["cpu", *_factories]),
-        )
+        expected = "one of " + ", ".join(["cpu", *_factories])
+        error(RuntimeError, "devices", f"unknown platform {platform!r}.", expected=expected)
     with _lock:
         if platform not in _clients:
             made = _clients[platform] = _factories[platform]()
@@ -439,13 +427,9 @@ def _device_numbered(platform: str, number: int) -> Any:
     """The device of this number, for what other processes have pickled."""
     found = next((d for d in devices(platform) if d.id == number), None)
     if found is None:
-        error(
-            RuntimeError,
-            "devices",
-            f"there is no {platform.upper()} device of number {number}.",
-            got=f"{device_count(platform)} devices",
-            fix="load it where there are as many devices as where it was saved",
-        )
+        problem = f"there is no {platform.upper()} device of number {number}."
+        fix = "load it where there are as many devices as where it was saved"
+        error(RuntimeError, "devices", problem, got=f"{device_count(platform)} devices", fix=fix)
     return found
 
 

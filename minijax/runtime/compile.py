@@ -163,14 +163,10 @@ def compile_module(
         )
     except xla_client.XlaRuntimeError as caught:
         if options and "No such compile option" in str(caught):
-            error(
-                ValueError,
-                "compile",
-                "XLA does not know a compiler option.",
-                got=str(dict(options)),
-                expected="fields of XLA's DebugOptions",
-                cause=caught,
-            )
+            problem = "XLA does not know a compiler option."
+            got = str(dict(options))
+            expected = "fields of XLA's DebugOptions"
+            error(ValueError, "compile", problem, got=got, expected=expected, cause=caught)
         raise
 
 

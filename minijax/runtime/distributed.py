@@ -57,13 +57,9 @@ class Address(NamedTuple):
         """
         host, _, port = text.rpartition(":")
         if not host or not port.isdecimal() or not 0 < int(port) < 1 << 16:
-            error(
-                ValueError,
-                _INITIALIZE,
-                f"{argument} is no address.",
-                got=repr(text),
-                expected="host:port, as in 'localhost:1234'",
-            )
+            problem = f"{argument} is no address."
+            expected = "host:port, as in 'localhost:1234'"
+            error(ValueError, _INITIALIZE, problem, got=repr(text), expected=expected)
         return cls(host.removeprefix("[").removesuffix("]"), int(port))
 
     def __str__(self) -> str:
@@ -128,14 +124,9 @@ def _listener(bind: Address) -> socket.socket:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
         return socket.create_server((host, bind.port), family=family)
     except OSError as caught:
-        error(
-            RuntimeError,
-            _INITIALIZE,
-            "this process, the coordinator, cannot listen at its address.",
-            got=f"{bind}: {caught}",
-            fix="choose another port of this machine",
-            cause=caught,
-        )
+        problem = "this process, the coordinator, cannot listen at its address."
+        fix = "choose another port of this machine"
+        error(RuntimeError, _INITIALIZE, problem, got=f"{bind}: {caught}", fix=fix, cause=caught)
 
 
 def _next_peer(listener: socket.socket, deadline: float) -> socket.socket | None:
@@ -364,24 +355,16 @@ def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int
         error(TypeError, _CONNECT, "coordinator_address must be a text.", got=repr(address))
     processes, process = map(_number, list(names)[1:], numbers)
     if not 0 <= process < processes:
-        error(
-            ValueError,
-            _CONNECT,
-            "there is no such process.",
-            got=f"process_id={process}, num_processes={processes}",
-            expected="0 <= process_id < num_processes",
-        )
+        problem = "there is no such process."
+        got = f"process_id={process}, num_processes={processes}"
+        error(ValueError, _CONNECT, problem, got=got, expected="0 <= process_id < num_processes")
     return address, processes, process
 
 
 def _number(argument: str, value: Value) -> int:
     if isinstance(value, bool) or not hasattr(value, "__index__"):
-        error(
-            TypeError,
-            _CONNECT,
-            f"{argument} must be an integer.",
-            got=f"{value!r} of type {type(value).__name__}",
-        )
+        problem = f"{argument} must be an integer."
+        error(TypeError, _CONNECT, problem, got=f"{value!r} of type {type(value).__name__}")
     return operator.index(value)
 
 
@@ -393,14 +376,10 @@ def _check_other_arguments(
         for number in local_device_ids if several else (local_device_ids,):
             _number("local_device_ids", number)
     if cluster_detection_method not in (None, "deactivate"):
-        error(
-            ValueError,
-            _CONNECT,
-            "clusters are not asked who takes part.",
-            got=f"cluster_detection_method={cluster_detection_method!r}",
-            expected="None or 'deactivate'",
-            fix="pass coordinator_address, num_processes and process_id",
-        )
+        problem = "clusters are not asked who takes part."
+        got = f"cluster_detection_method={cluster_detection_method!r}"
+        fix = "pass coordinator_address, num_processes and process_id"
+        error(ValueError, _CONNECT, problem, got=got, expected="None or 'deactivate'", fix=fix)
     if slice_index is not None and partition_index is not None:
         error(
             ValueError,
@@ -413,12 +392,8 @@ def _check_other_arguments(
 
 def _check_first() -> None:
     if is_initialized():
-        error(
-            RuntimeError,
-            _CONNECT,
-            "this process has been initialized already.",
-            fix="call it once, or distributed.shutdown() before the second time",
-        )
+        fix = "call it once, or distributed.shutdown() before the second time"
+        error(RuntimeError, _CONNECT, "this process has been initialized already.", fix=fix)
     if client.is_any_made():
         error(
             RuntimeError,

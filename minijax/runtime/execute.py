@@ -188,12 +188,9 @@ class Executable:
             RuntimeError: the user has forbidden it.
         """
         if config.no_execution.value:
-            error(
-                RuntimeError,
-                "no_execution",
-                "a compiled program would run, which `no_execution` forbids.",
-                got=f"a program with results {', '.join(map(str, self.out_avals))}",
-            )
+            problem = "a compiled program would run, which `no_execution` forbids."
+            got = f"a program with results {', '.join(map(str, self.out_avals))}"
+            error(RuntimeError, "no_execution", problem, got=got)
         if self.foreign is not None:
             return self.foreign(args)
         buffers = self.place(args)
@@ -321,11 +318,8 @@ def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:
     for i in donated:
         x = args[i]
         if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
-            error(
-                xla_client.XlaRuntimeError,
-                "jit",
-                f"the donated argument {i} is given more than once.",
-                got=f"an array {x.aval.str_short()}, for several arguments",
-                expected="an array of its own: its memory will hold a result",
-                fix="pass a copy, such as x + 0, or do not donate it",
-            )
+            problem = f"the donated argument {i} is given more than once."
+            got = f"an array {x.aval.str_short()}, for several arguments"
+            expected = "an array of its own: its memory will hold a result"
+            fix = "pass a copy, such as x + 0, or do not donate it"
+            error(xla_client.XlaRuntimeError, "jit", problem, got=got, expected=expected, fix=fix)

@@ -54,22 +54,14 @@ def make_mesh(
     found = list(client.devices() if devices is None else devices)
     needed = math.prod(sizes)
     if needed > len(found):
-        error(
-            ValueError,
-            "make_mesh",
-            "there are too few devices.",
-            got=f"{len(found)} devices for axes of sizes {sizes}",
-            expected=f"at least {needed}",
-            fix="on hosts, minijax.cpu_devices(n) gives n of them",
-        )
+        problem = "there are too few devices."
+        got = f"{len(found)} devices for axes of sizes {sizes}"
+        fix = "on hosts, minijax.cpu_devices(n) gives n of them"
+        error(ValueError, "make_mesh", problem, got=got, expected=f"at least {needed}", fix=fix)
     chosen = found[:needed]
     if len({getattr(d, "slice_index", 0) for d in chosen}) > 1:
-        error(
-            ValueError,
-            "make_mesh",
-            "the devices belong to several slices.",
-            fix="experimental.mesh_utils.create_hybrid_device_mesh",
-        )
+        fix = "experimental.mesh_utils.create_hybrid_device_mesh"
+        error(ValueError, "make_mesh", "the devices belong to several slices.", fix=fix)
     names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     types = (AxisType.Explicit,) * len(names) if axis_types is None else axis_types
     return Mesh(create_device_mesh(sizes, chosen), names, types)
@@ -142,13 +134,9 @@ def create_hybrid_device_mesh(
     granules: dict[int, list[Any]] = {}
     for device in found:
         if not hasattr(device, key):
-            error(
-                ValueError,
-                "create_hybrid_device_mesh",
-                f"the devices have no {key}.",
-                got=str(device),
-                fix="process_is_granule=True, which groups devices by process",
-            )
+            problem = f"the devices have no {key}."
+            fix = "process_is_granule=True, which groups devices by process"
+            error(ValueError, "create_hybrid_device_mesh", problem, got=str(device), fix=fix)
         granules.setdefault(getattr(device, key), []).append(device)
     outer = _sizes(dcn_mesh_shape, "create_hybrid_device_mesh")
     _check_count("create_hybrid_device_mesh", "granules", len(granules), "dcn_mesh_shape", outer)
@@ -170,29 +158,14 @@ def _sizes(shape: Any, user: str) -> tuple[int, ...]:
         return tuple(map(operator.index, shape))
     except TypeError:
         if isinstance(shape, Sequence):
-            error(
-                ValueError,
-                user,
-                "the sizes of the axes must be integers.",
-                got=repr(shape),
-                cause=None,
-            )
-        error(
-            TypeError,
-            user,
-            "needs a sequence of sizes.",
-            got=repr(shape),
-            fix="(8,) for one axis",
-            cause=None,
-        )
+            problem = "the sizes of the axes must be integers."
+            error(ValueError, user, problem, got=repr(shape), cause=None)
+        problem = "needs a sequence of sizes."
+        error(TypeError, user, problem, got=repr(shape), fix="(8,) for one axis", cause=None)
 
 
 def _check_count(user: str, what: str, count: int, name: str, sizes: tuple[int, ...]) -> None:
     if count != math.prod(sizes):
-        error(
-            ValueError,
-            user,
-            f"the number of {what} differs from the size of {name}.",
-            got=f"{count} {what}, {name} {sizes}",
-            expected=f"{math.prod(sizes)} {what}",
-        )
+        problem = f"the number of {what} differs from the size of {name}."
+        expected = f"{math.prod(sizes)} {what}"
+        error(ValueError, user, problem, got=f"{count} {what}, {name} {sizes}", expected=expected)

@@ -244,13 +244,9 @@ def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
         NotImplementedError: what devices hold is still to be summed.
     """
     if is_unreduced(sharding):
-        error(
-            NotImplementedError,
-            "Array",
-            "the devices hold terms of a sum, and no pieces.",
-            got=str(sharding),
-            fix="reduce it first: minijax.reshard(x, spec without unreduced axes)",
-        )
+        problem = "the devices hold terms of a sum, and no pieces."
+        fix = "reduce it first: minijax.reshard(x, spec without unreduced axes)"
+        error(NotImplementedError, "Array", problem, got=str(sharding), fix=fix)
     seen: collections.Counter[Any] = collections.Counter()
     local = sharding.addressable_devices
     found = []

@@ -53,12 +53,9 @@ class PmapSharding(Sharding):
         self._memory_kind = device_list(self._devices).special_memory_kind(memory_kind)
         shape = sharding_spec.mesh_shape
         if len(self._devices) != np.prod(shape, dtype=int):
-            error(
-                ValueError,
-                "PmapSharding",
-                "the numbers of devices and of pieces differ.",
-                got=f"{len(self._devices)} devices, pieces in a box of shape {shape}",
-            )
+            problem = "the numbers of devices and of pieces differ."
+            got = f"{len(self._devices)} devices, pieces in a box of shape {shape}"
+            error(ValueError, "PmapSharding", problem, got=got)
 
     @classmethod
     def default(

@@ -137,13 +137,10 @@ def start_trace(
         >>> folder.cleanup()
     """
     if create_perfetto_link:
-        error(
-            NotImplementedError,
-            "profiler.start_trace",
-            "no server is run for Perfetto.",
-            got="create_perfetto_link=True",
-            fix="create_perfetto_trace=True, and open the file at ui.perfetto.dev",
-        )
+        problem = "no server is run for Perfetto."
+        got = "create_perfetto_link=True"
+        fix = "create_perfetto_trace=True, and open the file at ui.perfetto.dev"
+        error(NotImplementedError, "profiler.start_trace", problem, got=got, fix=fix)
     with _current.lock:
         if _current.session is not None:
             error(
@@ -178,12 +175,8 @@ def stop_trace() -> None:
     with _current.lock:
         session, _current.session = _current.session, None
         if session is None:
-            error(
-                RuntimeError,
-                "profiler.stop_trace",
-                "no profile is being taken.",
-                fix="minijax.profiler.start_trace(folder) first",
-            )
+            fix = "minijax.profiler.start_trace(folder) first"
+            error(RuntimeError, "profiler.stop_trace", "no profile is being taken.", fix=fix)
         session.stop_and_export(_current.folder)
         if _current.for_perfetto:
             _write_for_perfetto(Path(_current.folder))
@@ -284,14 +277,11 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
     """
     with _current.lock:
         if _current.server is not None:
-            error(
-                ValueError,
-                "profiler.start_server",
-                "this process has a server already.",
-                got=f"port {port}",
-                expected="one server for each process",
-                fix="minijax.profiler.stop_server()",
-            )
+            problem = "this process has a server already."
+            got = f"port {port}"
+            expected = "one server for each process"
+            fix = "minijax.profiler.stop_server()"
+            error(ValueError, "profiler.start_server", problem, got=got, expected=expected, fix=fix)
         if requires_backend:
             client.get_backend()
         _current.server = _profiler.start_server(port)
@@ -313,10 +303,6 @@ def stop_server() -> None:
     """
     with _current.lock:
         if _current.server is None:
-            error(
-                ValueError,
-                "profiler.stop_server",
-                "this process has no server.",
-                fix="minijax.profiler.start_server(port) first",
-            )
+            fix = "minijax.profiler.start_server(port) first"
+            error(ValueError, "profiler.stop_server", "this process has no server.", fix=fix)
         _current.server = None

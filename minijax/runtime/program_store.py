@@ -133,13 +133,10 @@ def set_program_store(store: ProgramStore | None) -> None:
         >>> jax.extend.hooks.set_program_store(None)
     """
     if store is not None and not isinstance(store, ProgramStore):
-        error(
-            TypeError,
-            "set_program_store",
-            "a store has the methods get and put.",
-            got=f"{store!r} of type {type(store).__name__}",
-            expected="get(key: str) -> bytes | None and put(key: str, value: bytes)",
-        )
+        problem = "a store has the methods get and put."
+        got = f"{store!r} of type {type(store).__name__}"
+        expected = "get(key: str) -> bytes | None and put(key: str, value: bytes)"
+        error(TypeError, "set_program_store", problem, got=got, expected=expected)
     _Installed.store = store
 
 

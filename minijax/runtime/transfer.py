@@ -311,13 +311,10 @@ def from_dlpack(
         ValueError: a copy is needed, and `copy` is False.
     """
     if not hasattr(external_array, "__dlpack__"):
-        error(
-            TypeError,
-            "numpy.from_dlpack",
-            "the object does not speak DLPack.",
-            got=type(external_array).__name__,
-            expected="an object with __dlpack__ and __dlpack_device__",
-        )
+        problem = "the object does not speak DLPack."
+        got = type(external_array).__name__
+        expected = "an object with __dlpack__ and __dlpack_device__"
+        error(TypeError, "numpy.from_dlpack", problem, got=got, expected=expected)
     target = client.default_device() if device is None else device
     try:
         with without_jax:
@@ -473,12 +470,8 @@ def _buffer_aval(aval: AbstractValue, target: _jax.Sharding) -> Any:
     rule = result_types.get(type(aval))
     if rule is None:
         kinds = ", ".join(kind.__name__ for kind in result_types)
-        error(
-            TypeError,
-            "results",
-            "no array can be made of a result of this type.",
-            got=f"{aval} of type {type(aval).__name__}",
-            expected=f"an aval of type {kinds}",
-            fix="return the value of a reference, ref[...], and not the reference",
-        )
+        problem = "no array can be made of a result of this type."
+        got = f"{aval} of type {type(aval).__name__}"
+        fix = "return the value of a reference, ref[...], and not the reference"
+        error(TypeError, "results", problem, got=got, expected=f"an aval of type {kinds}", fix=fix)
     return rule(aval, target)

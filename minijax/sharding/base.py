@@ -122,14 +122,11 @@ class Sharding:
         factors = self.factors(len(shape))
         for dim, (size, factor) in enumerate(zip(shape, factors, strict=True)):
             if size % factor:
-                error(
-                    IndivisibleError,
-                    "sharding",
-                    f"dimension {dim} of size {size} cannot be cut into {factor} equal parts.",
-                    got=f"shape {shape}, {self}",
-                    expected=f"a multiple of {factor}",
-                    fix="pad the array, or split the dimension over fewer devices",
-                )
+                problem = f"dimension {dim} of size {size} cannot be cut into {factor} equal parts."
+                got = f"shape {shape}, {self}"
+                expected = f"a multiple of {factor}"
+                fix = "pad the array, or split the dimension over fewer devices"
+                error(IndivisibleError, "sharding", problem, got=got, expected=expected, fix=fix)
         return tuple(size // factor for size, factor in zip(shape, factors, strict=True))
 
     def check_fits(self, shape: Shape, what: Callable[[], str]) -> None:

@@ -65,22 +65,15 @@ def set_mesh(mesh: Mesh | None) -> _MeshSetting:
     if mesh is None or mesh is _NO_DEVICES:
         return _MeshSetting(meshes.EMPTY, None)
     if not isinstance(mesh, Mesh):
-        error(
-            ValueError,
-            "set_mesh",
-            "needs a mesh with devices.",
-            got=f"{mesh!r} of type {type(mesh).__name__}",
-            expected="a Mesh, such as minijax.make_mesh gives",
-            fix="sharding.use_abstract_mesh for an AbstractMesh",
-        )
+        problem = "needs a mesh with devices."
+        got = f"{mesh!r} of type {type(mesh).__name__}"
+        expected = "a Mesh, such as minijax.make_mesh gives"
+        fix = "sharding.use_abstract_mesh for an AbstractMesh"
+        error(ValueError, "set_mesh", problem, got=got, expected=expected, fix=fix)
     if mesh.manual_axes:
-        error(
-            ValueError,
-            "set_mesh",
-            f"the mesh has axes of type Manual: {mesh.manual_axes}.",
-            got=str(mesh),
-            fix="set a mesh of Auto or Explicit axes; shard_map makes them Manual in its body",
-        )
+        problem = f"the mesh has axes of type Manual: {mesh.manual_axes}."
+        fix = "set a mesh of Auto or Explicit axes; shard_map makes them Manual in its body"
+        error(ValueError, "set_mesh", problem, got=str(mesh), fix=fix)
     return _MeshSetting(mesh.abstract_mesh, mesh)
 
 
@@ -106,25 +99,18 @@ class use_abstract_mesh:  # noqa: N801  mirrors the public name
 
     def __init__(self, mesh: AbstractMesh) -> None:
         if not isinstance(mesh, AbstractMesh):
-            error(
-                ValueError,
-                "use_abstract_mesh",
-                "needs an AbstractMesh.",
-                got=f"{mesh!r} of type {type(mesh).__name__}",
-                fix="mesh.abstract_mesh, or set_mesh for a mesh with devices",
-            )
+            got = f"{mesh!r} of type {type(mesh).__name__}"
+            fix = "mesh.abstract_mesh, or set_mesh for a mesh with devices"
+            error(ValueError, "use_abstract_mesh", "needs an AbstractMesh.", got=got, fix=fix)
         self.mesh = mesh
 
     def __enter__(self) -> None:
         outer = meshes.get_abstract_mesh()
         if not (outer.empty or self.mesh.empty) and outer.size != self.mesh.size:
-            error(
-                ValueError,
-                "use_abstract_mesh",
-                "the mesh differs in size from the one in force.",
-                got=f"{self.mesh} of size {self.mesh.size} inside {outer} of size {outer.size}",
-                expected="the same number of devices",
-            )
+            problem = "the mesh differs in size from the one in force."
+            got = f"{self.mesh} of size {self.mesh.size} inside {outer} of size {outer.size}"
+            expected = "the same number of devices"
+            error(ValueError, "use_abstract_mesh", problem, got=got, expected=expected)
         self._before = meshes.abstract_mesh.swap_local(self.mesh)
 
     def __exit__(self, *_: object) -> None:
@@ -203,11 +189,7 @@ def _no_mesh(spec: PartitionSpec, user: str) -> NoMeshError:
 def _check_not_tracing(user: str, instead: str) -> None:
     tracing = trace.current.value
     if tracing is not trace.current.get_global():
-        error(
-            ValueError,
-            user,
-            "can only be used outside of jit and other transformations.",
-            got=f"a call while {tracing!r} is under way",
-            expected="programs that name no devices, so that they run on any",
-            fix=instead,
-        )
+        problem = "can only be used outside of jit and other transformations."
+        got = f"a call while {tracing!r} is under way"
+        expected = "programs that name no devices, so that they run on any"
+        error(ValueError, user, problem, got=got, expected=expected, fix=instead)

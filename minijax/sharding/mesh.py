@@ -140,13 +140,8 @@ def check_memory_kind(kind: str, kinds: Sequence[str], owner: str) -> None:
         ValueError: the text lists the kinds it has.
     """
     if kind not in kinds:
-        error(
-            ValueError,
-            "sharding",
-            f"there is no memory of kind {kind!r}.",
-            got=owner,
-            expected="one of " + ", ".join(kinds),
-        )
+        problem = f"there is no memory of kind {kind!r}."
+        error(ValueError, "sharding", problem, got=owner, expected="one of " + ", ".join(kinds))
 
 
 class TensorCore(NamedTuple):
@@ -213,13 +208,9 @@ def create_tensorcore_mesh(
         TensorCoreMesh('core': 2)
     """
     if devices is not None and num_cores is not None:
-        error(
-            ValueError,
-            "create_tensorcore_mesh",
-            "devices and num_cores cannot both be given.",
-            got={"devices": devices, "num_cores": num_cores},
-            fix="leave one of them away",
-        )
+        problem = "devices and num_cores cannot both be given."
+        got = {"devices": devices, "num_cores": num_cores}
+        error(ValueError, "create_tensorcore_mesh", problem, got=got, fix="leave one of them away")
     count = config.num_simulated_cores.value if num_cores is None else num_cores
     if count < 1:
         error(ValueError, "create_tensorcore_mesh", "a mesh has at least one core.", got=str(count))
@@ -352,13 +343,9 @@ class Mesh(MeshAxes):
         found = np.nonzero(own)
         box = tuple(slice(int(i.min()), int(i.max()) + 1) for i in found)
         if not own[box].all():
-            error(
-                ValueError,
-                "Mesh.local_mesh",
-                "the devices of this process do not fill a box of the mesh.",
-                got=str(self.device_ids),
-                fix="order the devices so that each process has a contiguous box",
-            )
+            problem = "the devices of this process do not fill a box of the mesh."
+            fix = "order the devices so that each process has a contiguous box"
+            error(ValueError, "Mesh.local_mesh", problem, got=str(self.device_ids), fix=fix)
         return Mesh(self.devices[box], self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
@@ -393,13 +380,10 @@ class Mesh(MeshAxes):
         taken = {name for mesh in stack if mesh is not self for name in mesh.axis_names}
         again = [name for name in self.axis_names if name in taken]
         if again:
-            error(
-                ValueError,
-                "Mesh",
-                f"`with mesh:` redefines axes of a mesh around it: {again}.",
-                got=f"{self} inside {', '.join(map(str, stack))}",
-                fix="give the axes names of their own, or use set_mesh, which replaces",
-            )
+            problem = f"`with mesh:` redefines axes of a mesh around it: {again}."
+            got = f"{self} inside {', '.join(map(str, stack))}"
+            fix = "give the axes names of their own, or use set_mesh, which replaces"
+            error(ValueError, "Mesh", problem, got=got, fix=fix)
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle, (self.devices, self.axis_names, self.axis_types)

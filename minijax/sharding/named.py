@@ -181,13 +181,8 @@ class NamedSharding(Sharding):
     def _mesh_of_devices(self) -> Mesh:
         if isinstance(self.mesh, Mesh):
             return self.mesh
-        error(
-            ValueError,
-            "NamedSharding",
-            "has no devices: its mesh is abstract.",
-            got=str(self),
-            fix="use a Mesh with devices",
-        )
+        problem = "has no devices: its mesh is abstract."
+        error(ValueError, "NamedSharding", problem, got=str(self), fix="use a Mesh with devices")
 
     def tiling(self, ndim: int) -> Tiling:
         return _tiling(self.mesh, self.spec.dims(ndim))
@@ -209,14 +204,11 @@ class NamedSharding(Sharding):
 
     def check_rank(self, ndim: int) -> None:
         if len(self.spec) > ndim:
-            error(
-                ValueError,
-                "NamedSharding",
-                "the spec has more entries than the array has dimensions.",
-                got=f"{self.spec} for an array of rank {ndim}",
-                expected=f"at most {ndim} entries",
-                fix=f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}",
-            )
+            problem = "the spec has more entries than the array has dimensions."
+            got = f"{self.spec} for an array of rank {ndim}"
+            expected = f"at most {ndim} entries"
+            fix = f"one entry for each dimension, such as {PartitionSpec(*self.spec[:ndim])}"
+            error(ValueError, "NamedSharding", problem, got=got, expected=expected, fix=fix)
 
     def is_equivalent_to(self, other: object, ndim: int) -> bool:
         if isinstance(other, NamedSharding) and self.mesh is other.mesh:
@@ -270,13 +262,9 @@ def named(mesh: object, spec: PartitionSpec, memory_kind: str | None = None) -> 
 @_named.function
 def _check(mesh: object, spec: PartitionSpec) -> None:
     if not isinstance(mesh, MeshAxes):
-        error(
-            TypeError,
-            "NamedSharding",
-            "the first argument must be a mesh.",
-            got=f"{mesh!r} of type {type(mesh).__name__}",
-            expected="a Mesh or an AbstractMesh",
-        )
+        problem = "the first argument must be a mesh."
+        got = f"{mesh!r} of type {type(mesh).__name__}"
+        error(TypeError, "NamedSharding", problem, got=got, expected="a Mesh or an AbstractMesh")
     if not isinstance(spec, PartitionSpec):
         error(
             TypeError,
@@ -288,32 +276,20 @@ def _check(mesh: object, spec: PartitionSpec) -> None:
     seen: set[Any] = set()
     for name in (*spec.names(), *spec.unreduced, *spec.reduced):
         if name not in mesh.axis_names:
-            error(
-                ValueError,
-                "NamedSharding",
-                f"the spec names {name!r}, which is no axis of the mesh.",
-                got=f"{spec} on {mesh}",
-                expected=f"names among {names_text(mesh.axis_names)}",
-            )
+            problem = f"the spec names {name!r}, which is no axis of the mesh."
+            expected = f"names among {names_text(mesh.axis_names)}"
+            error(ValueError, "NamedSharding", problem, got=f"{spec} on {mesh}", expected=expected)
         if name in seen:
-            error(
-                DuplicateSpecError,
-                "NamedSharding",
-                f"the spec names {name!r} twice.",
-                got=str(spec),
-                expected="each mesh axis at most once: it can split one dimension only",
-            )
+            problem = f"the spec names {name!r} twice."
+            expected = "each mesh axis at most once: it can split one dimension only"
+            error(DuplicateSpecError, "NamedSharding", problem, got=str(spec), expected=expected)
         seen.add(name)
     for axes, what in ((spec.unreduced, "unreduced"), (spec.reduced, "reduced")):
         hidden = [name for name in axes if mesh.axis_type(name) is not AxisType.Explicit]
         if hidden:
-            error(
-                ValueError,
-                "NamedSharding",
-                f"only axes of type Explicit can be {what}, and these are not: {hidden}.",
-                got=f"{spec} on {mesh}",
-                fix="make the mesh with axis_types=AxisType.Explicit",
-            )
+            problem = f"only axes of type Explicit can be {what}, and these are not: {hidden}."
+            fix = "make the mesh with axis_types=AxisType.Explicit"
+            error(ValueError, "NamedSharding", problem, got=f"{spec} on {mesh}", fix=fix)
 
 
 _tilings = Cache(

@@ -57,12 +57,8 @@ def tile_aval(sizes: Mapping[Any, int], axes: Mapping[Any, int], aval: ShapedArr
     for name, dim in axes.items():
         shape[dim], rest = divmod(shape[dim], sizes[name])
         if rest:
-            error(
-                IndivisibleError,
-                "tile_aval",
-                f"dimension {dim} cannot be split over axis {name!r} of size {sizes[name]}.",
-                got=aval.str_short(),
-            )
+            problem = f"dimension {dim} cannot be split over axis {name!r} of size {sizes[name]}."
+            error(IndivisibleError, "tile_aval", problem, got=aval.str_short())
     return aval.with_shape(tuple(shape))
 
 
@@ -152,12 +148,9 @@ class ShardingSpec:
         object.__setattr__(self, "mesh_mapping", tuple(mesh_mapping))
         carried = sorted(m.axis for m in self.mesh_mapping if isinstance(m, ShardedAxis))
         if carried != list(range(len(self._factors))):
-            error(
-                ValueError,
-                "ShardingSpec",
-                "each cut must be carried by one dimension of the devices.",
-                got=f"{len(self._factors)} cut(s), of which {carried} are carried",
-            )
+            problem = "each cut must be carried by one dimension of the devices."
+            got = f"{len(self._factors)} cut(s), of which {carried} are carried"
+            error(ValueError, "ShardingSpec", problem, got=got)
 
     @property
     def _factors(self) -> tuple[int, ...]:
@@ -215,12 +208,8 @@ class ShardingSpec:
             ValueError: the rank differs, or a dimension cannot be cut so.
         """
         if len(shape) != len(self.sharding):
-            error(
-                ValueError,
-                "ShardingSpec",
-                "the spec and the array differ in rank.",
-                got=f"shape {tuple(shape)}, {len(self.sharding)} dimension(s) in the spec",
-            )
+            got = f"shape {tuple(shape)}, {len(self.sharding)} dimension(s) in the spec"
+            error(ValueError, "ShardingSpec", "the spec and the array differ in rank.", got=got)
         return tuple(map(_piece_size, range(len(shape)), shape, self.sharding))
 
     def sharding_proto(self) -> Any:
@@ -230,13 +219,9 @@ class ShardingSpec:
             RuntimeError: a dimension is taken apart, for which XLA has no word.
         """
         if self.unstacked_dims:
-            error(
-                RuntimeError,
-                "ShardingSpec",
-                "an unstacked dimension cannot be expressed in XLA's terms.",
-                got=repr(self),
-                expected="dimensions that are Chunked or not sharded",
-            )
+            problem = "an unstacked dimension cannot be expressed in XLA's terms."
+            expected = "dimensions that are Chunked or not sharded"
+            error(RuntimeError, "ShardingSpec", problem, got=repr(self), expected=expected)
         return hlo.of_tiling(self.tiling())
 
 
@@ -250,12 +235,8 @@ def _piece_size(d: int, size: int, dim: Any) -> int:
     factor = math.prod(_cuts(dim))
     multiple = "a size of" if isinstance(dim, Unstacked) else "a multiple of"
     if size % factor or (isinstance(dim, Unstacked) and size != factor):
-        error(
-            ValueError,
-            "ShardingSpec",
-            f"dimension {d} of size {size} cannot be cut as {dim} says.",
-            expected=f"{multiple} {factor}",
-        )
+        problem = f"dimension {d} of size {size} cannot be cut as {dim} says."
+        error(ValueError, "ShardingSpec", problem, expected=f"{multiple} {factor}")
     return size // factor
 
 
@@ -305,12 +286,8 @@ def pmap_sharding_spec(
     """
     copies, rest = divmod(nrep, axis_size)
     if rest:
-        error(
-            ValueError,
-            "pmap_sharding_spec",
-            "the number of replicas is no multiple of the number of slices.",
-            got=f"{nrep} replicas, {axis_size} slices",
-        )
+        problem = "the number of replicas is no multiple of the number of slices."
+        error(ValueError, "pmap_sharding_spec", problem, got=f"{nrep} replicas, {axis_size} slices")
     more = [Replicated(copies)] if copies > 1 else []
     dims: list[Any] = [_WHOLE] * len(inner_shape)
     if map_axis is None:
@@ -333,12 +310,8 @@ def create_pmap_sharding_spec(
         sharded_dim %= len(shape)
         sharded_dim_size = size if sharded_dim_size is None else sharded_dim_size
     if sharded_dim_size is None:
-        error(
-            ValueError,
-            "create_pmap_sharding_spec",
-            "a spec without a sharded dimension needs the number of devices.",
-            fix="give sharded_dim_size",
-        )
+        problem = "a spec without a sharded dimension needs the number of devices."
+        error(ValueError, "create_pmap_sharding_spec", problem, fix="give sharded_dim_size")
     return pmap_sharding_spec(sharded_dim_size, sharded_dim_size, inner, sharded_dim)
 
 
@@ -369,12 +342,8 @@ def _check_names(pairs: Sequence[tuple[Any, int]]) -> None:
     names = [name for name, _ in pairs]
     twice = {name for name in names if names.count(name) > 1}
     if twice:
-        error(
-            ValueError,
-            "mesh_sharding_specs",
-            f"a mesh axis cuts one dimension at most; named twice: {sorted(map(str, twice))}.",
-            got=str(list(pairs)),
-        )
+        problem = f"a mesh axis cuts one dimension at most; named twice: {sorted(map(str, twice))}."
+        error(ValueError, "mesh_sharding_specs", problem, got=str(list(pairs)))
 
 
 def _check_divisible(
@@ -406,13 +375,9 @@ def _pmap_sharding_spec(
 ) -> ShardingSpec:
     """The form of `pmap_sharding_spec` that took parts of slices, of which there is one now."""
     if npart != 1 or parts is not None:
-        error(
-            ValueError,
-            "pmap_sharding_spec",
-            "slices are not cut any further.",
-            got=f"npart={npart}, parts={parts}",
-            expected="npart=1, parts=None",
-        )
+        problem = "slices are not cut any further."
+        got = f"npart={npart}, parts={parts}"
+        error(ValueError, "pmap_sharding_spec", problem, got=got, expected="npart=1, parts=None")
     return pmap_sharding_spec(nrep, axis_size, sharded_aval.shape, map_axis)
 
 
@@ -506,13 +471,10 @@ class PositionalSharding(Sharding):
 
     def check_rank(self, ndim: int) -> None:
         if ndim != self.ndim and not self.is_fully_replicated:
-            error(
-                ValueError,
-                "PositionalSharding",
-                "the grid of devices and the array differ in rank.",
-                got=f"a grid of shape {self.shape} for an array of rank {ndim}",
-                fix=f"reshape the sharding to {ndim} dimension(s)",
-            )
+            problem = "the grid of devices and the array differ in rank."
+            got = f"a grid of shape {self.shape} for an array of rank {ndim}"
+            fix = f"reshape the sharding to {ndim} dimension(s)"
+            error(ValueError, "PositionalSharding", problem, got=got, fix=fix)
 
     def tiling(self, ndim: int) -> Tiling:
         self.check_rank(ndim)

@@ -119,12 +119,8 @@ def resolve(sharding: object, name: str, argument: str = "out_sharding") -> Name
     if isinstance(sharding, PartitionSpec):
         found = contexts.resolve_for_tracing(sharding, name)
         return named(found.mesh.abstract_mesh, sharding)
-    error(
-        TypeError,
-        name,
-        f"{argument} must be a NamedSharding or a PartitionSpec.",
-        got=f"{sharding!r} of type {type(sharding).__name__}",
-    )
+    problem = f"{argument} must be a NamedSharding or a PartitionSpec."
+    error(TypeError, name, problem, got=f"{sharding!r} of type {type(sharding).__name__}")
 
 
 def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
@@ -168,13 +164,10 @@ def _common_mesh(primitive: Primitive, avals: Sequence[Any], given: object) -> A
         elif mesh is None:
             mesh = aval.split.mesh
         elif mesh is not aval.split.mesh:
-            error(
-                ValueError,
-                primitive.name,
-                "the operands are on different meshes.",
-                got=_operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.split.mesh)),
-                fix="bring them onto one mesh with device_put, or with reshard",
-            )
+            problem = "the operands are on different meshes."
+            got = _operands(avals) + "".join(f"\n{m}" for m in (mesh, aval.split.mesh))
+            fix = "bring them onto one mesh with device_put, or with reshard"
+            error(ValueError, primitive.name, problem, got=got, fix=fix)
     return mesh
 
 
@@ -400,21 +393,14 @@ def given_spec(primitive: Primitive, aval: ShapedArray, sharding: NamedSharding)
         ValueError: it has more entries than the result has dimensions, or does not divide them.
     """
     if len(sharding.spec) > aval.ndim:
-        error(
-            ValueError,
-            primitive.name,
-            "out_sharding has more entries than the result has dimensions.",
-            got=f"{sharding.spec} for {aval.str_short()}",
-        )
+        problem = "out_sharding has more entries than the result has dimensions."
+        error(ValueError, primitive.name, problem, got=f"{sharding.spec} for {aval.str_short()}")
     for dim, factor in enumerate(sharding.factors(aval.ndim)):
         if getattr(aval, "shape", ())[dim] % factor:
-            error(
-                ValueError,
-                primitive.name,
-                f"dimension {dim} cannot be split into {factor} equal parts.",
-                got=f"{aval.str_short()} with {sharding.spec}",
-                expected=f"a size that is a multiple of {factor}",
-            )
+            problem = f"dimension {dim} cannot be split into {factor} equal parts."
+            got = f"{aval.str_short()} with {sharding.spec}"
+            expected = f"a size that is a multiple of {factor}"
+            error(ValueError, primitive.name, problem, got=got, expected=expected)
     found = shown(sharding, aval.ndim)
     return unsharded(aval.ndim) if found is None else found.spec
 
@@ -471,13 +457,9 @@ def mesh_of_arguments(avals: Sequence[Any], function: str) -> AbstractMesh:
     """
     found = {aval.split.mesh: None for aval in avals if aval.split is not None}
     if len(found) > 1:
-        error(
-            ValueError,
-            function,
-            "the arguments are on different meshes.",
-            got="\n".join(map(str, found)),
-            fix="bring them onto one mesh with device_put",
-        )
+        problem = "the arguments are on different meshes."
+        fix = "bring them onto one mesh with device_put"
+        error(ValueError, function, problem, got="\n".join(map(str, found)), fix=fix)
     return next(iter(found), meshes.EMPTY)
 
 
