@@ -148,7 +148,7 @@ class Package:
 
     def imported_by(self, name: str) -> list[str]:
         """The modules that importing a module imports at once."""
-        return list(self._imports(self.modules[name].tree.body))
+        return list(self._imports(self.modules[name].source.tree.body))
 
     def _imports(self, statements: list[ast.stmt]) -> Iterator[str]:
         """The modules that statements at the top of a file import when they run."""

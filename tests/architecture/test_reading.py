@@ -26,7 +26,7 @@ def test_files_of_the_reading_path_name_those_before_and_after() -> None:
     for before, after in itertools.pairwise(path):
         for module, other in ((before, after), (after, before)):
             name = other.path.removeprefix("minijax/")
-            assert f"`{name}`" in (ast.get_docstring(module.tree) or ""), (module.path, name)
+            assert f"`{name}`" in (ast.get_docstring(module.source.tree) or ""), (module.path, name)
 
 
 def test_derivatives_reach_few_files() -> None:

@@ -16,8 +16,8 @@ _INDICES = "lax.collectives.arguments"
 _ARGUMENTS = "lax.collectives.arguments"
 _RAGGED = "lax.collectives.exchanges"
 _CASTS = "interpreters.casts"
-_DEVICES = "interpreters.device_axes"
-_SHARD_MAP = "transforms.shard_map_primitive"
+_DEVICES = "lowering.regions"
+_SHARD_MAP = "transforms.per_device.primitive"
 _REGION = "transforms.shard_map_region"
 
 _GROUPS = ("axis_index_groups=axis_index_groups", "axis_index_groups=None")

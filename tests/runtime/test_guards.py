@@ -399,12 +399,12 @@ def test_threads_that_lower_first_share_one_context() -> None:
     # Without the lock: several contexts, and "location from a different MLIRContext" or SIGSEGV.
     program = """
     import sys
-    from minijax.interpreters import hlo_build
+    from minijax.lowering import stablehlo
     sys.setswitchinterval(1e-6)
     barrier, found = threading.Barrier(8), []
     def ask():
         barrier.wait()
-        found.append(id(hlo_build.context()))
+        found.append(id(stablehlo.context()))
     together(*[ask] * 8)
     print(len(set(found)))
     """

@@ -153,7 +153,11 @@ def test_call_without_a_rule_is_refused():
     [
         (lambda s, b, x: x, TypeError, r"must return a pair \(out, out_batched\)"),
         (lambda s, b, x: (x, (True, True)), ValueError, "out_batched of another structure"),
-        (lambda s, b, x: ("one", True), TypeError, "a result of the rule <lambda> is no array"),
+        (
+            lambda s, b, x: ("one", True),
+            TypeError,
+            "a result of the rule <lambda> is neither an array nor a number",
+        ),
         (
             lambda s, b, x: (jnp.ones(5), True),
             ValueError,

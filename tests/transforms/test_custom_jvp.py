@@ -394,8 +394,14 @@ def test_nondiff_argnums_out_of_range_are_refused():
         (lambda p, t: (p[0], None), "a tangent of another structure than its result"),
         (lambda p, t: (p[0], jnp.ones(3)), r"tangent of result: f32\[3\], .* asks for f32\[\]"),
         (lambda p, t: (p[0], jnp.int32(1)), r"tangent of result: i32\[\]"),
-        (lambda p, t: (p[0], "one"), "a tangent of the rule <lambda> is no array"),
-        (lambda p, t: ("one", t[0]), "a result of the rule <lambda> is no array"),
+        (
+            lambda p, t: (p[0], "one"),
+            "a tangent of the rule <lambda> is neither an array nor a number",
+        ),
+        (
+            lambda p, t: ("one", t[0]),
+            "a result of the rule <lambda> is neither an array nor a number",
+        ),
     ],
 )
 def test_what_the_rule_returns_is_checked(rule, text):

@@ -142,7 +142,13 @@ SPEC_CASES: dict[str, Case] = {
         ["result of same may differ between devices along 'x'", "P(None, 'y')", "check_vma=False"],
     ),
     "mesh": (same, (X,), {"mesh": 3}, TypeError, ["mesh must be a Mesh", "3 of type int"]),
-    "array": (same, ("abc",), {"in_specs": P()}, TypeError, ["the argument a is no array"]),
+    "array": (
+        same,
+        ("abc",),
+        {"in_specs": P()},
+        TypeError,
+        ["the argument a is neither an array nor a number"],
+    ),
 }
 
 

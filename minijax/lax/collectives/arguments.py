@@ -78,15 +78,17 @@ class Application:
         return without_dims(self.primitive.bind(self.operand, **self.params), self.squeezed)
 
 
-class Collective(Primitive):
-    """An operation over named axes, which devices, or examples, do together.
+class Collective:
+    """What operations over named axes share, which devices, or examples, do together.
 
     Types: a value that varies over the axes to one that does.
 
     Attributes:
+        name: the primitive's.
         axis_param: the parameter that names the axes.
     """
 
+    name: str
     has_effects: ClassVar[bool] = True
     axis_param: ClassVar[str] = "axis_name"
 

@@ -15,6 +15,7 @@ from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
@@ -49,7 +50,7 @@ if TYPE_CHECKING:
     from minijax.lowering.stablehlo import LoweringContext
 
 
-class AllToAll(Collective):
+class AllToAll(Collective, Primitive):
     """Cuts dimension `split_axis` into a block for each device, and joins those received.
 
     Shapes: x: T[s] -> T[s with `split_axis` n times shorter and `concat_axis` n times longer].
@@ -280,7 +281,7 @@ def pswapaxes(
 _SIZES = ("input_offsets", "send_sizes", "output_offsets", "recv_sizes")
 
 
-class RaggedAllToAll(Collective):
+class RaggedAllToAll(Collective, Primitive):
     """Overwrites rows of `output` by the slices of `operand` that the devices send to each other.
 
     Shapes: operand: T[n, s], output: T[m, s], and four of int[k]: where slices begin, how long they

@@ -16,6 +16,7 @@ from minijax.core import vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
@@ -43,7 +44,7 @@ if TYPE_CHECKING:
     from minijax.lowering.stablehlo import LoweringContext
 
 
-class Gather(Collective):
+class Gather(Collective, Primitive):
     """The blocks of all devices of a group, along one dimension in the order of the group.
 
     Shapes: x: T[s] -> T[s], with a new dimension of size n, or `tiled` with one n times as long.
@@ -272,7 +273,7 @@ all_gather_invariant_p = AllGatherInvariant()
 all_gather_reduced_p = AllGatherReduced()
 
 
-class Scatter(Collective):
+class Scatter(Collective, Primitive):
     """The sum of what the devices of a group hold; each keeps the block of its own position.
 
     Shapes: x: T[s] -> T[s without the dimension, of size n], or `tiled` with one n times as short.

@@ -24,6 +24,7 @@ from minijax.core.aval import (
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
 Pairs = tuple[tuple[int, int], ...]
 
 
-class PPermute(Collective):
+class PPermute(Collective, Primitive):
     """Sends the block of each source to its destination; who is none gets zeros.
 
     Shapes: x: T[s] -> T[s].  Linear in x.
@@ -201,7 +202,7 @@ def _taken(x: Array, source: Mapping[int, int]) -> Any:
     return select(broadcast_in_dim(known, aval_of(x).shape, (0,)), moved, full_like(x, 0))
 
 
-class PBroadcast(Collective):
+class PBroadcast(Collective, Primitive):
     """All devices get the block of the one at position `source`.
 
     Shapes: x: T[s] -> T[s].  Linear in x.
@@ -421,7 +422,7 @@ def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
     return arguments.map_leaves(of_leaf, x)
 
 
-class OneSided(Collective):
+class OneSided(Collective, Primitive):
     """One end of messages between devices.  It has neither derivative nor batch, and no results
     where there are no devices.
     """

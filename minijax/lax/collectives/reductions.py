@@ -12,6 +12,7 @@ from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
@@ -42,7 +43,7 @@ if TYPE_CHECKING:
     from minijax.lowering.stablehlo import LoweringContext
 
 
-class AllReduce(Collective):
+class AllReduce(Collective, Primitive):
     """Combines what the devices of the axes hold; all of them get the result.
 
     Shapes: x: T[s] -> T[s without the axes that are ints].  Axes that are ints are dimensions,
