@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib import _jax
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Iterable, Sequence
 
     class JaxRuntimeError(RuntimeError):
         """What XLA raises while a program runs."""
@@ -73,6 +73,12 @@ if TYPE_CHECKING:
         @staticmethod
         def deserialize_using_proto(registry: Any, data: bytes) -> PyTreeDef: ...
 
+    class Traceback:
+        """Where an equation was made: the Python stack of that moment."""
+
+        @property
+        def frames(self) -> Sequence[Any]: ...
+
     class SequenceKey:
         """The place of a child in a list or tuple."""
 
@@ -104,6 +110,7 @@ else:
     JaxRuntimeError = _jax.JaxRuntimeError
     Device = _jax.Device
     PyTreeDef = _jax.pytree.PyTreeDef
+    Traceback = _jax.Traceback
     SequenceKey = _jax.pytree.SequenceKey
     DictKey = _jax.pytree.DictKey
     GetAttrKey = _jax.pytree.GetAttrKey

@@ -9,12 +9,12 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from types import TracebackType
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
 from minijax.core import deferral
+from minijax.core.native import Traceback
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (_PACKAGE, "<frozen", threading.__file__)
@@ -42,7 +42,7 @@ def is_internal(file_name: str) -> bool:
     return file_name.startswith(_INTERNAL)
 
 
-def user_frame(traceback: Any) -> Frame | None:
+def user_frame(traceback: Traceback | None) -> Frame | None:
     """The innermost frame of `traceback` outside the package."""
     if traceback is None:
         return None
@@ -52,7 +52,7 @@ def user_frame(traceback: Any) -> Frame | None:
     return None
 
 
-def summarize(traceback: TracebackType | None) -> str:
+def summarize(traceback: Traceback | None) -> str:
     """`file:line in function` of the user's frame, or a dash where there is none."""
     frame = user_frame(traceback)
     return "-" if frame is None else str(frame)

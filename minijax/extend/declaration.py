@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Iterator, MutableMapping, Sequence
-from types import TracebackType
 from typing import Any
 
 import numpy as np
@@ -21,6 +20,7 @@ from minijax.core.aval import ShapedArray, aval_of, has_aval
 from minijax.core.effects import Effect
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
+from minijax.core.native import Traceback
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import Zero
@@ -95,7 +95,7 @@ def new_jaxpr_eqn(
     primitive: core_primitive.Primitive,
     params: dict[str, Any],
     effects: Iterable[Effect],
-    source_info: TracebackType | None = None,
+    source_info: Traceback | None = None,
     ctx: object = None,
 ) -> Eqn:
     """An equation of a jaxpr, made by hand.

@@ -17,6 +17,7 @@ import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 
@@ -59,10 +60,8 @@ def philox(key: Words, counter: Words) -> list[Array]:
 
 def threefry4x32(key: Words, counter: Words) -> list[Array]:
     """Threefry4x32-20: hashes four words under a key of four."""
-    schedule: list[ArrayLike] = [
-        *key,
-        functools.reduce(binary.bitwise_xor, key, np.uint32(_PARITY)),
-    ]
+    parity = functools.reduce(binary.bitwise_xor, key, cast(ArrayLike, np.uint32(_PARITY)))
+    schedule: list[ArrayLike] = [*key, parity]
     # Not operators, which would add on the host, and warn, where words are known.
     words = [binary.add(x, k) for x, k in zip(counter, key, strict=True)]
     for number in range(_THREEFRY_ROUNDS):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import linecache
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from types import TracebackType
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from minijax.core import source
 from minijax.core.aval import shaped_array
 from minijax.core.errors import message
+from minijax.core.native import Traceback
 from minijax.testing import numpy_model
 
 Coordinates = tuple[tuple[Hashable, int], ...]
@@ -127,7 +127,7 @@ def places_text(devices: Sequence[Coordinates]) -> str:
     return ", ".join(map(place_text, devices))
 
 
-def user_line(traceback: TracebackType | None) -> str:
+def user_line(traceback: Traceback | None) -> str:
     """The line of the user's program that asked for something: its place and its code."""
     frame = source.user_frame(traceback)
     if frame is None:

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,6 +21,7 @@ import numpy as np
 from minijax.core import axes, refs, source
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
+from minijax.core.native import Traceback
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import current
 from minijax.lax import semaphores
@@ -94,7 +94,7 @@ class Flight(NamedTuple):
     target: Region
     sem: Memory
     key: tuple[Any, ...]
-    started: TracebackType | None
+    started: Traceback | None
 
 
 class Watch:
@@ -148,7 +148,7 @@ class Watch:
             self.counts[memory] = np.zeros(aval.shape, np.int64)
         return memory
 
-    def free(self, memory: Memory, at: TracebackType | None) -> None:
+    def free(self, memory: Memory, at: Traceback | None) -> None:
         """Ends the life of a reference.
 
         Raises:
@@ -158,7 +158,7 @@ class Watch:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
                 raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
 
-    def read(self, region: Region, at: TracebackType | None) -> None:
+    def read(self, region: Region, at: Traceback | None) -> None:
         """A place is read.
 
         Raises:
@@ -168,7 +168,7 @@ class Watch:
             if region.meets(flight.target):
                 raise self._error("a place is read while a copy writes it.", flight, at)
 
-    def write(self, region: Region, at: TracebackType | None) -> None:
+    def write(self, region: Region, at: Traceback | None) -> None:
         """A place is written.
 
         Raises:
@@ -187,7 +187,7 @@ class Watch:
         writes[self.core, region] = at
 
     def _race(
-        self, memory: Memory, core: int, before: TracebackType | None, at: TracebackType | None
+        self, memory: Memory, core: int, before: Traceback | None, at: Traceback | None
     ) -> ValueError:
         return ValueError(
             message(
@@ -201,7 +201,7 @@ class Watch:
         )
 
     def start(
-        self, source: Region, target: Region, sem: Region, size: int, at: TracebackType | None
+        self, source: Region, target: Region, sem: Region, size: int, at: Traceback | None
     ) -> None:
         """A copy starts."""
         self.read(source, at)
@@ -209,7 +209,7 @@ class Watch:
         self.signal(sem, size)
         self.flights.append(Flight(source, target, sem.memory, sem.operands, at))
 
-    def land(self, target: Region, sem: Region, size: int, at: TracebackType | None) -> None:
+    def land(self, target: Region, sem: Region, size: int, at: Traceback | None) -> None:
         """A copy is waited for.
 
         Raises:
@@ -234,7 +234,7 @@ class Watch:
         else:
             counts[sem.operands] += int(amount)
 
-    def wait(self, sem: Region, amount: Any, at: TracebackType | None, what: Any, fix: str) -> None:
+    def wait(self, sem: Region, amount: Any, at: Traceback | None, what: Any, fix: str) -> None:
         """A semaphore's count sinks.
 
         Raises:
@@ -249,7 +249,7 @@ class Watch:
             raise never(what, sem.memory.aval, count, int(amount), fix, source.summarize(at))
         counts[sem.operands] -= int(amount)
 
-    def _error(self, problem: str, flight: Flight, at: TracebackType | None) -> ValueError:
+    def _error(self, problem: str, flight: Flight, at: Traceback | None) -> ValueError:
         return ValueError(
             message(
                 self.name,
