@@ -220,10 +220,10 @@ FIGURES = (
     Figure(
         "lines of code, without testing/",
         60_000,
-        65_200,
+        61_240,
         lambda package: sum(n for room, n in package.rooms().items() if room != "testing"),
     ),
-    Figure("files", 300, 360, lambda package: len(package.modules)),
+    Figure("files", 300, 300, lambda package: len(package.modules)),
     Figure("files of the reading path", 12, 12, lambda package: _count(package.reading_path)),
     Figure(
         "lines of code of the reading path",
@@ -240,7 +240,7 @@ FIGURES = (
     Figure(
         "members of Primitive", 14, 14, lambda package: package.members("Primitive", room="core")
     ),
-    Figure("per cent of bare Any among parameters", 12, 22.3, Package.share_of_any),
+    Figure("per cent of bare Any among parameters", 12, 6.8, Package.share_of_any),
 )
 
 
