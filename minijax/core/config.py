@@ -12,11 +12,11 @@ import itertools
 import os
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 from jaxlib import _jax
 
-from minijax.core import deferral
+from minijax.core import deferral, source
 from minijax.core.errors import error
 from minijax.core.operators import Value
 from minijax.core.sequences import UNSPECIFIED
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 else:
     difflib = deferral.module("difflib")
 
+F = TypeVar("F", bound=Callable[..., Any])
 T = TypeVar("T")
 
 _native = _jax.config
@@ -52,7 +53,18 @@ class _Override(Generic[T]):
     def __exit__(self, *_: object) -> None:
         self._native.set_local(self._previous)
 
+    def __call__(self, function: F) -> F:
+        """`function` inside this context: a context manager is a decorator too."""
 
+        @source.result_of(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with _Override(self._native, self._value):
+                return function(*args, **kwargs)
+
+        return cast(F, inside)
+
+
+@source.boundaries("__call__")
 class State(Generic[T]):
     """One named setting.
 
@@ -139,6 +151,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         return f"State({self.name}={self.value!r})"
 
 
+@source.boundaries("update", "read")
 class Config:
     """All states by name: `config.update("enable_x64", True)`, `config.enable_x64`.
 
@@ -707,6 +720,21 @@ def _without_effect(name: str, default: object, reason: str) -> State[Any]:
     return object_state(name, default, doc)
 
 
+traceback_filtering = enum_state(
+    "traceback_filtering",
+    "auto",
+    ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+    """What becomes of frames of the package in tracebacks.
+
+    "off" leaves them.  "tracebackhide" marks them for IPython and pytest, which hide them.
+    "remove_frames" takes them out and leaves the whole traceback in the exception's cause;
+    "quiet_remove_frames", and "auto", take them out and say so in a note.
+
+    Source:     mirrors jax_traceback_filtering.
+    """,
+)
+source.traceback_filtering = lambda: traceback_filtering.value
+
 enable_custom_prng = _without_effect(
     "enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"
 )
@@ -717,7 +745,6 @@ softmax_custom_jvp = _without_effect(
     "softmax_custom_jvp", False, "softmax has the stable derivative always"
 )
 for _name, _default, _reason in (
-    ("traceback_filtering", "auto", "tracebacks are those of Python"),
     ("include_full_tracebacks_in_locations", True, "locations are those of the user's line"),
     ("traceback_in_locations_limit", 100, "locations are those of the user's line"),
     ("pprint_use_color", True, "jaxprs are printed without colors"),

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeAlias, overload
 import ml_dtypes
 import numpy as np
 
-from minijax.core import config
+from minijax.core import config, source
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
@@ -185,6 +185,7 @@ def short_name(dtype: DType) -> str:
         return name
 
 
+@source.boundaries("__call__")
 class ScalarType(type):
     """Type of `minijax.numpy.float32` and its like: a name for a dtype that makes arrays.
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from jaxlib import _jax
 
+from minijax.core import source
 from minijax.core.config import State
 from minijax.core.errors import error
 from minijax.core.sequences import UNSPECIFIED
@@ -41,6 +42,7 @@ def _set(state: Any, levels: dict[str, Any]) -> dict[str, Any]:
     return previous
 
 
+@source.boundaries("__call__", "update")
 class Guard(State[str | None]):
     """A state whose value jaxlib looks at: "allow", "log", "disallow", or None for "allow".
 

@@ -18,6 +18,7 @@ from typing import Any, ClassVar, NoReturn
 
 from jaxlib import _jax
 
+from minijax.core import source
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 
@@ -51,6 +52,7 @@ def _canonical(entry: object) -> Any:
     return entry
 
 
+@source.boundaries("__init__", "update", "index", "__add__", "__radd__")
 class PartitionSpec:
     """The mesh axes that each dimension is split over, one entry for each dimension.
 
@@ -338,6 +340,7 @@ class MeshAxes:
     __repr__ = __str__
 
 
+@source.boundaries("__new__", "update", "update_axis_types", "__enter__")
 class AbstractMesh(MeshAxes):
     """A mesh of no particular devices: names, sizes and types of its axes.
 

@@ -1,16 +1,26 @@
-"""Where in the user's code something happened.
+"""Where in the user's code something happened, and tracebacks that show that code alone.
 
 Input: the Python stack.  Output: a traceback kept by every equation, formatted only on demand.
 Capturing is one C++ call; walking frames is left until somebody asks.
+
+Users enter the package through boundaries.  An exception that leaves one has lost the frames of the
+package, so that the last line of the traceback is the user's; `traceback_filtering` says otherwise.
 """
 
 from __future__ import annotations
 
+import contextlib
+import functools
+import inspect
 import os
 import sys
 import threading
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterable, Iterator
+from types import CodeType, TracebackType
+from typing import Any, NamedTuple, TypeVar, cast
 
+import jaxlib
+import numpy as np
 from jaxlib import _jax
 
 from minijax.core import deferral
@@ -18,6 +28,12 @@ from minijax.core.native import Traceback
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (_PACKAGE, "<frozen", threading.__file__)
+_LIBRARIES = (
+    *(os.path.dirname(library.__file__) + os.sep for library in (jaxlib, np)),
+    contextlib.__file__,
+    functools.__file__,
+)
+"""What the package calls, and tracebacks do not show where it has."""
 
 _jax.set_tracebacks_enabled(True)
 capture = _jax.Traceback.get_traceback
@@ -32,9 +48,17 @@ class Frame(NamedTuple):
     function_name: str
 
     def __str__(self) -> str:
-        name = self.function_name
-        place = f"{os.path.basename(self.file_name)}:{self.line}"
-        return place if name == "<module>" else f"{place} in {name}"
+        name, cell = self.function_name, _cell(self.file_name)
+        place = f"{cell}, line " if cell else f"{os.path.basename(self.file_name)}:"
+        return place + str(self.line) + ("" if name == "<module>" else f" in {name}")
+
+
+def _cell(file_name: str) -> str:
+    """What a notebook calls the cell whose code stands in a file; empty for other files."""
+    get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = get_ipython() if get_ipython else None
+    named = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(file_name)
+    return "" if named is None else " ".join(named).replace("Cell", "cell")
 
 
 def is_internal(file_name: str) -> bool:
@@ -60,7 +84,9 @@ def summarize(traceback: Traceback | None) -> str:
 
 def calling_frame() -> Frame:
     """The line that called the function that asks."""
-    frame = sys._getframe(2)
+    frame: Any = sys._getframe(2)
+    if frame.f_code in _boundaries:
+        frame = frame.f_back
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
@@ -88,7 +114,7 @@ def user_call() -> str | None:
         current = current.f_back
     for frame in reversed(frames):
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
-        if module == _WRAPPER:
+        if module in _WRAPPERS:
             wrapped = frame.f_locals.get("function")
             module = getattr(wrapped, "__module__", module)
             name = getattr(wrapped, "__name__", name)
@@ -98,7 +124,8 @@ def user_call() -> str | None:
     return None
 
 
-_WRAPPER = "minijax.numpy.promotion"
+_WRAPPERS = frozenset((__name__, "minijax.numpy.promotion"))
+"""Modules whose functions call another, which they name `function`."""
 
 
 def _public_name(module: str, name: str) -> str | None:
@@ -107,10 +134,155 @@ def _public_name(module: str, name: str) -> str | None:
     above = [".".join(parts[:length]) for length in range(1, len(parts))]
     for path in (*above, *_SHOW_OTHERS):
         shown = deferral.loaded(path, name)
-        if shown is not None and getattr(shown, "__module__", None) == module:
+        if shown is not None and getattr(inspect.unwrap(shown), "__module__", None) == module:
             return f"{path}.{name}".partition(".")[2]
     return None
 
 
 _SHOW_OTHERS = ("minijax.nn", "minijax.scipy.special")
 """Packages that show functions of other rooms."""
+
+
+C = TypeVar("C", bound=type)
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def boundary(function: F) -> F:
+    """Decorator: what users call.  Exceptions leave it without the frames of the package."""
+    if function.__code__ in _boundaries:
+        return function
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        try:
+            return function(*args, **kwargs)
+        except Exception as exception:
+            filter_frames(exception)
+            raise
+
+    return cast(F, call)
+
+
+_boundaries = {c for c in boundary.__code__.co_consts if isinstance(c, CodeType)}
+
+
+def boundaries(*names: str) -> Callable[[C], C]:
+    """Decorator of a class: the methods of these names are boundaries."""
+
+    def decorate(cls: C) -> C:
+        for name in names:
+            method = vars(cls)[name]
+            shown = boundary(getattr(method, "__func__", method))
+            setattr(cls, name, type(method)(shown) if hasattr(method, "__func__") else shown)
+        return cls
+
+    return decorate
+
+
+def is_boundary(function: F) -> F:
+    """Decorator: says that a function filters the frames of exceptions itself, to save a call."""
+    _boundaries.add(function.__code__)
+    return function
+
+
+def result_of(fun: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorator: the function that a transformation returns for `fun`.
+
+    It is a boundary, and has the name and the documentation of `fun`, but not its types.
+    """
+
+    def decorate(function: F) -> F:
+        return functools.wraps(fun, assigned=_NAMES)(boundary(function))
+
+    return decorate
+
+
+_NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
+
+
+def public(function: F, package: str, name: str) -> F:
+    """What a package shows by a name in place of one of its functions: the boundary of that."""
+    shown = vars(function).get("_boundary")
+    if getattr(shown, "__wrapped__", None) is not function:
+        shown = vars(function)["_boundary"] = boundary(function)
+        if shown is not function:
+            # By these, functions are pickled.
+            shown.__module__, shown.__name__, shown.__qualname__ = package, name, name
+    return cast(F, shown)
+
+
+class UnfilteredStackTrace(Exception):  # noqa: N818 - JAX's name
+    """Carries, as the cause of an exception, the traceback that it had with all frames."""
+
+
+def traceback_filtering() -> str:
+    """The mode in force; `core/config.py` puts its state in this place."""
+    return "auto"
+
+
+_NOTE = (
+    "Frames of minijax are left out of this traceback; MINIJAX_TRACEBACK_FILTERING=off shows them."
+)
+
+
+def filter_frames(exception: BaseException) -> None:
+    """Does with frames of the package what the setting `traceback_filtering` says of its modes."""
+    mode, whole = traceback_filtering(), exception.__traceback__
+    hidden = [] if mode == "off" else [entry for entry, is_hidden in _frames(whole) if is_hidden]
+    if not hidden or (mode == "remove_frames" and _is_inside_boundary()):
+        return
+    if mode == "tracebackhide":
+        for entry in hidden:
+            entry.tb_frame.f_locals["__tracebackhide__"] = True
+        return
+    if mode != "remove_frames":
+        if _NOTE not in getattr(exception, "__notes__", ()):
+            exception.add_note(_NOTE)
+    else:
+        cause = UnfilteredStackTrace(_ABOUT_THE_CAUSE).with_traceback(whole)
+        cause.__cause__, cause.__context__ = exception.__cause__, exception.__context__
+        cause.__suppress_context__ = exception.__suppress_context__
+        exception.__cause__ = cause
+    for each in _chain(exception):
+        each.__traceback__ = _without_hidden(each.__traceback__)
+
+
+_ABOUT_THE_CAUSE = "The traceback with all frames; the error itself is the next one."
+
+
+def _frames(traceback: TracebackType | None) -> Iterator[tuple[TracebackType, bool]]:
+    """The entries of a traceback, and whether each is of the package or of what it calls."""
+    is_hidden = False
+    while traceback is not None:
+        name = traceback.tb_frame.f_code.co_filename
+        is_hidden = name.startswith(_PACKAGE) or (is_hidden and name.startswith(_LIBRARIES))
+        yield traceback, is_hidden
+        traceback = traceback.tb_next
+
+
+def _chain(exception: BaseException) -> Iterable[BaseException]:
+    """An exception and those that it came from, but for the one that keeps all frames."""
+    found: list[BaseException] = []
+    current: BaseException | None = exception
+    while current is not None and current not in found:
+        found.append(current)
+        current = current.__cause__ or current.__context__
+    return (each for each in found if not isinstance(each, UnfilteredStackTrace))
+
+
+def _without_hidden(traceback: TracebackType | None) -> TracebackType | None:
+    kept: TracebackType | None = None
+    for entry, is_hidden in reversed(list(_frames(traceback))):
+        if not is_hidden:
+            kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
+    return kept
+
+
+def _is_inside_boundary() -> bool:
+    """Whether the boundary that asks was itself called by the package, or by what that calls."""
+    frame: Any = sys._getframe(3)
+    while frame is not None:
+        if frame.f_code in _boundaries:
+            return True
+        frame = frame.f_back
+    return False

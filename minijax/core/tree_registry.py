@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from jaxlib import _jax
 
-from minijax.core import deferral
+from minijax.core import deferral, source
 from minijax.core.errors import error, message
 from minijax.core.native import DictKey
 
@@ -446,6 +446,7 @@ class _Opaque:
         return repr(self.__wrapped__)
 
 
+@source.boundaries("__new__")
 class Partial(functools.partial[Any]):
     """`functools.partial` as a node: the bound arguments are children, the function structure.
 

@@ -225,6 +225,7 @@ def _recompilation(
     return Retrace(record.function.name, "compiled", new.at, old.at, record.inside, tuple(changes))
 
 
+@source.boundaries("__init__")
 class no_retrace(contextlib.ContextDecorator, history.Guard):  # noqa: N801  reads as a switch
     """Context manager and decorator: inside it, no function is traced or compiled a second time.
 

@@ -12,7 +12,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes, hooks
+from minijax.core import dtypes, hooks, source
 from minijax.core.errors import error
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
@@ -62,17 +62,27 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     body = getattr(function, "__wrapped__", function)
     native = native_program(body)
 
+    @source.is_boundary
     def operate(self: Any, other: ArrayLike) -> Any:
-        kind = type(other)
-        if kind in _FAST or kind is type(self):
-            return native(self, other) if type(self) is Array else body(self, other)
-        return function(self, other) if _is_operand(other) else NotImplemented
+        try:
+            kind = type(other)
+            if kind in _FAST or kind is type(self):
+                return native(self, other) if type(self) is Array else body(self, other)
+            return function(self, other) if _is_operand(other) else NotImplemented
+        except Exception as exception:
+            source.filter_frames(exception)
+            raise
 
+    @source.is_boundary
     def reflected(self: Any, other: ArrayLike) -> Any:
-        kind = type(other)
-        if kind in _FAST or kind is type(self):
-            return native(other, self) if type(self) is Array else body(other, self)
-        return function(other, self) if _is_operand(other) else NotImplemented
+        try:
+            kind = type(other)
+            if kind in _FAST or kind is type(self):
+                return native(other, self) if type(self) is Array else body(other, self)
+            return function(other, self) if _is_operand(other) else NotImplemented
+        except Exception as exception:
+            source.filter_frames(exception)
+            raise
 
     return {f"__{name}__": operate, f"__r{name}__": reflected}
 
@@ -94,8 +104,13 @@ def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     body = getattr(function, "__wrapped__", function)
     native = native_program(body)
 
+    @source.is_boundary
     def operate(self: Any) -> Any:
-        return native(self) if type(self) is Array else body(self)
+        try:
+            return native(self) if type(self) is Array else body(self)
+        except Exception as exception:
+            source.filter_frames(exception)
+            raise
 
     return operate
 
@@ -436,13 +451,15 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 
 def fill() -> None:
     """Gives arrays and tracers their operators and methods."""
-    found: dict[str, Any] = {**_SPECIAL, **_METHODS}
+    found: dict[str, Any] = {
+        name: source.boundary(function) for name, function in {**_SPECIAL, **_METHODS}.items()
+    }
     for name, function in _ARITHMETIC.items():
         found |= _binary(function, name)
     for name, function in _COMPARISONS.items():
         found |= _comparison(function, name)
     found |= {name: _unary(function) for name, function in _UNARY.items()}
-    found |= {name: property(function) for name, function in _PROPERTIES.items()}
+    found |= {name: property(source.boundary(function)) for name, function in _PROPERTIES.items()}
     hooks.fill_operators(found)
 
 

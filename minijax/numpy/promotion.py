@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from minijax.core import config, dtypes
+from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, error, message
 from minijax.core.trace import Tracer, current
@@ -446,23 +446,28 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
     def decorate(function: F) -> F:
         native: Callable[..., Any] | None = None
 
+        @source.is_boundary
         @functools.wraps(function)
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal native
             trace = current.value
-            if trace is not eager.EAGER:
-                if type(trace) is StagingTrace:
-                    return recordings.call(trace, function, args, kwargs)
-                return function(*args, **kwargs)
-            if native is None:
-                # Made on demand: an import declares hundreds of functions and calls few.
-                native = native_program(function, static)
             try:
-                return native(*args, **kwargs)
-            except ValueError as error:
-                # A list for a shape or an axis: the body takes it, one program a primitive.
-                if str(error).startswith(_UNHASHABLE):
+                if trace is not eager.EAGER:
+                    if type(trace) is StagingTrace:
+                        return recordings.call(trace, function, args, kwargs)
                     return function(*args, **kwargs)
+                if native is None:
+                    # Made on demand: an import declares hundreds of functions and calls few.
+                    native = native_program(function, static)
+                try:
+                    return native(*args, **kwargs)
+                except ValueError as error:
+                    # A list for a shape or an axis: the body takes it, one program a primitive.
+                    if str(error).startswith(_UNHASHABLE):
+                        return function(*args, **kwargs)
+                    raise
+            except Exception as exception:
+                source.filter_frames(exception)
                 raise
 
         return cast(F, call)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, source, tree
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error
 from minijax.lax import families, reduction
@@ -111,7 +111,7 @@ def vectorize(
     if any(isinstance(i, int) and i < 0 for i in places):
         error(ValueError, "numpy.vectorize", "excluded positions count from 0.", got=repr(excluded))
 
-    @functools.wraps(pyfunc)
+    @source.result_of(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
         mapped = [i for i, x in enumerate(args) if i not in places and x is not None]
         by_name = [key for key in kwargs if key not in excluded]
@@ -430,6 +430,7 @@ def applied_at(function: Function, x: Array, indices: Any, others: Sequence[Any]
     return reshape(flat, x.shape)
 
 
+@source.boundaries("__init__", "reduce", "accumulate", "at", "outer", "reduceat")
 class ufunc:  # noqa: N801  NumPy's name
     """Represents a universal function: it works element by element, and along axes.
 
@@ -476,13 +477,18 @@ class ufunc:  # noqa: N801  NumPy's name
         self._reduce, self._accumulate, self._update = reduce, accumulate, update
         self.__signature__ = _with_options(func)
 
+    @source.is_boundary
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
-        if out is not None or where is not None:
-            self._refuse(
-                "takes neither `out` nor `where`: arrays do not change",
-                fix=f"numpy.where(condition, numpy.{self.__name__}(...), otherwise)",
-            )
-        return self._function(*args)
+        try:
+            if out is not None or where is not None:
+                self._refuse(
+                    "takes neither `out` nor `where`: arrays do not change",
+                    fix=f"numpy.where(condition, numpy.{self.__name__}(...), otherwise)",
+                )
+            return self._function(*args)
+        except Exception as exception:
+            source.filter_frames(exception)
+            raise
 
     def reduce(
         self,

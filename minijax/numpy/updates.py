@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.refs import AbstractRef
@@ -117,9 +117,10 @@ def _method(kind: str, effect: str, example: str, result: str) -> Callable[..., 
     method.__name__ = kind
     method.__qualname__ = f"IndexUpdateRef.{kind}"
     method.__doc__ = f"{effect}\n\nExample:\n    >>> {example}\n    {result}\n"
-    return method
+    return source.boundary(method)
 
 
+@source.boundaries("get", "apply")
 class IndexUpdateRef:
     """`x.at[index]`: each method returns a new array; `x` does not change.
 

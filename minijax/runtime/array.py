@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, tree
+from minijax.core import dtypes, operators, source, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
 from minijax.core.errors import error, message
@@ -121,6 +121,7 @@ class _FormerPlacement:
             setattr(self, fact, getattr(native, fact))
 
 
+@source.boundaries("__bool__", "__int__", "__float__", "__complex__", "__index__")
 class _Convertible(operators.ArrayOperators):
     """How an array becomes a Python number."""
 
@@ -161,6 +162,24 @@ class _Convertible(operators.ArrayOperators):
         return self._value
 
 
+@source.boundaries(
+    "__array__",
+    "__len__",
+    "__iter__",
+    "item",
+    "tolist",
+    "tobytes",
+    "__format__",
+    "__repr__",
+    "block_until_ready",
+    "is_ready",
+    "on_device_size_in_bytes",
+    "unsafe_buffer_pointer",
+    "addressable_data",
+    "__dlpack__",
+    "__reduce__",
+    "copy_to_host_async",
+)
 class Array(_Convertible, metaclass=_ArrayType):
     """An array on a device.
 
@@ -449,6 +468,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         return self.copy()
 
 
+@source.boundaries("__array__", "__bool__")
 class ExtendedArray(Array):
     """An array of an extended dtype, such as random keys: its buffer holds what XLA computes with.
 

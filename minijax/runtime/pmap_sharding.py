@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from minijax.core import deferral
+from minijax.core import deferral, source
 from minijax.core.aval import Shape
 from minijax.core.errors import error
 from minijax.runtime import client
@@ -22,6 +22,7 @@ else:
     older = deferral.module("minijax.sharding.older")
 
 
+@source.boundaries("__init__", "default", "shard_shape")
 class PmapSharding(Sharding):
     """An array cut as a `ShardingSpec` says, over a box of devices.
 

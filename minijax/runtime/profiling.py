@@ -7,7 +7,6 @@ XProf and Perfetto.  An annotation costs a tenth of a microsecond where no profi
 from __future__ import annotations
 
 import contextlib
-import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
@@ -16,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxlib import _profile_data, _profiler
 
-from minijax.core import deferral
+from minijax.core import deferral, source
 from minijax.core.errors import error
 from minijax.runtime import client
 
@@ -85,7 +84,7 @@ def annotate_function(
     """
     shown = getattr(func, "__qualname__", type(func).__name__) if name is None else name
 
-    @functools.wraps(func)
+    @source.result_of(func)
     def annotated(*args: Any, **kwargs: Any) -> Any:
         with TraceAnnotation(shown, **decorator_kwargs):
             return func(*args, **kwargs)

@@ -10,7 +10,7 @@ from types import TracebackType
 
 import numpy as np
 
-from minijax.core import meshes, trace
+from minijax.core import meshes, source, trace
 from minijax.core.errors import NoMeshError, error, message
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.sharding.mesh import Mesh, mesh_stack
@@ -81,6 +81,7 @@ use_mesh = set_mesh
 """The name of `set_mesh` in earlier versions."""
 
 
+@source.boundaries("__init__", "__enter__")
 class use_abstract_mesh:  # noqa: N801  mirrors the public name
     """Context manager: an abstract mesh for what is traced inside; devices stay as they are.
 

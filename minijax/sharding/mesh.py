@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, meshes
+from minijax.core import config, meshes, source
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
@@ -233,6 +233,7 @@ mesh_stack: Any = _jax.config.Config(
 """The meshes of the `with mesh:` blocks around, the innermost last; thread-local."""
 
 
+@source.boundaries("__new__", "update", "__enter__")
 class Mesh(MeshAxes):
     """Devices in a box whose dimensions have names.
 

@@ -20,6 +20,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxlib import _jax
 
+from minijax.core import source
 from minijax.core.aval import Shape
 from minijax.core.cache import Cache
 from minijax.core.errors import DuplicateSpecError, error
@@ -91,6 +92,7 @@ def is_auto(x: object) -> bool:
     return isinstance(x, AUTO)
 
 
+@source.boundaries("__init__", "with_memory_kind", "update")
 class NamedSharding(Sharding):
     """An array split over a mesh as a spec says.
 
@@ -344,6 +346,7 @@ def has_open_dims(spec: PartitionSpec) -> bool:
     return any(entry is UNCONSTRAINED for entry in spec)
 
 
+@source.boundaries("__init__", "with_memory_kind")
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
@@ -426,6 +429,7 @@ def make_single_device_sharding(
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
+@source.boundaries("__init__", "with_memory_kind")
 class GSPMDSharding(Sharding):
     """An array cut as an `HloSharding` says, for placements that no mesh and spec describe.
 

@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import source
 from minijax.core.aval import ShapedArray, abstract_token
 from minijax.core.errors import IndivisibleError, error
 from minijax.core.meshes import PartitionSpec, names_of
@@ -384,6 +385,7 @@ def _pmap_sharding_spec(
 Groups = np.ndarray[Any, Any]
 
 
+@source.boundaries("__init__", "reshape", "transpose", "replicate", "with_memory_kind")
 class PositionalSharding(Sharding):
     """An array cut like a grid of devices: cell by cell, each tile lives on one group of them.
 

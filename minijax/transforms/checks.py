@@ -11,13 +11,12 @@ What counts as a fault is said by the primitives (`faults`); how jaxprs are rewr
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import config, effects, tree, tree_registry, vma
+from minijax.core import config, effects, source, tree, tree_registry, vma
 from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -245,7 +244,7 @@ def checked(fun: Callable[..., Any]) -> Callable[..., Any]:
     eager.check_callable("checked", fun)
     half = CheckedFunction(fun, FAULTS)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         sites, state, result = half.call(args, kwargs)
         if sites.sites:
@@ -495,7 +494,7 @@ def checkify(
     eager.check_callable("checkify", f)
     half = CheckedFunction(f, frozenset(errors))
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(f)
     def call(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
         sites, state, result = half.call(args, kwargs)
         if len(state) < STATE_SIZE:

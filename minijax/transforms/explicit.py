@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from minijax.core import meshes, tree
+from minijax.core import meshes, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
 from minijax.core.meshes import UNCONSTRAINED, AbstractMesh, AxisType, PartitionSpec, names_of
@@ -134,7 +134,7 @@ def auto_axes(
     eager.check_callable("auto_axes", f)
     default = out_sharding
 
-    @functools.wraps(f)
+    @source.result_of(f)
     def call(*args: Any, out_sharding: object = None, **kwargs: Any) -> Any:
         wanted = default if out_sharding is None else out_sharding
         if wanted is None:
@@ -197,7 +197,7 @@ def explicit_axes(
     eager.check_callable("explicit_axes", f)
     default = in_sharding
 
-    @functools.wraps(f)
+    @source.result_of(f)
     def call(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
         wanted = default if in_sharding is None else in_sharding
         if wanted is None:

@@ -5,11 +5,10 @@ Input: a function of trees.  Output: the same over a new leading, or any other, 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from minijax.core import config, tree
+from minijax.core import config, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.interpreters import flattening, named_batching
@@ -74,7 +73,7 @@ def vmap(
     _check_axis_leaves("out_axes", out_axes)
     mapped = _Mapped(fun, in_axes, out_axes, axis_name, axis_size, spmd_axis_name)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         return mapped.call(args, kwargs)
 

@@ -12,7 +12,6 @@ The primitive is in `transforms/autodiff/remat.py`.
 from __future__ import annotations
 
 import dataclasses
-import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -98,7 +97,7 @@ def checkpoint(
     )
     half = _Checkpointed(fun, prevent_cse, policy, static_nums, static_names)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         return half.call(args, kwargs)
 

@@ -10,7 +10,7 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from minijax.core import printing, tree
+from minijax.core import printing, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
@@ -239,6 +239,7 @@ class _FlatVmapRule:
             error(ValueError, self._rule.title, problem, got="\n".join(wrong))
 
 
+@source.boundaries("__init__", "def_vmap", "__call__")
 class custom_vmap(Generic[R]):  # noqa: N801  mirrors jax.custom_batching.custom_vmap
     """A function that `vmap` maps by a rule, which is set with `def_vmap`.
 

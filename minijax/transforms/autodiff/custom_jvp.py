@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, printing, tree, vma
+from minijax.core import dtypes, printing, source, tree, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
@@ -515,6 +515,7 @@ class _FlatJvpRule:
         return found
 
 
+@source.boundaries("__init__")
 class CustomRules(Generic[R]):
     """A function with rules of the user's: its attributes, and how a call reaches them."""
 
@@ -539,6 +540,7 @@ class CustomRules(Generic[R]):
         raise NotImplementedError
 
 
+@source.boundaries("defjvp", "defjvps", "__call__")
 class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
     """A function whose forward derivative is given by a rule; reverse mode follows from it.
 

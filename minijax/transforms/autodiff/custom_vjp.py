@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, printing, tree, vma
+from minijax.core import dtypes, printing, source, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error, message
 from minijax.core.primitive import Primitive
@@ -432,6 +432,7 @@ class _FlatForward:
         return creation.convert_to_type(ct, expected.dtype, given.weak_type)
 
 
+@source.boundaries("defvjp", "__call__")
 class custom_vjp(custom_jvp.CustomRules[R]):  # noqa: N801  mirrors jax.custom_vjp
     """A function whose reverse derivative is given by rules for a forward and a backward pass.
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import dtypes, tree, vma
+from minijax.core import dtypes, source, tree, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
@@ -439,7 +439,7 @@ def grad(
     """
     both = _value_and_grad("grad", fun, argnums, has_aux, holomorphic, allow_int)
 
-    @functools.wraps(fun, assigned=_WRAPPED)
+    @source.result_of(fun)
     def gradient(*args: Any, **kwargs: Any) -> Any:
         if has_aux:
             (_, aux), grads = both(*args, **kwargs)
@@ -447,9 +447,6 @@ def grad(
         return both(*args, **kwargs)[1]
 
     return gradient
-
-
-_WRAPPED = tuple(n for n in functools.WRAPPER_ASSIGNMENTS if n != "__annotations__")
 
 
 def value_and_grad(
@@ -494,7 +491,7 @@ def _value_and_grad(
     """`value_and_grad`, in whose messages the function is called `name`."""
     eager.check_callable(name, fun)
 
-    @functools.wraps(fun, assigned=_WRAPPED)
+    @source.result_of(fun)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums(name, argnums, len(args))
         chosen = [args[i] for i in positions]

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, source, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.interpreters import flattening
@@ -50,7 +50,7 @@ def jacfwd(
     """
     eager.check_callable("jacfwd", fun)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums("jacfwd", argnums, len(args))
         chosen = tuple(args[i] for i in positions)
@@ -103,7 +103,7 @@ def jacrev(
     """
     eager.check_callable("jacrev", fun)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(fun)
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         positions, single = flattening.normalize_argnums("jacrev", argnums, len(args))
         chosen = tuple(args[i] for i in positions)

@@ -69,7 +69,7 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
     eager.check_callable("run_state", f)
     name = flattening.function_name(f)
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(f)
     def run(state: object) -> Any:
         leaves, treedef = tree.flatten(state)
         made = [x if refs.is_reference(x) else references.new_ref(x) for x in leaves]
@@ -202,7 +202,7 @@ def with_scoped(
     """
 
     def decorate(f: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(f)
+        @source.result_of(f)
         def call(*args: Any, **kwargs: Any) -> Any:
             return run_scoped(
                 functools.partial(f, *args, **kwargs),
@@ -582,7 +582,7 @@ def kernel(
     eager.check_callable("kernel", body)
     map_over_cores = core_map(mesh, interpret=interpret, name=name, scratch_shapes=scratch_types)
 
-    @functools.wraps(body)
+    @source.result_of(body)
     def call(*args: Any) -> Any:
         ins = tree.map(references.new_ref, args)
         outs = tree.map(new_scratch, out_type)

@@ -89,6 +89,7 @@ def _staged_programs(function: Callable[..., Any]) -> dict[Any, Staged]:
         return {}
 
 
+@source.boundaries("trace", "lower", "eval_shape")
 class JitFunction:
     """The Python half of a jitted function.
 
@@ -115,6 +116,7 @@ class JitFunction:
         self.caller = "" if transparent else self.name
         self.staged = _staged_programs(function)
 
+    @source.is_boundary
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Answers a call that C++ cannot: result, data for C++, and whether to forget the call.
 
@@ -123,9 +125,13 @@ class JitFunction:
         nothing is being traced, the program is lowered and compiled, unless it was before, and run.
         Where something is, the call becomes an equation of what is traced.
         """
-        if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
-            return self.function(*args, **kwargs), None, True
-        return self.answer(args, kwargs)
+        try:
+            if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
+                return self.function(*args, **kwargs), None, True
+            return self.answer(args, kwargs)
+        except Exception as exception:
+            source.filter_frames(exception)
+            raise
 
     def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
         """Runs the staged program, or makes it part of what is being traced; as `call` returns."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload, r
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, source, tree
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error, message
@@ -88,6 +88,7 @@ class JitWrapped(Wrapped, Protocol[P, R_co]):
         """Forgets what was compiled."""
 
 
+@source.boundaries("__init__", "update")
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist.
 
@@ -298,6 +299,7 @@ class _Stage:
         return tree.unflatten(self.out_tree, self._closed.out_avals)
 
 
+@source.boundaries("lower")
 class Traced(_Stage):
     """A function staged to a jaxpr for arguments of certain types.
 
@@ -365,6 +367,7 @@ def _placeholder(x: Any, sharding: Any) -> Any:
     return x if sharding is None else Placeholder(sharding)
 
 
+@source.boundaries("compile", "as_text", "compiler_ir", "cost_analysis")
 class Lowered(_Stage):
     """A function lowered to StableHLO.
 
@@ -453,6 +456,7 @@ class Lowered(_Stage):
         return compiled
 
 
+@source.boundaries("__call__", "as_text", "cost_analysis", "memory_analysis", "runtime_executable")
 class Compiled(_Stage):
     """A function compiled for arguments of certain types: call it with such arguments.
 

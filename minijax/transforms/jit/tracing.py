@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Literal, ParamSpec, TypeVar, overload
 
-from minijax.core import axes, cache, config, monitoring, tree
+from minijax.core import axes, cache, config, monitoring, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
@@ -76,7 +76,7 @@ def make_jaxpr(
     eager.check_callable("make_jaxpr", fun)
     static = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
-    @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(fun)
     def staged(*args: Any, **kwargs: Any) -> Any:
         fixed = {i % len(args) for i in static} if args else set()
         positions = [i for i in range(len(args)) if i not in fixed]
@@ -132,6 +132,7 @@ def _shaped(x: object) -> Any:
     return x
 
 
+@source.boundaries("__init__")
 class named_scope:  # noqa: N801  mirrors jax.named_scope
     """Context manager and decorator: operations inside carry `name` in the compiled program.
 
@@ -166,7 +167,7 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
     def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
         """`fun` inside this scope."""
 
-        @functools.wraps(fun)
+        @source.result_of(fun)
         def scoped(*args: Any, **kwargs: Any) -> Any:
             with named_scope(self._name):
                 return fun(*args, **kwargs)

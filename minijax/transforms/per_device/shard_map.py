@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
-from minijax.core import config, meshes, tree, vma
+from minijax.core import config, meshes, source, tree, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -149,7 +149,7 @@ def shard_map(
     if mesh is not None:
         mapped.region()
 
-    @functools.wraps(f, assigned=("__module__", "__name__", "__qualname__", "__doc__"))
+    @source.result_of(f)
     def call(*args: Any, **kwargs: Any) -> Any:
         if kwargs:
             problem = "arguments go by position: in_specs has an entry for each."

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from minijax.core import axes, config, monitoring, refs, tree
+from minijax.core import axes, config, monitoring, refs, source, tree
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, current
@@ -392,7 +392,7 @@ def pmap(
     )
     half = PmapFunction(fun, mapping, static, donated)
 
-    @functools.wraps(fun)
+    @source.result_of(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         return half.python(*args, **kwargs)
 
