@@ -7,6 +7,7 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
+import copy
 import inspect
 import itertools
 import os
@@ -38,7 +39,23 @@ trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
 
 
-class _Override(Generic[T]):
+class Context(AbstractContextManager[None]):
+    """Base of context managers that are decorators too: each call is in a context of its own."""
+
+    __slots__ = ()
+
+    def __call__(self, function: F) -> F:
+        """`function` inside this context."""
+
+        @source.result_of(function)
+        def inside(*args: Any, **kwargs: Any) -> Any:
+            with copy.copy(self):
+                return function(*args, **kwargs)
+
+        return cast(F, inside)
+
+
+class _Override(Context, Generic[T]):
     """Context manager that gives a state a thread-local value and restores the former one."""
 
     __slots__ = ("_native", "_previous", "_value")
@@ -52,16 +69,6 @@ class _Override(Generic[T]):
 
     def __exit__(self, *_: object) -> None:
         self._native.set_local(self._previous)
-
-    def __call__(self, function: F) -> F:
-        """`function` inside this context: a context manager is a decorator too."""
-
-        @source.result_of(function)
-        def inside(*args: Any, **kwargs: Any) -> Any:
-            with _Override(self._native, self._value):
-                return function(*args, **kwargs)
-
-        return cast(F, inside)
 
 
 @source.boundaries("__call__")
@@ -126,7 +133,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
 
-    def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
+    def __call__(self, new_val: Any = UNSPECIFIED) -> Context:
         return _Override(self._native, self.checked(new_val))
 
     def checked(self, new_val: object) -> T:
@@ -259,7 +266,7 @@ class UserContext(Generic[T]):
         """Sets the value of threads that have none of their own."""
         self._native.set_global(value)
 
-    def __call__(self, value: T) -> AbstractContextManager[None]:
+    def __call__(self, value: T) -> Context:
         return _Override(self._native, value)
 
 

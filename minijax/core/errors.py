@@ -8,6 +8,7 @@ may be new to the reader, the last line says that docs/glossary.md explains it.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from types import EllipsisType
 from typing import NoReturn
@@ -115,6 +116,21 @@ def error(
     if cause is ...:
         raise raised
     raise raised from cause
+
+
+def warn(
+    category: type[Warning],
+    name: str,
+    problem: str,
+    *,
+    got: _Facts = None,
+    expected: str | None = None,
+    fix: str | None = None,
+    at: str | None = None,
+) -> None:
+    """Warns, at the line of the user's code, with the text that `message` formats."""
+    text = message(name, problem, got=got, expected=expected, fix=fix, at=at)
+    warnings.warn(text, category, stacklevel=source.depth())
 
 
 class InternalError(AssertionError):

@@ -6,20 +6,19 @@ looks at it wherever it moves a value, and logs or refuses.
 
 from __future__ import annotations
 
-from contextlib import AbstractContextManager
 from typing import Any
 
 from jaxlib import _jax
 
 from minijax.core import source
-from minijax.core.config import State
+from minijax.core.config import Context, State
 from minijax.core.errors import error
 from minijax.core.sequences import UNSPECIFIED
 
 _native = _jax.guard_lib
 
 
-class _Held:
+class _Held(Context):
     """Context manager: gives this thread levels, and restores the former ones."""
 
     __slots__ = ("_levels", "_previous")
@@ -66,7 +65,7 @@ class Guard(State[str | None]):
         super().update(value)
         _set(_native.global_state(), self._native_levels(value))
 
-    def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
+    def __call__(self, new_val: Any = UNSPECIFIED) -> Context:
         return _Held(self._native_levels(self.checked(new_val)))
 
     def _level(self, name: str, value: Any) -> str | None:
@@ -81,7 +80,7 @@ class Guard(State[str | None]):
         return dict.fromkeys(self._fields, level)
 
 
-class explicitly:  # noqa: N801  a context manager reads as an adverb
+class explicitly(Context):  # noqa: N801  a context manager reads as an adverb
     """Context manager: what is moved inside, the user has asked for by name."""
 
     __slots__ = ("_field", "_previous")

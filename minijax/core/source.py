@@ -19,7 +19,6 @@ from collections.abc import Callable, Iterable, Iterator
 from types import CodeType, TracebackType
 from typing import Any, NamedTuple, TypeVar, cast
 
-import jaxlib
 import numpy as np
 from jaxlib import _jax
 
@@ -29,7 +28,7 @@ from minijax.core.native import Traceback
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (_PACKAGE, "<frozen", threading.__file__)
 _LIBRARIES = (
-    *(os.path.dirname(library.__file__) + os.sep for library in (jaxlib, np)),
+    *(os.path.dirname(library.__file__) + os.sep for library in (_jax, np)),
     contextlib.__file__,
     functools.__file__,
 )
@@ -100,6 +99,14 @@ def user_line() -> str | None:
             return str(Frame(code.co_filename, current.f_lineno, code.co_name))
         current = current.f_back
     return None
+
+
+def depth() -> int:
+    """How many frames the user's line is above the function that asks; 1 is that function."""
+    level, frame = 1, sys._getframe(1).f_back
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        level, frame = level + 1, frame.f_back
+    return level + 1
 
 
 def user_call() -> str | None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import functools
 import operator
-import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, cast
 
@@ -23,7 +22,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import ConcretizationTypeError, error, message
+from minijax.core.errors import ConcretizationTypeError, error, message, warn
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import recordings
 from minijax.interpreters.staging import StagingTrace
@@ -356,16 +355,13 @@ def repeated(x: ArrayLike, shape: Shape, dims: Shape) -> Array:
 
 def _check_rank_promotion(name: str, arrays: Sequence[Array]) -> None:
     mode = _rank_promotion.value
-    text = message(
-        title(name),
-        "operands of different ranks are broadcast.",
-        got=" and ".join(str(aval_of(x)) for x in arrays),
-        expected=f"equal ranks, because numpy_rank_promotion is {mode!r}",
-        fix='x[None], or config.update("numpy_rank_promotion", "allow")',
-    )
+    text = title(name), "operands of different ranks are broadcast."
+    got = " and ".join(str(aval_of(x)) for x in arrays)
+    expected = f"equal ranks, because numpy_rank_promotion is {mode!r}"
+    fix = 'x[None], or config.update("numpy_rank_promotion", "allow")'
     if mode == "raise":
-        raise ValueError(text)
-    warnings.warn(text, UserWarning, stacklevel=5)
+        error(ValueError, *text, got=got, expected=expected, fix=fix)
+    warn(UserWarning, *text, got=got, expected=expected, fix=fix)
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 import functools
 import threading
-import warnings
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
@@ -26,7 +25,7 @@ from jaxlib import _jax
 
 from minijax.core import config, meshes, source
 from minijax.core.cache import Cache
-from minijax.core.errors import error
+from minijax.core.errors import error, warn
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 
 __all__ = ["AxisType", "Mesh"]
@@ -234,7 +233,7 @@ mesh_stack: Any = _jax.config.Config(
 
 
 @source.boundaries("__new__", "update", "__enter__")
-class Mesh(MeshAxes):
+class Mesh(MeshAxes, config.Context):
     """Devices in a box whose dimensions have names.
 
     Interned: the same devices, names and types give the same object.
@@ -364,11 +363,8 @@ class Mesh(MeshAxes):
         )
 
     def __enter__(self) -> Mesh:
-        warnings.warn(
-            "`with mesh:` is deprecated; use `with minijax.set_mesh(mesh):`",
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        fix = "with minijax.set_mesh(mesh): ..."
+        warn(DeprecationWarning, "Mesh", "`with mesh:` is deprecated.", fix=fix)
         stack = mesh_stack.value
         self._check_axes_are_new(stack)
         mesh_stack.set_local((*stack, self))

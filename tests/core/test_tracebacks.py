@@ -264,6 +264,6 @@ class TestCells:
         shell = types.SimpleNamespace(compile=compiler)
         stand_in = types.SimpleNamespace(get_ipython=lambda: shell)
         monkeypatch.setitem(sys.modules, "IPython", stand_in)
-        frame = source.Frame("/tmp/ipykernel_7/12345.py", 2, "f")
+        frame = source.Frame("ipykernel_7/12345.py", 2, "f")
         assert str(frame) == "cell In[3], line 2 in f"
-        assert str(source.Frame("/home/model.py", 2, "f")) == "model.py:2 in f"
+        assert str(source.Frame("model.py", 2, "f")) == "model.py:2 in f"

@@ -218,7 +218,7 @@ def checking_leaks() -> AbstractContextManager[None]:
     return config.check_tracer_leaks(True)
 
 
-class ensure_compile_time_eval:  # noqa: N801  mirrors jax.ensure_compile_time_eval
+class ensure_compile_time_eval(config.Context):  # noqa: N801  mirrors jax.ensure_compile_time_eval
     """Context manager: operations on known values are computed at once, also while tracing.
 
     Source: mirrors jax.ensure_compile_time_eval (0.10).
