@@ -249,6 +249,8 @@ def fixpoint(
     seen = [list(start)]
     while True:
         found, answer = step(seen[-1])
+        if answer is seen[-1]:
+            return found, answer
         after = list(answer)
         if after == seen[-1]:
             return found, after
@@ -291,29 +293,33 @@ def stage_carry(
 
     def again(before: list[Any]) -> tuple[Any, Sequence[Any]]:
         body, out_tree = stage(before)
-        after = before
+        strong = [None] * len(before)
         if out_tree == in_tree:
-            after = list(map(_promoted, before, body.closed[0].out_avals))
-        changed = any(a is not b and a.dtype != b.dtype for a, b in zip(before, after, strict=True))
-        return (body, out_tree, after), after if changed else before
+            strong = list(map(_promoted, before, body.closed[0].out_avals))
+        after = before
+        for i, (aval, dtype) in enumerate(zip(before, strong, strict=True)):
+            if dtype is not None and dtype != aval.dtype:
+                after = list(before) if after is before else after
+                after[i] = aval.update(dtype=dtype, weak_type=False)
+        return (body, out_tree, strong), after
 
-    (body, out_tree, wanted), found = fixpoint(naming.name, avals, again)
+    (body, out_tree, strong), found = fixpoint(naming.name, avals, again)
     check_carry(naming, in_tree, out_tree, found, body.closed[0])
     return body, [
-        x if given is aval else retyped(x, aval.dtype, False)
-        for x, given, aval in zip(values, avals, wanted, strict=True)
+        x if dtype is None and given is aval else retyped(x, dtype or aval.dtype, False)
+        for x, given, aval, dtype in zip(values, avals, found, strong, strict=True)
     ]
 
 
 def _promoted(before: AbstractValue, after: AbstractValue) -> Any:
-    """The type of a first value that gives way to what a body returns for it, where it is weak."""
+    """The dtype of a first value that gives way to what a body returns for it, or None."""
     if not isinstance(before, ShapedArray) or not before.weak_type or before is after:
-        return before
+        return None
     if not isinstance(after, ShapedArray) or before.shape != after.shape:
-        return before
-    if before.dtype == after.dtype and after.weak_type:
-        return before
-    return before.update(dtype=dtypes.result_type(before, after), weak_type=False)
+        return None
+    if before.dtype == after.dtype:
+        return None if after.weak_type else after.dtype
+    return dtypes.result_type(before, after)
 
 
 def retyped(x: Any, dtype: np.dtype[Any], weak_type: bool) -> Any:

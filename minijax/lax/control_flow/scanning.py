@@ -334,9 +334,17 @@ def _bind(
         closed = bodies.rearranged(closed, inputs, outputs)
     results: Sequence[Any] = ()
     if outputs or closed.effects:
-        loop = ScanParams(closed, length, reverse, num_consts + len(still), len(changing), unroll)
-        carried = (init[i] for i in (*still, *changing))
-        results = scan_p.bind_all(*consts, *carried, *slices, **loop._asdict())
+        results = scan_p.bind_all(
+            *consts,
+            *[init[i] for i in (*still, *changing)],
+            *slices,
+            jaxpr=closed,
+            length=length,
+            reverse=reverse,
+            num_consts=num_consts + len(still),
+            num_carry=len(changing),
+            unroll=unroll,
+        )
     known.update(zip(outputs, results, strict=True))
     return [known[i] for i in range(len(known))]
 
