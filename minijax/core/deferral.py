@@ -120,7 +120,7 @@ def attach(
             value = import_module(f"{home}.{original}")
         else:
             value = getattr(import_module(home), original)
-            if type(value) is FunctionType:
+            if type(value) is FunctionType and value.__module__.startswith(ROOT):
                 value = sys.modules[f"{ROOT}.core.source"].public(value, package, name)
         setattr(sys.modules[package], name, value)
         return value

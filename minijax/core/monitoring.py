@@ -110,6 +110,14 @@ def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
         listener(event, value, **kwargs)
 
 
+def _add(listeners: list[Listener], callback: Listener) -> None:
+    if not callable(callback):
+        got = f"{callback!r} of type {type(callback).__name__}"
+        expected = "a function of an event's name, its facts and its details"
+        error(TypeError, "monitoring", "a listener must be callable.", got=got, expected=expected)
+    listeners.append(callback)
+
+
 def register_event_listener(callback: Listener) -> None:
     """Adds a function of an event's name and details, for `record_event`.
 
@@ -128,7 +136,7 @@ def register_event_listener(callback: Listener) -> None:
         >>> len(heard)
         1
     """
-    _events.append(callback)
+    _add(_events, callback)
 
 
 def register_event_duration_secs_listener(callback: Listener) -> None:
@@ -147,7 +155,7 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
         ['jaxpr_trace_duration', 'jaxpr_to_mlir_module_duration', 'backend_compile_duration']
         >>> monitoring.unregister_event_duration_listener(listener)
     """
-    _durations.append(callback)
+    _add(_durations, callback)
 
 
 def register_event_time_span_listener(callback: Listener) -> None:
@@ -165,7 +173,7 @@ def register_event_time_span_listener(callback: Listener) -> None:
         [('/program/epoch', 0.5, 0.75)]
         >>> monitoring.unregister_event_time_span_listener(listener)
     """
-    _spans.append(callback)
+    _add(_spans, callback)
 
 
 def register_scalar_listener(callback: Listener) -> None:
@@ -183,7 +191,7 @@ def register_scalar_listener(callback: Listener) -> None:
         [('/program/step', 7)]
         >>> monitoring.unregister_scalar_listener(listener)
     """
-    _scalars.append(callback)
+    _add(_scalars, callback)
 
 
 def unregister_event_listener(callback: Listener) -> None:

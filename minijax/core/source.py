@@ -214,7 +214,7 @@ def public(function: F, package: str, name: str) -> F:
         shown = vars(function)["_boundary"] = boundary(function)
         if shown is not function:
             # By these, functions are pickled.
-            shown.__module__, shown.__name__, shown.__qualname__ = package, name, name
+            shown.__module__, shown.__qualname__ = package, name
     return cast(F, shown)
 
 
@@ -235,7 +235,8 @@ _NOTE = (
 def filter_frames(exception: BaseException) -> None:
     """Does with frames of the package what the setting `traceback_filtering` says of its modes."""
     mode, whole = traceback_filtering(), exception.__traceback__
-    hidden = [] if mode == "off" else [entry for entry, is_hidden in _frames(whole) if is_hidden]
+    entries = [] if mode == "off" else list(_frames(whole))
+    hidden = [entry for entry, is_hidden in entries if is_hidden]
     if not hidden or (mode == "remove_frames" and _is_inside_boundary()):
         return
     if mode == "tracebackhide":
@@ -243,7 +244,8 @@ def filter_frames(exception: BaseException) -> None:
             entry.tb_frame.f_locals["__tracebackhide__"] = True
         return
     if mode != "remove_frames":
-        if _NOTE not in getattr(exception, "__notes__", ()):
+        # What the user's own code raises needs no note: the traceback ends where it did.
+        if entries[-1][1] and _NOTE not in getattr(exception, "__notes__", ()):
             exception.add_note(_NOTE)
     else:
         cause = UnfilteredStackTrace(_ABOUT_THE_CAUSE).with_traceback(whole)

@@ -219,7 +219,7 @@ def public_callables() -> Iterator[tuple[str, Callable[..., object]]]:
     for stub in sorted(PACKAGE.rglob("*.pyi")):
         path = ".".join(stub.relative_to(PACKAGE.parent).with_suffix("").parts)
         path = path.removesuffix(".__init__")
-        if any(part in path for part in ("profiler", "distributed", "extend", "testing")):
+        if any(part in path for part in ("profiler", "distributed", "extend", "testing", "ffi")):
             continue  # They change the process, or are called by other libraries.
         module = importlib.import_module(path)
         for name in module.__dir__():
