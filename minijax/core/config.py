@@ -39,7 +39,7 @@ trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
 
 
-class Context(AbstractContextManager[None]):
+class Context(AbstractContextManager[Any]):
     """Base of context managers that are decorators too: each call is in a context of its own."""
 
     __slots__ = ()

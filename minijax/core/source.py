@@ -28,7 +28,7 @@ from minijax.core.native import Traceback
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _INTERNAL = (_PACKAGE, "<frozen", threading.__file__)
 _LIBRARIES = (
-    *(os.path.dirname(library.__file__) + os.sep for library in (_jax, np)),
+    *(os.path.dirname(str(library.__file__)) + os.sep for library in (_jax, np)),
     contextlib.__file__,
     functools.__file__,
 )
@@ -199,7 +199,7 @@ def result_of(fun: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        return functools.wraps(fun, assigned=_NAMES)(boundary(function))
+        return cast(F, functools.wraps(fun, assigned=_NAMES)(boundary(function)))
 
     return decorate
 

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import re
 import threading
 import weakref
 
@@ -427,8 +428,7 @@ def test_functions_of_the_library_are_not_listed():
 
     f(jnp.ones(3))
     f(jnp.ones(4))
-    assert "relu" not in str(explain.retraces())
-    assert "var" not in str(explain.retraces())
+    assert not re.search(r"\b(relu|var)\b", str(explain.retraces()))
 
 
 def test_retraces_of_all_functions_names_each():

@@ -293,7 +293,7 @@ def stage_carry(
 
     def again(before: list[Any]) -> tuple[Any, Sequence[Any]]:
         body, out_tree = stage(before)
-        strong = [None] * len(before)
+        strong: list[Any] = [None] * len(before)
         if out_tree == in_tree:
             strong = list(map(_promoted, before, body.closed[0].out_avals))
         after = before
@@ -303,6 +303,7 @@ def stage_carry(
                 after[i] = aval.update(dtype=dtype, weak_type=False)
         return (body, out_tree, strong), after
 
+    found: list[Any]
     (body, out_tree, strong), found = fixpoint(naming.name, avals, again)
     check_carry(naming, in_tree, out_tree, found, body.closed[0])
     return body, [
