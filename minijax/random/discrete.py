@@ -40,6 +40,7 @@ from minijax.random.keys import (
     distribution,
     new_bits,
     sampler,
+    standard,
     unchecked,
 )
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -92,14 +93,8 @@ def bernoulli(
 bernoulli_samples = unchecked(bernoulli)
 
 
-@distribution(ANY_OR_INTEGER)
-def rademacher(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(ANY_OR_INTEGER)
+def rademacher(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of -1 and 1.
 
     Shapes: key[] -> T[shape], int by default.
@@ -111,7 +106,7 @@ def rademacher(
         Array([-1,  1], dtype=int32)
     """
     half = scalar(0.5, dtypes.default_float_dtype())
-    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), cast(DTypeLike, dtype))
+    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), dtype)
     return scalar(2, dtype) * heads - scalar(1, dtype)
 
 
