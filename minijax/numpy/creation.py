@@ -23,7 +23,7 @@ from minijax.interpreters import casts
 from minijax.lax import shape
 from minijax.lax.creation import as_element, convert_to_type
 from minijax.lowering import eager
-from minijax.numpy.promotion import broadcast_to, check_array, check_that, one_program
+from minijax.numpy.promotion import broadcast_to, check_array, check_that, named, one_program
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
@@ -627,25 +627,24 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 def _refused(name: str) -> Callable[..., Any]:
     def function(*_: Any, **__: Any) -> Any:
+        """Refuses: what it reads may change.
+
+        Source:     mirrors jax.numpy.{name}.
+
+        Raises:
+            NotImplementedError: always.
+
+        Example:
+            >>> jnp.{name}(...)
+            Traceback (most recent call last):
+                ...
+            NotImplementedError: numpy.{name}: reads from outside, ...
+        """
         problem = "reads from outside, which transformed functions must not."
         fix = f"minijax.numpy.asarray(numpy.{name}(...))"
         error(NotImplementedError, f"numpy.{name}", problem, fix=fix)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Refuses: what it reads may change.
-
-    Source:     mirrors jax.numpy.{name}.
-
-    Raises:
-        NotImplementedError: always.
-
-    Example:
-        >>> jnp.{name}(...)
-        Traceback (most recent call last):
-            ...
-        NotImplementedError: numpy.{name}: reads from outside, ...
-    """
-    return function
+    return named(function, name)
 
 
 fromfile = _refused("fromfile")
