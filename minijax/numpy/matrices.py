@@ -50,8 +50,8 @@ _INDEX = dtypes.int32
 
 
 def eye(
-    N: int,  # noqa: N803  NumPy's name
-    M: int | None = None,  # noqa: N803  NumPy's name
+    N: int,
+    M: int | None = None,
     k: ArrayLike = 0,
     dtype: DTypeLike | None = None,
     *,
@@ -119,12 +119,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(
-    N: int,  # noqa: N803  NumPy's name
-    M: int | None = None,  # noqa: N803  NumPy's name
-    k: int = 0,
-    dtype: DTypeLike | None = None,
-) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Creates a matrix with ones on and below a diagonal, and zeros above.
 
     Shapes:     -> dtype[N, M].
@@ -515,7 +510,7 @@ def indices(
 
 
 @one_program(static=("N", "increasing"))
-def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Creates a Vandermonde matrix: its columns are powers of a vector, the highest first.
 
     Shapes:     x: T[n] -> T[n, N].

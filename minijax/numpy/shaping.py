@@ -567,7 +567,7 @@ def _rolled(a: Array, shift: Any, axis: int) -> Array:
 
 
 @one_program(static=("reps",))
-def tile(A: ArrayLike, reps: ShapeLike) -> Array:  # noqa: N803  NumPy's name
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """Repeats an array `reps` times along each axis.
 
     Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
@@ -581,7 +581,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:  # noqa: N803  NumPy's name
         Array([[1, 2, 1, 2],
                [1, 2, 1, 2]], dtype=int32)
     """
-    A = array_argument("tile", A)  # noqa: N806  as above
+    A = array_argument("tile", A)
     counts = canonicalize_shape(reps, "numpy.tile reps")
     dims = A.aval.shape
     rank = max(len(counts), len(dims))

@@ -598,7 +598,7 @@ class ufunc:  # noqa: N801  NumPy's name
             error(TypeError, f"numpy.{self.__name__}.at", problem, got=got, expected=str(self.nin))
         return applied_at(self._function, a, indices, others)
 
-    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """Applies the function to all pairs of an element of A and an element of B.
 
         Shapes:     A: T[s], B: U[t] -> V[s + t].

@@ -510,7 +510,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 
 def matrix_rank(
-    M: ArrayLike,  # noqa: N803  NumPy's name
+    M: ArrayLike,
     rtol: ArrayLike | None = None,
     *,
     hermitian: bool = False,

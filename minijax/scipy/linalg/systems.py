@@ -764,12 +764,7 @@ def _mapped(is_vector: bool, solver: Callable[[Any, Any], Any]) -> Callable[[Any
 
 @one_program(static=("method", "tol"))
 def solve_sylvester(
-    A: ArrayLike,  # noqa: N803  SciPy's name
-    B: ArrayLike,  # noqa: N803  SciPy's name
-    C: ArrayLike,  # noqa: N803  SciPy's name
-    *,
-    method: str = "schur",
-    tol: float = 1e-8,
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
     """Solves the Sylvester equation A X + X B = C.
 

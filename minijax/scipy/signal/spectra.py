@@ -637,7 +637,7 @@ def _stft_of(
 
 
 def istft(
-    Zxx: ArrayLike,  # noqa: N803  SciPy's name
+    Zxx: ArrayLike,
     fs: ArrayLike = 1.0,
     window: Window = "hann",
     nperseg: int | None = None,
