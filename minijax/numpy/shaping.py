@@ -39,6 +39,14 @@ def array_argument(name: str, x: Any) -> Array:
     return x if hasattr(x, "aval") else asarray(x)
 
 
+def with_axis(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
+    """An argument of a public function and its dimension; without one, its elements in a row."""
+    a = array_argument(name, a)
+    if axis is None:
+        return ravel(a), 0
+    return a, families.canonicalize_axis(axis, a.aval.ndim, f"numpy.{name}")
+
+
 def canonical_axes(name: str, axes: Axis, ndim: int) -> tuple[int, ...]:
     """One axis or several as distinct non-negative ints."""
     given = axes if isinstance(axes, (tuple, list)) else (axes,)

@@ -36,13 +36,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
-from minijax.numpy.shaping import (
-    canonical_axes,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from minijax.numpy.shaping import canonical_axes, expand_dims, moveaxis, ravel, reshape
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
 from minijax.runtime.array import Array
 from minijax.transforms.jit.stages import ShapeDtypeStruct

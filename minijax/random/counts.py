@@ -31,10 +31,7 @@ from minijax.numpy import shaping
 from minijax.numpy.creation import asarray
 from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import check_array, one_program
-from minijax.random.continuous import (
-    scalar,
-    uniform_samples,
-)
+from minijax.random.continuous import scalar, uniform_samples
 from minijax.random.generators import THREEFRY
 from minijax.random.keys import (
     FLOAT,

@@ -350,15 +350,8 @@ def _size(name: str, n: int) -> int:
     try:
         return max(operator.index(n), 0)
     except TypeError:
-        error(
-            TypeError,
-            f"scipy.linalg.{name}",
-            "n is no integer.",
-            got=f"n: {n!r}",
-            expected="how many rows",
-            fix="int(n)",
-            cause=None,
-        )
+        facts: dict[str, Any] = {"got": f"n: {n!r}", "expected": "how many rows", "fix": "int(n)"}
+        error(TypeError, f"scipy.linalg.{name}", "n is no integer.", **facts, cause=None)
 
 
 def _array(x: np.ndarray[Any, Any], dtype: DTypeLike | None = None) -> Array:

@@ -55,12 +55,9 @@ def _operator(name: str, argument: str, given: Matrix) -> Operator:
     if callable(given):
         return given
     if not (hasattr(given, "aval") or isinstance(given, np.ndarray)):
-        error(
-            TypeError,
-            f"scipy.sparse.linalg.{name}",
-            "a linear map is a function or a square matrix.",
-            got={argument: f"{given!r} of type {type(given).__name__}"},
-        )
+        problem = "a linear map is a function or a square matrix."
+        got = {argument: f"{given!r} of type {type(given).__name__}"}
+        error(TypeError, f"scipy.sparse.linalg.{name}", problem, got=got)
     aval = aval_of(given)
     fits = aval.ndim == 2 and aval.shape[0] == aval.shape[1]
     problem = "the matrix must be square."
