@@ -19,6 +19,7 @@ from minijax.lax import creation, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.unary import exp, log, sqrt
 from minijax.numpy import shaping
+from minijax.numpy.creation import dtype_argument
 from minijax.numpy.promotion import named, one_program
 from minijax.random.continuous import (
     normal_samples,
@@ -73,17 +74,13 @@ def _initializer(draw: _Draw, default: DTypeLike | None = None) -> Initializer:
         out_sharding: ShardingLike = None,
     ) -> Array:
         dims = canonicalize_shape(shape, "nn.initializers shape")
-        return draw(key, dims, _dtype(default if dtype is None else dtype))
+        chosen = default if dtype is None else dtype
+        wanted = dtype_argument("nn.initializers", chosen, dtypes.default_float_dtype())
+        return draw(key, dims, wanted)
 
     for name in ("__module__", "__name__", "__qualname__", "__doc__"):
         setattr(init, name, getattr(draw, name))
     return init
-
-
-def _dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
-    if dtype is None:
-        return dtypes.default_float_dtype()
-    return cast("np.dtype[Any]", dtypes.canonicalize_user_dtype(dtype, "nn.initializers"))
 
 
 @_initializer

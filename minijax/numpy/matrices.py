@@ -623,21 +623,16 @@ def ravel_multi_index(
     sizes = canonicalize_shape(dims, name)
     arrays = [array_argument("ravel_multi_index", x) for x in multi_index]
     if len(arrays) != len(sizes) or mode not in ("raise", "clip", "wrap") or order not in "CF":
-        error(
-            ValueError,
-            name,
-            "the arguments do not fit together.",
-            got=f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}",
-            expected="an array for each dimension, a mode of 'raise', 'clip' or 'wrap', and "
-            "order 'C' or 'F'",
-        )
+        problem = "the arguments do not fit together."
+        got = f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}"
+        modes = "a mode of 'raise', 'clip' or 'wrap'"
+        expected = f"an array for each dimension, {modes}, and order 'C' or 'F'"
+        error(ValueError, name, problem, got=got, expected=expected)
     if not all(dtypes.issubdtype(x.dtype, np.integer) for x in arrays):
         error(ValueError, name, "coordinates must be integers.", got=", ".join(map(str, arrays)))
     if mode == "raise":
         _check_coordinates(arrays, sizes)
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, name)
-    return _raveled(arrays, sizes, mode, order, dtype)
+    return _raveled(arrays, sizes, mode, order, dtype_argument(name, dtype, None))
 
 
 def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:

@@ -192,8 +192,7 @@ def linspace(
         Array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
     """
     num = _sample_count("linspace", num)
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.linspace")
+    dtype = dtype_argument("linspace", dtype, None)
     if retstep:
         samples, distance = _linspace(start, stop, num, endpoint, dtype, axis)
         return on_device(samples, device), distance
@@ -297,8 +296,7 @@ def geomspace(
         Array([1., 2., 4., 8.], dtype=float32)
     """
     num = _sample_count("geomspace", num)
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.geomspace")
+    dtype = dtype_argument("geomspace", dtype, None)
     return _geomspace(start, stop, num, endpoint, dtype, axis)
 
 

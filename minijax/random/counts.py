@@ -28,7 +28,7 @@ from minijax.lax.creation import convert_element_type, full_like
 from minijax.lax.special import lgamma
 from minijax.lax.unary import ceil, floor, log, log1p, sqrt
 from minijax.numpy import shaping
-from minijax.numpy.creation import asarray
+from minijax.numpy.creation import asarray, dtype_argument
 from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import scalar, uniform_samples
@@ -383,9 +383,7 @@ def multinomial(
         got = {"shape": dims, "n": aval_of(n), "p": aval_of(p)}
         expected = f"a shape that ends in that of the parameters, {needed}"
         error(ValueError, "random.multinomial", problem, got=got, expected=expected)
-    wanted = dtypes.default_float_dtype()
-    if dtype is not None:
-        wanted = dtypes.canonicalize_user_dtype(dtype, "random.multinomial")
+    wanted = dtype_argument("random.multinomial", dtype, dtypes.default_float_dtype())
     return _multinomial(key, n, p, dims, wanted, unroll)
 
 

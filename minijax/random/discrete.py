@@ -20,6 +20,7 @@ from minijax.lax.binary import select
 from minijax.lax.creation import convert_element_type, full_like
 from minijax.lax.unary import floor, log, log1p
 from minijax.numpy import ordering, shaping
+from minijax.numpy.creation import dtype_argument
 from minijax.numpy.promotion import check_array, one_program
 from minijax.random.continuous import (
     converted,
@@ -138,9 +139,7 @@ def randint(
         >>> jnp.unique(rolls)
         Array([1, 2, 3, 4, 5, 6], dtype=int32)
     """
-    wanted = dtypes.default_int_dtype()
-    if dtype is not None:
-        wanted = dtypes.canonicalize_user_dtype(dtype, "random.randint")
+    wanted = dtype_argument("random.randint", dtype, dtypes.default_int_dtype())
     if not dtypes.issubdtype(wanted, np.integer):
         error(TypeError, "random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
     dims = check_shape("randint", shape, minval, maxval)

@@ -87,7 +87,6 @@ class RandomSeed(_OfKeys):
     """Makes keys from integers.  Shapes: seeds: int[s] -> key[s]."""
 
     name = "random_seed"
-    shard = rules.elementwise
 
     def abstract_eval(self, seeds: ShapedArray, *, impl: Generator) -> ShapedArray:
         return shaped_array(seeds.shape, _KEY_DTYPES[impl])
@@ -114,7 +113,7 @@ class RandomWrap(_OfKeys):
             error(TypeError, "random.wrap_key_data", problem, got=str(data), expected=expected)
         return shaped_array(data.shape[:-1], _KEY_DTYPES[impl])
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Generator) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         last = outs[0].ndim
         rules.check_unsharded(self, avals, (last,))
         return rules.dropped(rules.spec_of(avals[0]), (last,))
@@ -157,7 +156,6 @@ class RandomClone(_OfKeys):
     """The same keys, which may be used once more.  Shapes: key[s] -> key[s]."""
 
     name = "random_clone"
-    shard = rules.elementwise
 
     def impl(self, keys: Any) -> Any:
         return ExtendedArray(transfer.copied(keys.buffer), keys.dtype)
@@ -195,7 +193,7 @@ class RandomFoldIn(_OfKeys):
     def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
         return shaped_array(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.join(self, avals, outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, data: Any) -> Any:
@@ -210,7 +208,9 @@ class RandomFoldIn(_OfKeys):
 
         return _lower_on_data(ctx, fold_in, keys, data)
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, int]:
         keys, data = (
             x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
         )
@@ -600,7 +600,7 @@ class Sampler(Protocol):
         """The samples."""
 
 
-_OF_SAMPLERS = inspect.signature(functools.partial(Sampler.__call__, None))
+_OF_SAMPLERS = inspect.signature(functools.partial(Sampler.__call__, cast(Sampler, None)))
 
 
 def standard(kind: Kind) -> Callable[[Callable[[Any, Shape, np.dtype[Any]], Array]], Sampler]:

@@ -183,8 +183,9 @@ def periodic_window(function: str, window: str | tuple[Any, ...], size: int) -> 
         unknown = name not in _WINDOWS
         problem = "unknown window." if unknown else "the window needs parameters."
         expected = ", ".join(_WINDOWS) if unknown else f"({name!r}, parameters ..)"
-        facts = {"got": f"window: {window!r}", "expected": expected, "fix": "an array of weights"}
-        error(ValueError, f"scipy.signal.{function}", problem, **facts)
+        got, fix = f"window: {window!r}", "an array of weights"
+        name = f"scipy.signal.{function}"
+        error(ValueError, name, problem, got=got, expected=expected, fix=fix)
     if size <= 1:
         return np.ones(size)
     return _WINDOWS[name](size + 1, *parameters)[:-1]
