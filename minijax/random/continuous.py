@@ -26,7 +26,7 @@ from minijax.lax.reduction import reduce_sum
 from minijax.lax.unary import complex as from_parts
 from minijax.lax.unary import exp, log, log1p, sign, sqrt, stop_gradient, tan
 from minijax.numpy import contraction, elementary, matrices, shaping
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.promotion import broadcast_to, check_array, one_program
 from minijax.random.keys import (
     FLOAT,
     INEXACT,
@@ -68,11 +68,10 @@ def fitted(param: ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None) -
     return lax_shape.broadcast_to_rank(param, rank) if aval_of(param).ndim else param
 
 
-def split_keys(key: ArrayLike) -> tuple[Array, Array]:
-    """Two new keys from one."""
-    keys = new_keys(key, (2,))
-    first, second = (slicing.index_in_dim(keys, i, keepdims=False) for i in range(2))
-    return first, second
+def split_keys(keys: ArrayLike, count: int = 2) -> list[Array]:
+    """New keys from each key."""
+    new, axis = new_keys(keys, (count,)), aval_of(keys).ndim
+    return [slicing.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
 @standard(UNSIGNED)
@@ -492,8 +491,7 @@ def wald(
     """
     dims = canonicalize_shape(shape)
     first, second = split_keys(key)
-    mean = fitted(mean, dims, dtype)
-    mean = lax_shape.broadcast_in_dim(mean, dims, range(len(dims) - aval_of(mean).ndim, len(dims)))
+    mean = broadcast_to(fitted(mean, dims, dtype), dims)
     y = normal_samples(first, dims, dtype) ** 2
     u = uniform_samples(second, dims, dtype)
     squared = mean**2
