@@ -168,13 +168,10 @@ def _check_pairs(
             continue
         dims = aval_of(_of_rank_4(name, x)).shape
         if any(a not in (1, b) for a, b in zip(dims, logits, strict=True)):
-            error(
-                IncompatibleShapesError,
-                "nn.dot_product_attention",
-                f"{name} does not fit the logits.",
-                got={name: aval_of(x), "query": aval_of(query), "key": aval_of(key)},
-                expected=f"dimensions of {logits}, or of size 1",
-            )
+            problem = f"{name} does not fit the logits."
+            got = {name: aval_of(x), "query": aval_of(query), "key": aval_of(key)}
+            label, expected = "nn.dot_product_attention", f"dimensions of {logits}, or of size 1"
+            error(IncompatibleShapesError, label, problem, got=got, expected=expected)
 
 
 def _check_lengths(query: ArrayLike, lengths: list[Array | None]) -> None:

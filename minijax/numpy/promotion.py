@@ -103,13 +103,8 @@ def _promote_further(
     return _converted(name, x, y, widened(dtype), weak)
 
 
-def promote_all(name: str, *args: Any) -> list[Array]:
-    """Any number of operands with one dtype, and one rank unless it is 0."""
-    return with_one_rank(name, *promote_dtypes(name, *args))
-
-
 def promote_all_inexact(name: str, *args: Any) -> list[Array]:
-    """As `promote_all`; integers and booleans become floats."""
+    """Any number of operands with one inexact dtype, and one rank unless it is 0."""
     arrays = [check_array(name, x) for x in args]
     dtype, weak = dtypes.lattice_result_type(*arrays)
     dtype = dtypes.to_inexact_dtype(dtype)

@@ -572,6 +572,7 @@ def expm_frechet(
 ) -> Array | tuple[Array, Array]: ...
 
 
+@one_program(static=("method", "compute_expm"))
 def expm_frechet(
     A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:
@@ -595,12 +596,7 @@ def expm_frechet(
         >>> minijax.scipy.linalg.expm_frechet(zero, one, compute_expm=False)
         Array([[1.]], dtype=float32)
     """
-    return _expm_frechet(A, E, compute_expm=compute_expm)
-
-
-@one_program(static=("compute_expm",))
-def _expm_frechet(a: ArrayLike, e: ArrayLike, compute_expm: bool) -> Any:
-    a, e = inexact_together("expm_frechet", a, e)
+    a, e = inexact_together("expm_frechet", A, E)
     check_square("expm_frechet", a, "A")
     check_square("expm_frechet", e, "E")
     problem = "A and E are of different shapes."

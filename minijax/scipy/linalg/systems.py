@@ -94,12 +94,6 @@ def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) 
         error(ValueError, f"scipy.linalg.{name}", problem, got=got, expected=expected)
 
 
-def refuse(name: str, problem: str, **got: Any) -> NotImplementedError:
-    """The error of an option of SciPy's that there is no implementation of."""
-    shown = ", ".join(f"{argument}: {value!r}" for argument, value in got.items())
-    return NotImplementedError(message(f"scipy.linalg.{name}", problem, got=shown or None))
-
-
 _IGNORED = ("overwrite_a", "check_finite")
 
 
