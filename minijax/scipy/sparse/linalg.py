@@ -137,13 +137,7 @@ def tolerated(b: Tree, tol: float, atol: float) -> Any:
     return maximum(tol * length(b), atol)
 
 
-def solved(
-    name: str,
-    system: System,
-    solve: Callable[[System], Any],
-    *,
-    symmetric: bool,
-) -> Any:
+def solved(system: System, solve: Callable[[System], Any], *, symmetric: bool) -> Any:
     """The solution that `solve` finds, with the derivatives of the exact one."""
     if not tree.leaves(system.b):
         return system.b
@@ -222,7 +216,7 @@ def cg(
     def solve(system: System) -> Any:
         return _conjugate_gradients(system, tol, atol, steps)
 
-    return solved("cg", system, solve, symmetric=True), None
+    return solved(system, solve, symmetric=True), None
 
 
 class Stabilized(NamedTuple):
@@ -317,7 +311,7 @@ def bicgstab(
     def solve(system: System) -> Any:
         return _stabilized(system, tol, atol, steps)
 
-    return solved("bicgstab", system, solve, symmetric=False), None
+    return solved(system, solve, symmetric=False), None
 
 
 class Basis(NamedTuple):
@@ -517,7 +511,7 @@ def gmres(
             incremental=solve_method == "incremental",
         )
 
-    found = solved("gmres", system, solve, symmetric=False)
+    found = solved(system, solve, symmetric=False)
     failed = isnan(length(found)) if tree.leaves(found) else False
     return found, where(failed, np.int32(-1), np.int32(0))
 
