@@ -432,9 +432,8 @@ def one_hot(
                [0., 0., 1.],
                [0., 0., 0.]], dtype=float32)
     """
-    wanted = dtypes.default_float_dtype()
-    if dtype is not None:
-        wanted = dtypes.canonicalize_user_dtype(dtype, "nn.one_hot")
+    default = dtypes.default_float_dtype()
+    wanted = numpy_creation.dtype_argument("nn.one_hot", dtype, default)
     x = numpy_creation.asarray(x)
     (size,) = canonicalize_shape(num_classes, "nn.one_hot num_classes")
     if isinstance(axis, str):

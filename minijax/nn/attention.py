@@ -6,6 +6,7 @@ Input: queries, keys and values of each head.  Output: weighted values.
 from __future__ import annotations
 
 import functools
+from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -82,51 +83,34 @@ def dot_product_attention(
     _check(query, key, value, mask, implementation)
     _check_pairs(query, key, bias, mask)
     _check_lengths(query, lengths)
-    return _attention(
-        query,
-        key,
-        value,
-        bias,
-        mask,
-        lengths[0],
-        lengths[1],
-        scale=scale,
-        is_causal=is_causal,
-        local_window_size=local_window_size,
-        return_residual=return_residual,
-    )
+    inputs = query, key, value, bias, mask
+    return _attention(inputs, lengths, scale, is_causal, local_window_size, return_residual)
 
 
-@one_program(static=("scale", "is_causal", "local_window_size", "return_residual"))
+@one_program(static=("scale", "is_causal", "window", "return_residual"))
 def _attention(
-    query: ArrayLike,
-    key: ArrayLike,
-    value: ArrayLike,
-    bias: ArrayLike | None,
-    mask: ArrayLike | None,
-    query_seq_lengths: Array | None,
-    key_value_seq_lengths: Array | None,
-    *,
+    inputs: tuple[Any, ...],
+    lengths: list[Array | None],
     scale: float | None,
     is_causal: bool,
-    local_window_size: int | tuple[int, int] | None,
+    window: int | tuple[int, int] | None,
     return_residual: bool,
 ) -> Any:
     """Attention, for checked arguments."""
+    query, key, value, bias, mask = inputs
     batched = aval_of(query).ndim == 4
     if not batched:
         query, key, value = (shaping.expand_dims(x, 0) for x in (query, key, value))
-    lengths = query_seq_lengths, key_value_seq_lengths
     sizes = aval_of(query).shape[1], aval_of(key).shape[1]
     logits = _logits(query, key, scale)
     if bias is not None:
         logits = logits + _of_rank_4("bias", bias)
-    allowed = _allowed(sizes, mask, is_causal, lengths, local_window_size)
+    allowed = _allowed(sizes, mask, is_causal, lengths, window)
     if allowed is not None:
         logits = selection.where(allowed, logits, _LOWEST)
     out = _weighted(softmax(logits), value)
-    if query_seq_lengths is not None:
-        inside = _before(query_seq_lengths, sizes[0])
+    if lengths[0] is not None:
+        inside = _before(lengths[0], sizes[0])
         out = selection.where(shaping.expand_dims(inside, (2, 3)), out, 0)
     results = [out]
     if return_residual:
@@ -184,13 +168,10 @@ def _check_pairs(
             continue
         dims = aval_of(_of_rank_4(name, x)).shape
         if any(a not in (1, b) for a, b in zip(dims, logits, strict=True)):
-            error(
-                IncompatibleShapesError,
-                "nn.dot_product_attention",
-                f"{name} does not fit the logits.",
-                got={name: aval_of(x), "query": aval_of(query), "key": aval_of(key)},
-                expected=f"dimensions of {logits}, or of size 1",
-            )
+            problem = f"{name} does not fit the logits."
+            got = {name: aval_of(x), "query": aval_of(query), "key": aval_of(key)}
+            label, expected = "nn.dot_product_attention", f"dimensions of {logits}, or of size 1"
+            error(IncompatibleShapesError, label, problem, got=got, expected=expected)
 
 
 def _check_lengths(query: ArrayLike, lengths: list[Array | None]) -> None:
@@ -260,7 +241,7 @@ def _allowed(
     sizes: tuple[int, int],
     mask: ArrayLike | None,
     is_causal: bool,
-    lengths: tuple[Array | None, Array | None],
+    lengths: Sequence[Array | None],
     window: int | tuple[int, int] | None,
 ) -> Array | None:
     """Which pairs of queries and keys count, or None for all."""

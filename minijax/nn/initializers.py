@@ -19,7 +19,8 @@ from minijax.lax import creation, slicing
 from minijax.lax import shape as lax_shape
 from minijax.lax.unary import exp, log, sqrt
 from minijax.numpy import shaping
-from minijax.numpy.promotion import one_program
+from minijax.numpy.creation import dtype_argument
+from minijax.numpy.promotion import named, one_program
 from minijax.random.continuous import (
     normal_samples,
     orthogonal_samples,
@@ -59,10 +60,12 @@ class Initializer(Protocol):
         """The parameters."""
 
 
-def _initializer(
-    draw: Callable[[ArrayLike, ShapeLike, DTypeLike | None], Array], default: DTypeLike | None
-) -> Initializer:
-    """What draws parameters, as an initializer that has a dtype of its own."""
+_Draw = Callable[[ArrayLike, Shape, np.dtype[Any]], Array]
+"""What makes parameters, given a shape that is a tuple and a dtype of NumPy."""
+
+
+def _initializer(draw: _Draw, default: DTypeLike | None = None) -> Initializer:
+    """Decorator: what draws parameters, as an initializer that has a dtype of its own."""
 
     def init(
         key: ArrayLike,
@@ -70,23 +73,18 @@ def _initializer(
         dtype: DTypeLike | None = None,
         out_sharding: ShardingLike = None,
     ) -> Array:
-        return draw(key, shape, default if dtype is None else dtype)
+        dims = canonicalize_shape(shape, "nn.initializers shape")
+        chosen = default if dtype is None else dtype
+        wanted = dtype_argument("nn.initializers", chosen, dtypes.default_float_dtype())
+        return draw(key, dims, wanted)
 
+    for name in ("__module__", "__name__", "__qualname__", "__doc__"):
+        setattr(init, name, getattr(draw, name))
     return init
 
 
-def _dtype(dtype: DTypeLike | None) -> np.dtype[Any]:
-    if dtype is None:
-        return dtypes.default_float_dtype()
-    return cast("np.dtype[Any]", dtypes.canonicalize_user_dtype(dtype, "nn.initializers"))
-
-
-def zeros(
-    key: ArrayLike,
-    shape: ShapeLike,
-    dtype: DTypeLike | None = None,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@_initializer
+def zeros(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
     """All zeros.
 
     Source:     mirrors jax.nn.initializers.zeros (0.10).
@@ -96,15 +94,11 @@ def zeros(
         Array([[0., 0., 0.],
                [0., 0., 0.]], dtype=float32)
     """
-    return creation.full(canonicalize_shape(shape), 0, _dtype(dtype))
+    return creation.full(dims, 0, dtype)
 
 
-def ones(
-    key: ArrayLike,
-    shape: ShapeLike,
-    dtype: DTypeLike | None = None,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@_initializer
+def ones(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
     """All ones.
 
     Source:     mirrors jax.nn.initializers.ones (0.10).
@@ -113,7 +107,7 @@ def ones(
         >>> jax.nn.initializers.ones(jax.random.key(0), (3,), jnp.bfloat16)
         Array([1, 1, 1], dtype=bfloat16)
     """
-    return creation.full(canonicalize_shape(shape), 1, _dtype(dtype))
+    return creation.full(dims, 1, dtype)
 
 
 def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
@@ -127,13 +121,12 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
                [0., 1., 2.]], dtype=float32)
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
-        dims, wanted = canonicalize_shape(shape), _dtype(dtype)
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
         if np.ndim(value):
-            return shaping.broadcast_to(creation.convert_element_type(value, wanted), dims)
-        return creation.full(dims, value, wanted)
+            return shaping.broadcast_to(creation.convert_element_type(value, dtype), dims)
+        return creation.full(dims, value, dtype)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 def _complex_truncated_samples(
@@ -184,7 +177,7 @@ def _scaled_samples(
     draw: str,
     key: ArrayLike,
     factor: ArrayLike,
-    shape: ShapeLike,
+    dims: Shape,
     dtype: np.dtype[Any],
     *bounds: ArrayLike,
 ) -> Array:
@@ -192,7 +185,6 @@ def _scaled_samples(
     check_dtype(draw, dtype, FLOAT if draw in ("uniform", "truncated_normal") else _INEXACT)
     if not hasattr(factor, "aval"):
         factor = scalar(factor, dtype)
-    dims = canonicalize_shape(shape, "nn.initializers shape")
     return _scaled_program(keys, factor, bounds, draw, dims, dtype)
 
 
@@ -220,10 +212,10 @@ def uniform(scale: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         (Array(0., dtype=float32), Array(10., dtype=float32))
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
-        return _scaled_samples("uniform", key, scale, shape, _dtype(dtype), 0, 1)
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
+        return _scaled_samples("uniform", key, scale, dims, dtype, 0, 1)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initializer:
@@ -237,10 +229,10 @@ def normal(stddev: ArrayLike = 1e-2, dtype: DTypeLike | None = None) -> Initiali
         Array(5., dtype=float32)
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
-        return _scaled_samples("normal", key, stddev, shape, _dtype(dtype))
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
+        return _scaled_samples("normal", key, stddev, dims, dtype)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 def truncated_normal(
@@ -260,11 +252,10 @@ def truncated_normal(
         (Array(-1., dtype=float32), Array(3., dtype=float32))
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
-        wanted = _dtype(dtype)
-        return _scaled_samples("truncated_normal", key, stddev, shape, wanted, lower, upper)
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
+        return _scaled_samples("truncated_normal", key, stddev, dims, dtype, lower, upper)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 def _as_axes(axis: Axes) -> tuple[int, ...]:
@@ -335,28 +326,27 @@ def variance_scaling(
         Array(1., dtype=float32)
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
-        dims, wanted = canonicalize_shape(shape), _dtype(dtype)
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
         fan = _fan(mode, dims, in_axis, out_axis, batch_axis)
-        variance = np.asarray(scale / fan, wanted)
-        is_complex = dtypes.issubdtype(wanted, np.complexfloating)
+        variance = np.asarray(scale / fan, dtype)
+        is_complex = dtypes.issubdtype(dtype, np.complexfloating)
         if distribution == "normal":
-            return _scaled_samples("normal", key, np.sqrt(variance), dims, wanted)
+            return _scaled_samples("normal", key, np.sqrt(variance), dims, dtype)
         if distribution == "uniform" and is_complex:
-            return _scaled_samples("complex_uniform", key, np.sqrt(variance), dims, wanted)
+            return _scaled_samples("complex_uniform", key, np.sqrt(variance), dims, dtype)
         if distribution == "uniform":
-            return _scaled_samples("uniform", key, np.sqrt(3 * variance), dims, wanted, -1, 1)
+            return _scaled_samples("uniform", key, np.sqrt(3 * variance), dims, dtype, -1, 1)
         if distribution == "truncated_normal" and is_complex:
-            stddev = np.sqrt(variance) / np.asarray(_COMPLEX_TRUNCATED_STDDEV, wanted)
-            return _scaled_samples("complex_truncated_normal", key, stddev, dims, wanted, 2)
+            stddev = np.sqrt(variance) / np.asarray(_COMPLEX_TRUNCATED_STDDEV, dtype)
+            return _scaled_samples("complex_truncated_normal", key, stddev, dims, dtype, 2)
         if distribution == "truncated_normal":
-            stddev = np.sqrt(variance) / np.asarray(_TRUNCATED_STDDEV, wanted)
-            return _scaled_samples("truncated_normal", key, stddev, dims, wanted, -2, 2)
+            stddev = np.sqrt(variance) / np.asarray(_TRUNCATED_STDDEV, dtype)
+            return _scaled_samples("truncated_normal", key, stddev, dims, dtype, -2, 2)
         problem = f"unknown distribution {distribution!r}."
         expected = "'truncated_normal', 'normal' or 'uniform'"
         error(ValueError, "nn.initializers.variance_scaling", problem, expected=expected)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 def _named(
@@ -368,21 +358,21 @@ def _named(
         batch_axis: Axes = (),
         dtype: DTypeLike | None = None,
     ) -> Initializer:
+        """{kind} of variance {scale} / {mode}.
+
+        Source: {source}; mirrors jax.nn.initializers.{name} (0.10).
+
+        Example:
+            >>> weights = jax.nn.initializers.{name}()(jax.random.key(0), (300, 100))
+            >>> weights.shape, (weights.var() * {fan}).round(1)
+            ((300, 100), Array({scale}., dtype=float32))
+        """
         return variance_scaling(scale, mode, distribution, in_axis, out_axis, batch_axis, dtype)
 
     # Of the weights in the example: 300 inputs, 100 outputs.
     fan = {"fan_in": 300, "fan_avg": 200}[mode]
-    make.__name__ = make.__qualname__ = name
-    make.__doc__ = f"""{distribution.replace("_", " ").capitalize()} of variance {scale} / {mode}.
-
-    Source: {source}; mirrors jax.nn.initializers.{name} (0.10).
-
-    Example:
-        >>> weights = jax.nn.initializers.{name}()(jax.random.key(0), (300, 100))
-        >>> weights.shape, (weights.var() * {fan}).round(1)
-        ((300, 100), Array({scale}., dtype=float32))
-    """
-    return make
+    kind = distribution.replace("_", " ").capitalize()
+    return named(make, name, kind=kind, scale=scale, mode=mode, source=source, fan=fan)
 
 
 _GLOROT = "Glorot and Bengio (2010)"
@@ -423,21 +413,18 @@ def orthogonal(
         True
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
         name = "nn.initializers.orthogonal"
-        dims, wanted = (
-            canonicalize_shape(shape),
-            check_dtype(name, dtype, INEXACT),
-        )
+        check_dtype(name, dtype, INEXACT)
         if len(dims) < 2:
             error(ValueError, name, "needs two dimensions at least.", got={"shape": dims})
         if not -len(dims) <= column_axis < len(dims):
             problem = "there is no such dimension."
             error(IndexError, name, problem, got={"shape": dims, "column_axis": column_axis})
         keys, _ = as_keys(name, key)
-        return _orthogonal(keys, scale, dims, column_axis % len(dims), wanted)
+        return _orthogonal(keys, scale, dims, column_axis % len(dims), dtype)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 def delta_orthogonal(
@@ -466,21 +453,18 @@ def delta_orthogonal(
         [False, True, False]
     """
 
-    def draw(key: ArrayLike, shape: ShapeLike, dtype: DTypeLike | None) -> Array:
+    def init(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
         name = "nn.initializers.delta_orthogonal"
-        dims, wanted = (
-            canonicalize_shape(shape),
-            check_dtype(name, dtype, INEXACT),
-        )
+        check_dtype(name, dtype, INEXACT)
         if len(dims) not in (3, 4, 5):
             error(ValueError, name, "needs a shape of 3, 4 or 5 dimensions.", got={"shape": dims})
         if dims[-1] < dims[-2]:
             problem = "there must not be more inputs than outputs."
             error(ValueError, name, problem, got={"shape": dims})
         keys, _ = as_keys(name, key)
-        return _delta_orthogonal(keys, scale, dims, column_axis % 2, wanted)
+        return _delta_orthogonal(keys, scale, dims, column_axis % 2, dtype)
 
-    return _initializer(draw, dtype)
+    return _initializer(init, dtype)
 
 
 @one_program(static=("dims", "axis", "dtype"))

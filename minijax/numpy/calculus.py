@@ -37,13 +37,9 @@ from minijax.numpy.promotion import (
 from minijax.numpy.ranges import arange
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import nonzero, where
-from minijax.numpy.shaping import atleast_1d, broadcast_to, flip, moveaxis, roll
+from minijax.numpy.shaping import array_argument, atleast_1d, broadcast_to, flip, moveaxis, roll
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
 from minijax.runtime.array import Array
-
-
-def _array(name: str, x: Any) -> Array:
-    return asarray(check_array(name, x))
 
 
 @one_program(static=("n", "axis"))
@@ -76,7 +72,7 @@ def diff(
         >>> jnp.diff(jnp.array([1, 4, 9, 16]), n=2)
         Array([2, 2], dtype=int32)
     """
-    a = _array("diff", a)
+    a = array_argument("diff", a)
     problem = "needs a dimension to take differences along, and a count of at least 0."
     check_that(a.ndim != 0 and n >= 0, "diff", problem, a=a, n=n)
     a = moveaxis(a, axis, -1)
@@ -93,7 +89,7 @@ def diff(
 
 def _end(end: ArrayLike | None, a: Array, axis: int) -> Any:
     """What is put before or after an array along its last axis, which was `axis`."""
-    end = _array("diff", end)
+    end = array_argument("diff", end)
     return broadcast_to(end, (*a.shape[:-1], 1)) if end.ndim == 0 else moveaxis(end, axis, -1)
 
 
@@ -110,12 +106,12 @@ def ediff1d(
         >>> jnp.ediff1d(jnp.array([[1, 4], [9, 16]]), to_begin=0)
         Array([0, 3, 5, 7], dtype=int32)
     """
-    flat = shaping.ravel(_array("ediff1d", ary))
+    flat = shaping.ravel(array_argument("ediff1d", ary))
     parts = [flat[1:] - flat[:-1]]
     if to_begin is not None:
-        parts.insert(0, shaping.ravel(_array("ediff1d", to_begin)).astype(flat.dtype))
+        parts.insert(0, shaping.ravel(array_argument("ediff1d", to_begin)).astype(flat.dtype))
     if to_end is not None:
-        parts.append(shaping.ravel(_array("ediff1d", to_end)).astype(flat.dtype))
+        parts.append(shaping.ravel(array_argument("ediff1d", to_end)).astype(flat.dtype))
     return concatenate(parts)
 
 
@@ -148,7 +144,7 @@ def gradient(
     check_that(
         fits, "gradient", problem, error=NotImplementedError, got=f"edge_order: {edge_order}"
     )
-    f = _array("gradient", f)
+    f = array_argument("gradient", f)
     axes = (
         tuple(range(f.ndim)) if axis is None else shaping.canonical_axes("gradient", axis, f.ndim)
     )
@@ -237,7 +233,7 @@ def unwrap(
         >>> jnp.unwrap(jnp.array([350, 355, 2, 8]), period=360)
         Array([350, 355, 362, 368], dtype=int32)
     """
-    p = _array("unwrap", p)
+    p = array_argument("unwrap", p)
     check_not_complex("unwrap", p, ValueError)
     joined, _ = dtypes.lattice_result_type(p, period)
     is_whole = dtypes.issubdtype(joined, np.integer)
@@ -353,7 +349,7 @@ def _convolved(
 
 
 def _vectors(name: str, a: ArrayLike, v: ArrayLike) -> tuple[Array, Array]:
-    a, v = (_array(name, x) for x in promote_dtypes(name, a, v))
+    a, v = (array_argument(name, x) for x in promote_dtypes(name, a, v))
     fits = a.ndim == v.ndim == 1 and min(a.size, v.size) > 0
     check_that(fits, name, "two vectors are needed, neither of them empty.", a=a, v=v)
     dtype = dtypes.to_inexact_dtype(a.dtype)
@@ -455,7 +451,7 @@ def cross(
     """
     if axis is not None:
         axisa = axisb = axisc = operator.index(axis)
-    a, b = (_array("cross", x) for x in promote_dtypes("cross", a, b))
+    a, b = (array_argument("cross", x) for x in promote_dtypes("cross", a, b))
     a, b = moveaxis(a, axisa, -1), moveaxis(b, axisb, -1)
     sizes = {a.shape[-1], b.shape[-1]}
     check_that(sizes <= {2, 3}, "cross", "vectors must have 2 or 3 components.", a=a, b=b)

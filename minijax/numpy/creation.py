@@ -23,7 +23,7 @@ from minijax.interpreters import casts
 from minijax.lax import shape
 from minijax.lax.creation import as_element, convert_to_type
 from minijax.lowering import eager
-from minijax.numpy.promotion import broadcast_to, check_array, check_that, one_program
+from minijax.numpy.promotion import broadcast_to, check_array, check_that, named, one_program, title
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host
@@ -52,7 +52,7 @@ def dtype_argument(name: str, dtype: DTypeLike | None, default: DTypeLike | None
     Raises:
         TypeError: it is no dtype that arrays can have.
     """
-    return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
+    return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, title(name))
 
 
 def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array") -> Array:
@@ -381,9 +381,7 @@ def array(
     fits = order in {None, "K", "C"}
     problem = "elements are in row-major order."
     check_that(fits, "array", problem, error=NotImplementedError, got=f"order: {order!r}")
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.array")
-    made = _array_of(object, dtype, copy)
+    made = _array_of(object, dtype_argument("array", dtype, None), copy)
     missing = ndmin - aval_of(made).ndim
     if missing > 0:
         made = shape.expand_dims(made, range(missing))
@@ -627,25 +625,24 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
 
 def _refused(name: str) -> Callable[..., Any]:
     def function(*_: Any, **__: Any) -> Any:
+        """Refuses: what it reads may change.
+
+        Source:     mirrors jax.numpy.{name}.
+
+        Raises:
+            NotImplementedError: always.
+
+        Example:
+            >>> jnp.{name}(...)
+            Traceback (most recent call last):
+                ...
+            NotImplementedError: numpy.{name}: reads from outside, ...
+        """
         problem = "reads from outside, which transformed functions must not."
         fix = f"minijax.numpy.asarray(numpy.{name}(...))"
         error(NotImplementedError, f"numpy.{name}", problem, fix=fix)
 
-    function.__name__ = function.__qualname__ = name
-    function.__doc__ = f"""Refuses: what it reads may change.
-
-    Source:     mirrors jax.numpy.{name}.
-
-    Raises:
-        NotImplementedError: always.
-
-    Example:
-        >>> jnp.{name}(...)
-        Traceback (most recent call last):
-            ...
-        NotImplementedError: numpy.{name}: reads from outside, ...
-    """
-    return function
+    return named(function, name)
 
 
 fromfile = _refused("fromfile")

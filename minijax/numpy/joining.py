@@ -439,10 +439,7 @@ def delete(
         >>> jnp.delete(jnp.array([10, 11, 12, 13]), jnp.array([0, -1]))
         Array([11, 12], dtype=int32)
     """
-    arr = array_argument("delete", arr)
-    if axis is None:
-        arr, axis = shaping.ravel(arr), 0
-    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.delete")
+    arr, axis = shaping.with_axis("delete", arr, axis)
     size = arr.aval.shape[axis]
     if assume_unique_indices and isinstance(obj, Tracer) and obj.concrete() is None:
         return _without_traced(arr, obj, axis)
@@ -487,10 +484,8 @@ def insert(
         >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)
         Array([1, 9, 2, 3], dtype=int32)
     """
-    arr, values = array_argument("insert", arr), array_argument("insert", values)
-    if axis is None:
-        arr, axis = shaping.ravel(arr), 0
-    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.insert")
+    arr, axis = shaping.with_axis("insert", arr, axis)
+    values = array_argument("insert", values)
     size = arr.aval.shape[axis]
     rows = creation.convert_element_type(values, arr.aval.dtype)
     rows = shape.expand_dims(rows, range(max(arr.aval.ndim - rows.aval.ndim, 0)))
@@ -620,14 +615,11 @@ class Unravel:
         expected = f"{size} elements, one for each of the tree's"
         check_that(fits, "flatten_util.ravel_pytree", problem, vector=aval, expected=expected)
         if not self._is_uniform and aval.dtype != self.dtype:
-            error(
-                TypeError,
-                "flatten_util.ravel_pytree",
-                "the vector's dtype is not the one that the tree's dtypes promote to.",
-                got={"vector": aval},
-                expected=str(self.dtype),
-                fix=f"vector.astype({str(self.dtype)!r})",
-            )
+            problem = "the vector's dtype is not the one that the tree's dtypes promote to."
+            got, wanted = {"vector": aval}, str(self.dtype)
+            fix = f"vector.astype({wanted!r})"
+            name = "flatten_util.ravel_pytree"
+            error(TypeError, name, problem, got=got, expected=wanted, fix=fix)
 
 
 def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:

@@ -1,7 +1,10 @@
 """Elementwise comparisons, logic, operations on bits, and questions about numbers."""
 
+# mypy: disable-error-code="empty-body"
+
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -15,6 +18,7 @@ from minijax.numpy.elementary import absolute, check_not_complex, imag, is_kind
 from minijax.numpy.promotion import (
     check_array,
     check_out,
+    elementwise,
     numeric,
     one_program,
     pick,
@@ -26,7 +30,16 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-@one_program()
+def _ordered(primitive: Primitive, x: Array, y: Array) -> Any:
+    """A comparison; of complex numbers, it looks at imaginary parts where real parts are equal."""
+    if not is_kind(x, np.complexfloating):
+        return primitive.bind(x, y)
+    real_x, real_y = unary.real(x), unary.real(y)
+    by_imag = primitive.bind(unary.imag(x), unary.imag(y))
+    return pick(binary.eq(real_x, real_y), by_imag, primitive.bind(real_x, real_y))
+
+
+@elementwise(binary.eq_p.bind, promote)
 def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Tests element by element whether `x == y`.
 
@@ -38,10 +51,9 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
         Array([ True, False], dtype=bool)
     """
-    return binary.eq_p.bind(*promote("equal", x, y))
 
 
-@one_program()
+@elementwise(binary.ne_p.bind, promote)
 def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Tests element by element whether `x != y`.
 
@@ -53,10 +65,9 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.not_equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
         Array([False,  True], dtype=bool)
     """
-    return binary.ne_p.bind(*promote("not_equal", x, y))
 
 
-@one_program()
+@elementwise(functools.partial(_ordered, binary.lt_p), promote)
 def less(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Tests whether `x < y`; complex numbers compare real parts, then imaginary ones.
 
@@ -68,10 +79,9 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.less(jnp.array([1, 2, 3]), 2)
         Array([ True, False, False], dtype=bool)
     """
-    return _ordered("less", binary.lt_p, x, y)
 
 
-@one_program()
+@elementwise(functools.partial(_ordered, binary.le_p), promote)
 def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Tests whether `x <= y`; complex numbers compare real parts, then imaginary ones.
 
@@ -83,10 +93,9 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
         Array([ True,  True, False], dtype=bool)
     """
-    return _ordered("less_equal", binary.le_p, x, y)
 
 
-@one_program()
+@elementwise(functools.partial(_ordered, binary.gt_p), promote)
 def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Tests whether `x > y`; complex numbers compare real parts, then imaginary ones.
 
@@ -98,10 +107,9 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.greater(jnp.array([1, 2, 3]), 2)
         Array([False, False,  True], dtype=bool)
     """
-    return _ordered("greater", binary.gt_p, x, y)
 
 
-@one_program()
+@elementwise(functools.partial(_ordered, binary.ge_p), promote)
 def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Tests whether `x >= y`; complex numbers compare real parts, then imaginary ones.
 
@@ -113,16 +121,6 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
         Array([False,  True,  True], dtype=bool)
     """
-    return _ordered("greater_equal", binary.ge_p, x, y)
-
-
-def _ordered(name: str, primitive: Primitive, x: ArrayLike, y: ArrayLike) -> Any:
-    x, y = promote(name, x, y)
-    if not is_kind(x, np.complexfloating):
-        return primitive.bind(x, y)
-    real_x, real_y = unary.real(x), unary.real(y)
-    by_imag = primitive.bind(unary.imag(x), unary.imag(y))
-    return pick(binary.eq(real_x, real_y), by_imag, primitive.bind(real_x, real_y))
 
 
 def _truth(name: str, x: ArrayLike) -> Any:
@@ -131,7 +129,11 @@ def _truth(name: str, x: ArrayLike) -> Any:
     return x if aval_of(x).dtype == dtypes.bool_ else binary.ne(x, 0)
 
 
-@one_program()
+def _truths(name: str, x: ArrayLike, y: ArrayLike) -> tuple[Array, Array]:
+    return promote(name, _truth(name, x), _truth(name, y))
+
+
+@elementwise(binary.and_p.bind, _truths)
 def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Computes the logical and of two arrays element by element.
 
@@ -142,11 +144,9 @@ def logical_and(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.logical_and(jnp.array([0, 1, 2]), jnp.array([1, 0, 4]))
         Array([False, False,  True], dtype=bool)
     """
-    x, y = _truth("logical_and", x), _truth("logical_and", y)
-    return binary.and_p.bind(*promote("logical_and", x, y))
 
 
-@one_program()
+@elementwise(binary.or_p.bind, _truths)
 def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Computes the logical or of two arrays element by element.
 
@@ -157,11 +157,9 @@ def logical_or(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.logical_or(jnp.array([0, 1, 0]), jnp.array([0, 0, 4]))
         Array([False,  True,  True], dtype=bool)
     """
-    x, y = _truth("logical_or", x), _truth("logical_or", y)
-    return binary.or_p.bind(*promote("logical_or", x, y))
 
 
-@one_program()
+@elementwise(binary.xor_p.bind, _truths)
 def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Computes the logical exclusive or of two arrays element by element.
 
@@ -172,11 +170,9 @@ def logical_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.logical_xor(jnp.array([0, 1, 2]), jnp.array([0, 0, 4]))
         Array([False,  True, False], dtype=bool)
     """
-    x, y = _truth("logical_xor", x), _truth("logical_xor", y)
-    return binary.xor_p.bind(*promote("logical_xor", x, y))
 
 
-@one_program()
+@elementwise(unary.bitwise_not, _truth)
 def logical_not(x: ArrayLike, /) -> Array:
     """Computes the logical not of each element.
 
@@ -187,10 +183,9 @@ def logical_not(x: ArrayLike, /) -> Array:
         >>> jnp.logical_not(jnp.array([0, 1, 2]))
         Array([ True, False, False], dtype=bool)
     """
-    return unary.bitwise_not(_truth("logical_not", x))
 
 
-@one_program()
+@elementwise(binary.and_p.bind, promote)
 def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Computes the bitwise and of two arrays element by element.
 
@@ -202,10 +197,9 @@ def bitwise_and(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> bin(jnp.bitwise_and(0b1100, 0b1010))
         '0b1000'
     """
-    return binary.and_p.bind(*promote("bitwise_and", x, y))
 
 
-@one_program()
+@elementwise(binary.or_p.bind, promote)
 def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Computes the bitwise or of two arrays element by element.
 
@@ -217,10 +211,9 @@ def bitwise_or(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> bin(jnp.bitwise_or(0b1100, 0b1010))
         '0b1110'
     """
-    return binary.or_p.bind(*promote("bitwise_or", x, y))
 
 
-@one_program()
+@elementwise(binary.xor_p.bind, promote)
 def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Computes the bitwise exclusive or of two arrays element by element.
 
@@ -232,10 +225,9 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> bin(jnp.bitwise_xor(0b1100, 0b1010))
         '0b110'
     """
-    return binary.xor_p.bind(*promote("bitwise_xor", x, y))
 
 
-@one_program()
+@elementwise(unary.bitwise_not, check_array)
 def bitwise_not(x: ArrayLike, /) -> Array:
     """Inverts the bits of each element.
 
@@ -249,14 +241,13 @@ def bitwise_not(x: ArrayLike, /) -> Array:
         >>> jnp.bitwise_not(jnp.array([True, False]))
         Array([False,  True], dtype=bool)
     """
-    return unary.bitwise_not(check_array("bitwise_not", x))
 
 
 invert = bitwise_not
 bitwise_invert = bitwise_not
 
 
-@one_program()
+@elementwise(binary.shift_left_p.bind, promote_numeric)
 def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
     """Shifts the bits of `x` to the left by `y` places.
 
@@ -268,7 +259,6 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
         >>> jnp.left_shift(jnp.array([1, 3]), 4)
         Array([16, 48], dtype=int32)
     """
-    return binary.shift_left_p.bind(*promote_numeric("left_shift", x, y))
 
 
 bitwise_left_shift = left_shift

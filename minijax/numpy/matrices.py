@@ -50,8 +50,8 @@ _INDEX = dtypes.int32
 
 
 def eye(
-    N: int,  # noqa: N803  NumPy's name
-    M: int | None = None,  # noqa: N803  NumPy's name
+    N: int,
+    M: int | None = None,
     k: ArrayLike = 0,
     dtype: DTypeLike | None = None,
     *,
@@ -119,12 +119,7 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     return eye(n, dtype=dtype)
 
 
-def tri(
-    N: int,  # noqa: N803  NumPy's name
-    M: int | None = None,  # noqa: N803  NumPy's name
-    k: int = 0,
-    dtype: DTypeLike | None = None,
-) -> Array:
+def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None) -> Array:
     """Creates a matrix with ones on and below a diagonal, and zeros above.
 
     Shapes:     -> dtype[N, M].
@@ -515,7 +510,7 @@ def indices(
 
 
 @one_program(static=("N", "increasing"))
-def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:  # noqa: N803
+def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Array:
     """Creates a Vandermonde matrix: its columns are powers of a vector, the highest first.
 
     Shapes:     x: T[n] -> T[n, N].
@@ -628,21 +623,16 @@ def ravel_multi_index(
     sizes = canonicalize_shape(dims, name)
     arrays = [array_argument("ravel_multi_index", x) for x in multi_index]
     if len(arrays) != len(sizes) or mode not in ("raise", "clip", "wrap") or order not in "CF":
-        error(
-            ValueError,
-            name,
-            "the arguments do not fit together.",
-            got=f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}",
-            expected="an array for each dimension, a mode of 'raise', 'clip' or 'wrap', and "
-            "order 'C' or 'F'",
-        )
+        problem = "the arguments do not fit together."
+        got = f"{len(arrays)} arrays for {len(sizes)} dimensions, {mode=}, {order=}"
+        modes = "a mode of 'raise', 'clip' or 'wrap'"
+        expected = f"an array for each dimension, {modes}, and order 'C' or 'F'"
+        error(ValueError, name, problem, got=got, expected=expected)
     if not all(dtypes.issubdtype(x.dtype, np.integer) for x in arrays):
         error(ValueError, name, "coordinates must be integers.", got=", ".join(map(str, arrays)))
     if mode == "raise":
         _check_coordinates(arrays, sizes)
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, name)
-    return _raveled(arrays, sizes, mode, order, dtype)
+    return _raveled(arrays, sizes, mode, order, dtype_argument(name, dtype, None))
 
 
 def _check_coordinates(arrays: Sequence[Any], sizes: Sequence[int]) -> None:

@@ -394,48 +394,29 @@ _SPECIAL: dict[str, Any] = {
 }
 
 _METHODS = {
-    "all": reductions.all,
-    "any": reductions.any,
-    "argmax": reductions.argmax,
-    "argmin": reductions.argmin,
-    "argpartition": ordering.argpartition,
-    "argsort": ordering.argsort,
     "astype": _astype,
-    "choose": selection.choose,
     "clip": _clip,
     "clone": _copy,
     "compress": _compress,
     "conj": elementary.conjugate,
-    "conjugate": elementary.conjugate,
     "copy": _copy,
-    "cumprod": reductions.cumprod,
-    "cumsum": reductions.cumsum,
-    "diagonal": matrices.diagonal,
-    "dot": contraction.dot,
     "flatten": _flatten,
-    "max": reductions.max,
-    "mean": reductions.mean,
-    "min": reductions.min,
-    "nonzero": selection.nonzero,
-    "prod": reductions.prod,
-    "ptp": reductions.ptp,
-    "ravel": shaping.ravel,
-    "repeat": shaping.repeat,
     "reshape": _reshape,
-    "round": elementary.round,
-    "searchsorted": ordering.searchsorted,
-    "sort": ordering.sort,
-    "squeeze": shaping.squeeze,
-    "std": reductions.std,
-    "sum": reductions.sum,
-    "swapaxes": shaping.swapaxes,
-    "take": selection.take,
     "to_device": _to_device,
-    "trace": matrices.trace,
     "transpose": _transpose,
-    "var": reductions.var,
     "view": _view,
 }
+
+_FUNCTIONS = {
+    contraction: "dot",
+    elementary: "conjugate round",
+    matrices: "diagonal trace",
+    ordering: "argpartition argsort searchsorted sort",
+    reductions: "all any argmax argmin cumprod cumsum max mean min prod ptp std sum var",
+    selection: "choose nonzero take",
+    shaping: "ravel repeat squeeze swapaxes",
+}
+"""The functions that are methods too, under the same names."""
 
 _PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "T": shaping.transpose,
@@ -451,9 +432,10 @@ _PROPERTIES: dict[str, Callable[[Any], Any]] = {
 
 def fill() -> None:
     """Gives arrays and tracers their operators and methods."""
-    found: dict[str, Any] = {
-        name: source.boundary(function) for name, function in {**_SPECIAL, **_METHODS}.items()
-    }
+    found: dict[str, Any] = {**_SPECIAL, **_METHODS}
+    for module, names in _FUNCTIONS.items():
+        found |= {name: getattr(module, name) for name in names.split()}
+    found = {name: source.boundary(function) for name, function in found.items()}
     for name, function in _ARITHMETIC.items():
         found |= _binary(function, name)
     for name, function in _COMPARISONS.items():

@@ -64,16 +64,9 @@ def sort(
         Array([nan,  2.,  1.], dtype=float32)
     """
     _check_sort_options("sort", kind, order)
-    a, axis = _with_axis("sort", a, axis)
+    a, axis = shaping.with_axis("sort", a, axis)
     out = sorting.sort(a, dimension=axis, is_stable=stable)
     return shape.rev(out, (axis,)) if descending else out
-
-
-def _with_axis(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
-    a = array_argument(name, a)
-    if axis is None:
-        return shaping.ravel(a), 0
-    return a, families.canonicalize_axis(axis, a.aval.ndim, f"numpy.{name}")
 
 
 @one_program(static=(*_SORT_OPTIONS, "dtype"))
@@ -102,7 +95,7 @@ def argsort(
         Array([1, 2, 0], dtype=int32)
     """
     _check_sort_options("argsort", kind, order)
-    a, axis = _with_axis("argsort", a, axis)
+    a, axis = shaping.with_axis("argsort", a, axis)
     places = creation.broadcasted_iota(dtypes.default_int_dtype(), a.aval.shape, axis)
     if descending:
         # Reversed before and after, equal elements keep their order.
@@ -183,7 +176,7 @@ def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 
 def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
-    a, axis = _with_axis(name, a, axis)
+    a, axis = shaping.with_axis(name, a, axis)
     size = a.aval.shape[axis]
     fits = -size <= families.an_integer(kth, f"numpy.{name}", "`kth`") < size
     problem = "`kth` is out of range."

@@ -14,6 +14,7 @@ Decision 0003.
 from __future__ import annotations
 
 import functools
+import inspect
 import operator
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeVar, cast
@@ -101,13 +102,8 @@ def _promote_further(
     return _converted(name, x, y, widened(dtype), weak)
 
 
-def promote_all(name: str, *args: Any) -> list[Array]:
-    """Any number of operands with one dtype, and one rank unless it is 0."""
-    return with_one_rank(name, *promote_dtypes(name, *args))
-
-
 def promote_all_inexact(name: str, *args: Any) -> list[Array]:
-    """As `promote_all`; integers and booleans become floats."""
+    """Any number of operands with one inexact dtype, and one rank unless it is 0."""
     arrays = [check_array(name, x) for x in args]
     dtype, weak = dtypes.lattice_result_type(*arrays)
     dtype = dtypes.to_inexact_dtype(dtype)
@@ -467,5 +463,35 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
                 raise
 
         return cast(F, call)
+
+    return decorate
+
+
+def named(function: F, name: str, **parts: Any) -> F:
+    """A function under its public name, which fills its docstring in, as do the other parts."""
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = inspect.cleandoc(function.__doc__ or "").format(name=name, **parts)
+    return function
+
+
+def elementwise(operation: Callable[..., Any], operands: Callable[..., Any]) -> Callable[[F], F]:
+    """Decorator: the declaration of a public function, for what one operation computes.
+
+    The declaration has a signature and a docstring, and no body.
+
+    Args:
+        operation: what computes the result from the operands.
+        operands: `promote`, `inexact` or another function that prepares operands, of which the
+            first argument is the name of the public function.
+    """
+
+    def decorate(declared: F) -> F:
+        @functools.wraps(declared)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            declared(*args, **kwargs)  # Python says which argument is wrong.
+            found = operands(declared.__name__, *args)
+            return operation(*found) if len(args) > 1 else operation(found)
+
+        return one_program()(cast(F, function))
 
     return decorate

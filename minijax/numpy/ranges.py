@@ -192,8 +192,7 @@ def linspace(
         Array([0.  , 0.25, 0.5 , 0.75], dtype=float32)
     """
     num = _sample_count("linspace", num)
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.linspace")
+    dtype = dtype_argument("linspace", dtype, None)
     if retstep:
         samples, distance = _linspace(start, stop, num, endpoint, dtype, axis)
         return on_device(samples, device), distance
@@ -297,8 +296,7 @@ def geomspace(
         Array([1., 2., 4., 8.], dtype=float32)
     """
     num = _sample_count("geomspace", num)
-    if dtype is not None:
-        dtype = dtypes.canonicalize_user_dtype(dtype, "numpy.geomspace")
+    dtype = dtype_argument("geomspace", dtype, None)
     return _geomspace(start, stop, num, endpoint, dtype, axis)
 
 
@@ -358,7 +356,7 @@ def _window(name: str, count: int, weight: Callable[[Any, int], Any]) -> Any:
     return ones(size, dtype) if size <= 1 else weight(arange(size, dtype=dtype), size - 1)
 
 
-def bartlett(M: int) -> Array:  # noqa: N803  NumPy's name
+def bartlett(M: int) -> Array:
     """Returns the Bartlett window of M points: a triangle that is 0 at both ends.
 
     Shapes:     -> float[M].
@@ -371,7 +369,7 @@ def bartlett(M: int) -> Array:  # noqa: N803  NumPy's name
     return _window("bartlett", M, lambda n, last: 1 - absolute(2 * n / last - 1))
 
 
-def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
+def blackman(M: int) -> Array:
     """Returns the Blackman window of M points: a sum of three cosine terms.
 
     Shapes:     -> float[M].
@@ -389,7 +387,7 @@ def blackman(M: int) -> Array:  # noqa: N803  NumPy's name
     return _window("blackman", M, weight)
 
 
-def hamming(M: int) -> Array:  # noqa: N803  NumPy's name
+def hamming(M: int) -> Array:
     """Returns the Hamming window of M points: a raised cosine that is 0.08 at both ends.
 
     Shapes:     -> float[M].
@@ -402,7 +400,7 @@ def hamming(M: int) -> Array:  # noqa: N803  NumPy's name
     return _window("hamming", M, lambda n, last: 0.54 - 0.46 * cos(2 * math.pi * n / last))
 
 
-def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
+def hanning(M: int) -> Array:
     """Returns the Hann window of M points: a raised cosine that is 0 at both ends.
 
     Shapes:     -> float[M].
@@ -415,7 +413,7 @@ def hanning(M: int) -> Array:  # noqa: N803  NumPy's name
     return _window("hanning", M, lambda n, last: 0.5 - 0.5 * cos(2 * math.pi * n / last))
 
 
-def kaiser(M: int, beta: ArrayLike) -> Array:  # noqa: N803  NumPy's name
+def kaiser(M: int, beta: ArrayLike) -> Array:
     """Returns the Kaiser window of M points, narrower for a larger `beta`.
 
     Shapes:     beta: T[] -> float[M].

@@ -206,12 +206,8 @@ def histogram_bin_edges(
         if np.shape(range) != (2,):
             error(ValueError, "numpy.histogram_bin_edges", "a range has two ends.", got=repr(range))
         range = tuple(cast(Sequence[Any], range))
-    return _edges(
-        a,
-        int(cast(int, bins)) if _is_count(bins) else None,
-        None if _is_count(bins) else bins,
-        range,
-    )
+    count, edges = (int(cast(int, bins)), None) if _is_count(bins) else (None, bins)
+    return _edges(a, count, edges, range)
 
 
 @one_program(static=("count",))

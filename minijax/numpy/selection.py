@@ -15,15 +15,7 @@ from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.trace import Tracer
-from minijax.lax import (
-    binary,
-    creation,
-    families,
-    gather_numbers,
-    gather_scatter,
-    shape,
-    window_reduction,
-)
+from minijax.lax import binary, creation, gather_numbers, gather_scatter, shape, window_reduction
 from minijax.lax.gather_numbers import GatherScatterMode
 from minijax.numpy import elementary, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
@@ -358,9 +350,7 @@ def _take(
     fill_value: ArrayLike | None,
 ) -> Any:
     check_out("take", out)
-    if axis is None:
-        a, axis = shaping.ravel(a), 0
-    axis = families.canonicalize_axis(axis, a.aval.ndim, "numpy.take")
+    a, axis = shaping.with_axis("take", a, axis)
     _check_mode("take", mode, (None, "fill", "clip", "wrap"))
     size = a.aval.shape[axis]
     if not size and indices.aval.size:
@@ -449,9 +439,7 @@ def _take_along_axis(
         error(
             TypeError, "numpy.take_along_axis", "indices must be integers.", got=str(indices.aval)
         )
-    if axis is None:
-        arr, axis = shaping.ravel(arr), 0
-    axis = families.canonicalize_axis(axis, arr.aval.ndim, "numpy.take_along_axis")
+    arr, axis = shaping.with_axis("take_along_axis", arr, axis)
     _check_along_axis(arr.aval, indices.aval, axis)
     wrap = wrap is not False
     size = arr.aval.shape[axis]
@@ -547,10 +535,8 @@ def _put_along_axis(
     arr: Array, indices: Array, values: ArrayLike, axis: int | None, mode: Any
 ) -> Any:
     dims = arr.aval.shape
-    if axis is None:
-        arr, axis = shaping.ravel(arr), 0
+    arr, axis = shaping.with_axis("put_along_axis", arr, axis)
     rank = arr.aval.ndim
-    axis = families.canonicalize_axis(axis, rank, "numpy.put_along_axis")
     index: list[Any] = []
     for d, n in enumerate(arr.aval.shape):
         along = [-1 if i == d else 1 for i in range(rank)]
@@ -722,9 +708,7 @@ def compress(
     """
     check_out("compress", out)
     condition, a = array_argument("compress", condition), strong(array_argument("compress", a))
-    if axis is None:
-        a, axis = shaping.ravel(a), 0
-    axis = families.canonicalize_axis(axis, a.aval.ndim, "numpy.compress")
+    a, axis = shaping.with_axis("compress", a, axis)
     length = a.aval.shape[axis]
     fits = condition.aval.ndim == 1 and condition.aval.size <= length
     problem = "the condition must be a vector, at most as long as the dimension."

@@ -39,6 +39,14 @@ def array_argument(name: str, x: Any) -> Array:
     return x if hasattr(x, "aval") else asarray(x)
 
 
+def with_axis(name: str, a: ArrayLike, axis: int | None) -> tuple[Array, int]:
+    """An argument of a public function and its dimension; without one, its elements in a row."""
+    a = array_argument(name, a)
+    if axis is None:
+        return ravel(a), 0
+    return a, families.canonicalize_axis(axis, a.aval.ndim, f"numpy.{name}")
+
+
 def canonical_axes(name: str, axes: Axis, ndim: int) -> tuple[int, ...]:
     """One axis or several as distinct non-negative ints."""
     given = axes if isinstance(axes, (tuple, list)) else (axes,)
@@ -567,7 +575,7 @@ def _rolled(a: Array, shift: Any, axis: int) -> Array:
 
 
 @one_program(static=("reps",))
-def tile(A: ArrayLike, reps: ShapeLike) -> Array:  # noqa: N803  NumPy's name
+def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """Repeats an array `reps` times along each axis.
 
     Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
@@ -581,7 +589,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:  # noqa: N803  NumPy's name
         Array([[1, 2, 1, 2],
                [1, 2, 1, 2]], dtype=int32)
     """
-    A = array_argument("tile", A)  # noqa: N806  as above
+    A = array_argument("tile", A)
     counts = canonicalize_shape(reps, "numpy.tile reps")
     dims = A.aval.shape
     rank = max(len(counts), len(dims))

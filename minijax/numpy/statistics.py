@@ -420,9 +420,9 @@ def _inverted_cdf(rows: Array, fractions: Array, weights: ArrayLike | None) -> t
     return ordered, binary.min(places, aval_of(rows).shape[-1] - 1)
 
 
-def _without_nan(a: Any, value: Any) -> Any:
+def _without_nan(a: Array, identity: Callable[[np.dtype[Any]], Any]) -> Any:
     """`a` with a value in place of NaN."""
-    return pick(isnan(a), value, a) if is_kind(a, np.inexact) else a
+    return pick(isnan(a), identity(aval_of(a).dtype), a) if is_kind(a, np.inexact) else a
 
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))
@@ -444,7 +444,7 @@ def nansum(
         >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
         Array(3., dtype=float32)
     """
-    a = _without_nan(check_array("nansum", a, "a"), 0)
+    a = _without_nan(check_array("nansum", a, "a"), lambda _: 0)
     return reductions.sum(a, axis, dtype, out, keepdims, initial, where)
 
 
@@ -467,31 +467,15 @@ def nanprod(
         >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
         Array(6., dtype=float32)
     """
-    a = _without_nan(check_array("nanprod", a, "a"), 1)
+    a = _without_nan(check_array("nanprod", a, "a"), lambda _: 1)
     return reductions.prod(a, axis, dtype, out, keepdims, initial, where)
 
 
-def _nan_extreme(
-    name: str,
-    a: Any,
-    axis: Any,
-    out: Any,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-    identity: Callable[[Any], Any],
-    extreme: Callable[..., Any],
-) -> Any:
-    a = check_array(name, a, "a")
+def _unless_all_missing(found: Array, a: Array, axis: Any, keepdims: bool, otherwise: Any) -> Any:
+    """What was found among the elements of `a` that are numbers, where there are some."""
     if not is_kind(a, np.inexact):
-        return extreme(a, axis, out, keepdims, initial, where)
-    missing = isnan(a)
-    found = extreme(
-        pick(missing, identity(aval_of(a).dtype), a), axis, out, keepdims, initial, where
-    )
-    if initial is not None:
         return found
-    return pick(reductions.all(missing, axis, keepdims=keepdims), np.nan, found)
+    return pick(reductions.all(isnan(a), axis, keepdims=keepdims), otherwise, found)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -512,9 +496,10 @@ def nanmax(
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
         Array(2., dtype=float32)
     """
-    return _nan_extreme(
-        "nanmax", a, axis, out, keepdims, initial, where, reduction.lowest, reductions.max
-    )
+    a = check_array("nanmax", a, "a")
+    present = _without_nan(a, reduction.lowest)
+    found = reductions.max(present, axis, out, keepdims, initial, where)
+    return found if initial is not None else _unless_all_missing(found, a, axis, keepdims, np.nan)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -535,9 +520,10 @@ def nanmin(
         >>> jnp.nanmin(jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]]), axis=1)
         Array([ 1., nan], dtype=float32)
     """
-    return _nan_extreme(
-        "nanmin", a, axis, out, keepdims, initial, where, reduction.highest, reductions.min
-    )
+    a = check_array("nanmin", a, "a")
+    present = _without_nan(a, reduction.highest)
+    found = reductions.min(present, axis, out, keepdims, initial, where)
+    return found if initial is not None else _unless_all_missing(found, a, axis, keepdims, np.nan)
 
 
 def _present(a: Array, where: ArrayLike | None) -> Any:
@@ -635,7 +621,9 @@ def nancumsum(
         >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
         Array([1., 1., 3.], dtype=float32)
     """
-    return reductions.cumsum(_without_nan(check_array("nancumsum", a, "a"), 0), axis, dtype, out)
+    return reductions.cumsum(
+        _without_nan(check_array("nancumsum", a, "a"), lambda _: 0), axis, dtype, out
+    )
 
 
 @one_program(static=("axis", "dtype", "out"))
@@ -651,18 +639,9 @@ def nancumprod(
         >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
         Array([3., 3., 6.], dtype=float32)
     """
-    return reductions.cumprod(_without_nan(check_array("nancumprod", a, "a"), 1), axis, dtype, out)
-
-
-def _nan_arg_extreme(
-    name: str, a: Any, axis: Any, out: Any, keepdims: Any, worst: Any, arg: Callable[..., Any]
-) -> Any:
-    a = check_array(name, a, "a")
-    if not is_kind(a, np.inexact):
-        return arg(a, axis, out, keepdims)
-    missing = isnan(a)
-    found = arg(pick(missing, worst, a), axis, out, keepdims)
-    return pick(reductions.all(missing, axis, keepdims=bool(keepdims)), -1, found)
+    return reductions.cumprod(
+        _without_nan(check_array("nancumprod", a, "a"), lambda _: 1), axis, dtype, out
+    )
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -678,7 +657,9 @@ def nanargmax(
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
         Array(2, dtype=int32)
     """
-    return _nan_arg_extreme("nanargmax", a, axis, out, keepdims, -np.inf, reductions.argmax)
+    a = check_array("nanargmax", a, "a")
+    found = reductions.argmax(_without_nan(a, lambda _: -np.inf), axis, out, keepdims)
+    return _unless_all_missing(found, a, axis, bool(keepdims), -1)
 
 
 @one_program(static=("axis", "out", "keepdims"))
@@ -694,4 +675,6 @@ def nanargmin(
         >>> jnp.nanargmin(jnp.array([jnp.nan, jnp.nan]))
         Array(-1, dtype=int32)
     """
-    return _nan_arg_extreme("nanargmin", a, axis, out, keepdims, np.inf, reductions.argmin)
+    a = check_array("nanargmin", a, "a")
+    found = reductions.argmin(_without_nan(a, lambda _: np.inf), axis, out, keepdims)
+    return _unless_all_missing(found, a, axis, bool(keepdims), -1)

@@ -36,13 +36,7 @@ from minijax.numpy.promotion import (
 )
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
-from minijax.numpy.shaping import (
-    canonical_axes,
-    expand_dims,
-    moveaxis,
-    ravel,
-    reshape,
-)
+from minijax.numpy.shaping import canonical_axes, expand_dims, moveaxis, ravel, reshape
 from minijax.runtime.annotations import ArrayLike, Axis, DTypeLike
 from minijax.runtime.array import Array
 from minijax.transforms.jit.stages import ShapeDtypeStruct
@@ -604,7 +598,7 @@ class ufunc:  # noqa: N801  NumPy's name
             error(TypeError, f"numpy.{self.__name__}.at", problem, got=got, expected=str(self.nin))
         return applied_at(self._function, a, indices, others)
 
-    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:  # noqa: N803  NumPy's names
+    def outer(self, A: ArrayLike, B: ArrayLike, /) -> Array:
         """Applies the function to all pairs of an element of A and an element of B.
 
         Shapes:     A: T[s], B: U[t] -> V[s + t].

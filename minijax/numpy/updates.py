@@ -89,8 +89,9 @@ class IndexUpdateHelper:
         return f"{type(self).__name__}({self.array!r})"
 
 
-def _method(kind: str, effect: str, example: str, result: str) -> Callable[..., Any]:
-    """A method that updates, with what its documentation says."""
+def _updating(declared: Callable[..., Any]) -> Callable[..., Any]:
+    """Decorator: a method that updates, in place of a declaration with its name and docstring."""
+    kind = declared.__name__
 
     def method(
         self: IndexUpdateRef,
@@ -113,9 +114,8 @@ def _method(kind: str, effect: str, example: str, result: str) -> Callable[..., 
 
         return explicit.auto_axes(update, out_sharding=out_sharding)(self.array, values)
 
-    method.__name__ = kind
-    method.__qualname__ = f"IndexUpdateRef.{kind}"
-    method.__doc__ = f"{effect}\n\nExample:\n    >>> {example}\n    {result}\n"
+    method.__name__, method.__qualname__ = kind, declared.__qualname__
+    method.__doc__ = declared.__doc__
     return source.boundary(method)
 
 
@@ -139,55 +139,79 @@ class IndexUpdateRef:
         self.array = array
         self.index = index
 
-    set = _method(
-        "set",
-        "`x` with `x[index] = values`.",
-        "jnp.arange(4).at[1:3].set(9)",
-        "Array([0, 9, 9, 3], dtype=int32)",
-    )
-    add = _method(
-        "add",
-        "`x` with `x[index] += values`; repeated positions add up.",
-        "jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)",
-        "Array([1., 0., 2.], dtype=float32)",
-    )
-    subtract = _method(
-        "subtract",
-        "`x` with `x[index] -= values`; repeated positions add up.",
-        "jnp.zeros(3).at[jnp.array([0, 2, 2])].subtract(1.0)",
-        "Array([-1.,  0., -2.], dtype=float32)",
-    )
-    multiply = _method(
-        "multiply",
-        "`x` with `x[index] *= values`; repeated positions multiply.",
-        "jnp.arange(3).at[jnp.array([1, 2, 2])].multiply(10)",
-        "Array([  0,  10, 200], dtype=int32)",
-    )
+    @_updating
+    def set(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index] = values`.
+
+        Example:
+            >>> jnp.arange(4).at[1:3].set(9)
+            Array([0, 9, 9, 3], dtype=int32)
+        """
+
+    @_updating
+    def add(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index] += values`; repeated positions add up.
+
+        Example:
+            >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].add(1.0)
+            Array([1., 0., 2.], dtype=float32)
+        """
+
+    @_updating
+    def subtract(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index] -= values`; repeated positions add up.
+
+        Example:
+            >>> jnp.zeros(3).at[jnp.array([0, 2, 2])].subtract(1.0)
+            Array([-1.,  0., -2.], dtype=float32)
+        """
+
+    @_updating
+    def multiply(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index] *= values`; repeated positions multiply.
+
+        Example:
+            >>> jnp.arange(3).at[jnp.array([1, 2, 2])].multiply(10)
+            Array([  0,  10, 200], dtype=int32)
+        """
+
     mul = multiply
-    min = _method(
-        "min",
-        "`x` with `x[index]` replaced where `values` are smaller.",
-        "jnp.array([1, 5, 9]).at[1:].min(6)",
-        "Array([1, 5, 6], dtype=int32)",
-    )
-    max = _method(
-        "max",
-        "`x` with `x[index]` replaced where `values` are larger.",
-        "jnp.array([1, 5, 9]).at[1:].max(6)",
-        "Array([1, 6, 9], dtype=int32)",
-    )
-    divide = _method(
-        "divide",
-        "`x` with `x[index] /= values`.",
-        "jnp.array([1.0, 5.0, 9.0]).at[1:].divide(2.0)",
-        "Array([1. , 2.5, 4.5], dtype=float32)",
-    )
-    power = _method(
-        "power",
-        "`x` with `x[index] **= values`.",
-        "jnp.array([1.0, 5.0, 9.0]).at[1:].power(2.0)",
-        "Array([ 1., 25., 81.], dtype=float32)",
-    )
+
+    @_updating
+    def min(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index]` replaced where `values` are smaller.
+
+        Example:
+            >>> jnp.array([1, 5, 9]).at[1:].min(6)
+            Array([1, 5, 6], dtype=int32)
+        """
+
+    @_updating
+    def max(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index]` replaced where `values` are larger.
+
+        Example:
+            >>> jnp.array([1, 5, 9]).at[1:].max(6)
+            Array([1, 6, 9], dtype=int32)
+        """
+
+    @_updating
+    def divide(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index] /= values`.
+
+        Example:
+            >>> jnp.array([1.0, 5.0, 9.0]).at[1:].divide(2.0)
+            Array([1. , 2.5, 4.5], dtype=float32)
+        """
+
+    @_updating
+    def power(self, values: ArrayOrLists) -> Any:
+        """`x` with `x[index] **= values`.
+
+        Example:
+            >>> jnp.array([1.0, 5.0, 9.0]).at[1:].power(2.0)
+            Array([ 1., 25., 81.], dtype=float32)
+        """
 
     def apply(
         self,

@@ -20,7 +20,7 @@ from minijax.interpreters.structural import full
 from minijax.lax import reduction
 from minijax.lax.gather_numbers import GatherScatterMode
 from minijax.numpy import reductions
-from minijax.numpy.promotion import one_program
+from minijax.numpy.promotion import named, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, ShardingLike
@@ -66,37 +66,6 @@ class SegmentReduction(Protocol):
         out_sharding: ShardingLike = None,
     ) -> Array:
         """The combined rows of each segment."""
-
-
-_DOCUMENTATION = """The {results} of the rows of each segment.
-
-    Args:
-        data: the rows.
-        segment_ids: for each row the number of its segment; repeated in any order.
-        num_segments: how many segments there are; by default the largest id plus 1, which must
-            then be known.
-        indices_are_sorted: whether ids ascend, which may be faster.
-        unique_indices: whether no id is repeated, which may be faster.
-        bucket_size: how many rows to combine at a time before these results are combined.
-        mode: what becomes of rows whose id is out of range: they are dropped by default, and go
-            to the nearest segment where it is "clip".
-        out_sharding: how the result is split over Explicit mesh axes.
-
-    Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
-    Dtypes:     {dtypes}.
-    Derivative: {derivative}.
-    Lowers to:  stablehlo.scatter.
-    Source:     mirrors jax.ops.{name} (0.10).
-
-    Raises:
-        ConcretizationTypeError: ids are traced, and `num_segments` is not given.
-        ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
-        TypeError: ids are no integers, or the dtype does not fit.
-
-    Example:
-        >>> minijax.ops.{name}(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
-        {example}
-    """
 
 
 def _combining(
@@ -162,6 +131,35 @@ def _reduction(
         mode: Mode = None,
         out_sharding: ShardingLike = None,
     ) -> Array:
+        """The {results} of the rows of each segment.
+
+        Args:
+            data: the rows.
+            segment_ids: for each row the number of its segment; repeated in any order.
+            num_segments: how many segments there are; by default the largest id plus 1, which must
+                then be known.
+            indices_are_sorted: whether ids ascend, which may be faster.
+            unique_indices: whether no id is repeated, which may be faster.
+            bucket_size: how many rows to combine at a time before these results are combined.
+            mode: what becomes of rows whose id is out of range: they are dropped by default, and go
+                to the nearest segment where it is "clip".
+            out_sharding: how the result is split over Explicit mesh axes.
+
+        Shapes:     data: T[n, s], segment_ids: int[n] -> T[num_segments, s].
+        Dtypes:     {dtypes}.
+        Derivative: {derivative}.
+        Lowers to:  stablehlo.scatter.
+        Source:     mirrors jax.ops.{name} (0.10).
+
+        Raises:
+            ConcretizationTypeError: ids are traced, and `num_segments` is not given.
+            ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
+            TypeError: ids are no integers, or the dtype does not fit.
+
+        Example:
+            >>> minijax.ops.{name}(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))
+            {example}
+        """
         rows, ids = (array_argument(f"ops.{name}", x) for x in (data, segment_ids))
         if not dtypes.issubdtype(ids.dtype, np.integer):
             error(TypeError, f"ops.{name}", "ids must be integers.", got={"segment_ids": ids.aval})
@@ -184,9 +182,7 @@ def _reduction(
             options=tuple(options.items()),
         )
 
-    reduced.__name__ = reduced.__qualname__ = name
-    reduced.__doc__ = _DOCUMENTATION.format(name=name, **documentation)
-    return reduced
+    return named(reduced, name, **documentation)
 
 
 def _bucket_size(name: str, given: int) -> int:
@@ -205,7 +201,7 @@ segment_sum = _reduction(
     results="sums",
     dtypes="numeric",
     derivative="linear in data",
-    example="Array([[6, 8],\n               [3, 4]], dtype=int32)",
+    example="Array([[6, 8],\n           [3, 4]], dtype=int32)",
 )
 segment_prod = _reduction(
     "segment_prod",
@@ -215,7 +211,7 @@ segment_prod = _reduction(
     results="products",
     dtypes="numeric",
     derivative="exact where ids are unique",
-    example="Array([[ 5, 12],\n               [ 3,  4]], dtype=int32)",
+    example="Array([[ 5, 12],\n           [ 3,  4]], dtype=int32)",
 )
 segment_max = _reduction(
     "segment_max",
@@ -225,7 +221,7 @@ segment_max = _reduction(
     results="largest elements",
     dtypes="real; bool",
     derivative="equal elements share it",
-    example="Array([[5, 6],\n               [3, 4]], dtype=int32)",
+    example="Array([[5, 6],\n           [3, 4]], dtype=int32)",
 )
 segment_min = _reduction(
     "segment_min",
@@ -235,5 +231,5 @@ segment_min = _reduction(
     results="smallest elements",
     dtypes="real; bool",
     derivative="equal elements share it",
-    example="Array([[1, 2],\n               [3, 4]], dtype=int32)",
+    example="Array([[1, 2],\n           [3, 4]], dtype=int32)",
 )

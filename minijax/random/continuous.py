@@ -26,7 +26,7 @@ from minijax.lax.reduction import reduce_sum
 from minijax.lax.unary import complex as from_parts
 from minijax.lax.unary import exp, log, log1p, sign, sqrt, stop_gradient, tan
 from minijax.numpy import contraction, elementary, matrices, shaping
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.promotion import broadcast_to, check_array, one_program
 from minijax.random.keys import (
     FLOAT,
     INEXACT,
@@ -37,6 +37,7 @@ from minijax.random.keys import (
     new_bits,
     new_keys,
     sampler,
+    standard,
     unchecked,
 )
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -67,21 +68,14 @@ def fitted(param: ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None) -
     return lax_shape.broadcast_to_rank(param, rank) if aval_of(param).ndim else param
 
 
-def split_keys(key: ArrayLike) -> tuple[Array, Array]:
-    """Two new keys from one."""
-    keys = new_keys(key, (2,))
-    first, second = (slicing.index_in_dim(keys, i, keepdims=False) for i in range(2))
-    return first, second
+def split_keys(keys: ArrayLike, count: int = 2) -> list[Array]:
+    """New keys from each key."""
+    new, axis = new_keys(keys, (count,)), aval_of(keys).ndim
+    return [slicing.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
-@distribution(UNSIGNED)
-def bits(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(UNSIGNED)
+def bits(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Uniform random bits as unsigned integers.
 
     Shapes: key[] -> uint[shape].
@@ -94,7 +88,7 @@ def bits(
         >>> jax.random.bits(jax.random.key(0), (3,), jnp.uint8).dtype
         dtype('uint8')
     """
-    return new_bits(key, np.dtype(cast(Any, dtype)).itemsize * 8, canonicalize_shape(shape))
+    return new_bits(key, dtype.itemsize * 8, shape)
 
 
 @distribution(FLOAT, "minval maxval")
@@ -144,14 +138,8 @@ def uniform(
 uniform_samples = unchecked(uniform)
 
 
-@distribution(INEXACT)
-def normal(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(INEXACT)
+def normal(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the standard normal distribution; complex ones have variance 1 in all.
 
     Shapes: key[] -> float[shape] or complex[shape].
@@ -166,7 +154,7 @@ def normal(
         (Array(1., dtype=float32), Array(0.5, dtype=float32))
     """
     if dtypes.issubdtype(dtype, np.complexfloating):
-        part = dtypes.real_dtype_of(cast(np.dtype[Any], dtype))
+        part = dtypes.real_dtype_of(dtype)
         real, imaginary = (normal_samples(k, shape, part) for k in split_keys(key))
         return from_parts(real, imaginary) / scalar(math.sqrt(2), dtype)
     one = scalar(1, dtype)
@@ -215,14 +203,8 @@ def truncated_normal(
 truncated_normal_samples = unchecked(truncated_normal)
 
 
-@distribution(FLOAT)
-def exponential(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(FLOAT)
+def exponential(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the exponential distribution of rate 1.
 
     Shapes: key[] -> float[shape].
@@ -293,14 +275,8 @@ def two_uniforms(
     return first, second
 
 
-@distribution(FLOAT)
-def laplace(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(FLOAT)
+def laplace(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the Laplace distribution of scale 1.
 
     Shapes: key[] -> float[shape].
@@ -318,14 +294,8 @@ def laplace(
     return sign(u) * log1p(-abs(u))
 
 
-@distribution(FLOAT)
-def logistic(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(FLOAT)
+def logistic(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the logistic distribution of scale 1.
 
     Shapes: key[] -> float[shape].
@@ -343,14 +313,8 @@ def logistic(
     return log(u) - log1p(-u)
 
 
-@distribution(FLOAT)
-def cauchy(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(FLOAT)
+def cauchy(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the standard Cauchy distribution.
 
     Shapes: key[] -> float[shape].
@@ -368,14 +332,8 @@ def cauchy(
     return tan(math.pi * (u - 0.5))
 
 
-@distribution(FLOAT)
-def maxwell(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(FLOAT)
+def maxwell(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the Maxwell distribution: norms of standard normal vectors of length 3.
 
     Shapes: key[] -> float[shape].
@@ -389,9 +347,8 @@ def maxwell(
         >>> (x**2).mean().round(1)
         Array(3., dtype=float32)
     """
-    dims = canonicalize_shape(shape)
-    vectors = normal_samples(key, (*dims, 3), dtype)
-    return sqrt(reduce_sum(vectors * vectors, (len(dims),)))
+    vectors = normal_samples(key, (*shape, 3), dtype)
+    return sqrt(reduce_sum(vectors * vectors, (len(shape),)))
 
 
 maxwell_samples = unchecked(maxwell)
@@ -534,8 +491,7 @@ def wald(
     """
     dims = canonicalize_shape(shape)
     first, second = split_keys(key)
-    mean = fitted(mean, dims, dtype)
-    mean = lax_shape.broadcast_in_dim(mean, dims, range(len(dims) - aval_of(mean).ndim, len(dims)))
+    mean = broadcast_to(fitted(mean, dims, dtype), dims)
     y = normal_samples(first, dims, dtype) ** 2
     u = uniform_samples(second, dims, dtype)
     squared = mean**2

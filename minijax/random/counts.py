@@ -17,7 +17,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
-from minijax.lax import reduction, slicing, window_reduction
+from minijax.lax import reduction, window_reduction
 from minijax.lax import shape as lax_shape
 from minijax.lax.binary import clamp, select
 from minijax.lax.binary import max as maximum
@@ -28,13 +28,10 @@ from minijax.lax.creation import convert_element_type, full_like
 from minijax.lax.special import lgamma
 from minijax.lax.unary import ceil, floor, log, log1p, sqrt
 from minijax.numpy import shaping
-from minijax.numpy.creation import asarray
+from minijax.numpy.creation import asarray, dtype_argument
 from minijax.numpy.logic import isnan
-from minijax.numpy.promotion import check_array, one_program
-from minijax.random.continuous import (
-    scalar,
-    uniform_samples,
-)
+from minijax.numpy.promotion import broadcast_to, check_array, one_program
+from minijax.random.continuous import scalar, split_keys, uniform_samples
 from minijax.random.generators import THREEFRY
 from minijax.random.keys import (
     FLOAT,
@@ -53,11 +50,6 @@ _FLOAT32 = np.dtype(np.float32)
 
 _State = tuple[Array, Array, Array]
 """What a loop carries."""
-
-
-def _new_keys(key: ArrayLike, count: int) -> list[Array]:
-    keys = new_keys(key, (count,))
-    return [slicing.index_in_dim(keys, i, keepdims=False) for i in range(count)]
 
 
 def _uniform(key: Array, like: Array) -> Array:
@@ -100,7 +92,7 @@ def _rejected_until_accepted(
 
     def step(state: _State) -> _State:
         chosen, accepted, key = state
-        key, first, second = _new_keys(key, 3)
+        key, first, second = split_keys(key, 3)
         found = candidate(_uniform(first, like) - 0.5, _uniform(second, like))
         exact = found.log_height <= found.log_density
         good = found.sure | ~found.impossible & exact
@@ -143,7 +135,7 @@ def poisson(
         got = f"a key of {generator.name}"
         expected = f"a key of {THREEFRY.name}"
         error(NotImplementedError, "random.poisson", problem, got=got, expected=expected)
-    rates = convert_element_type(_spread(lam, canonicalize_shape(shape)), _FLOAT32)
+    rates = convert_element_type(broadcast_to(lam, canonicalize_shape(shape)), _FLOAT32)
     few = isnan(rates) | (rates < 10)
     # The key serves both methods, of which each place takes one.
     counted = _counted_by_products(
@@ -155,11 +147,6 @@ def poisson(
     return select(rates == 0, full_like(out, 0), out)
 
 
-def _spread(x: ArrayLike, dims: Shape) -> Array:
-    rank = aval_of(x).ndim
-    return lax_shape.broadcast_in_dim(x, dims, range(len(dims) - rank, len(dims)))
-
-
 def _counted_by_products(key: Array, lam: Array, dtype: DTypeLike | None) -> Array:
     """Knuth's method: so many uniform numbers as have a product above exp(-lam)."""
 
@@ -168,7 +155,7 @@ def _counted_by_products(key: Array, lam: Array, dtype: DTypeLike | None) -> Arr
 
     def step(state: _State) -> _State:
         count, key, log_product = state
-        key, subkey = _new_keys(key, 2)
+        key, subkey = split_keys(key, 2)
         count = select(log_product > -lam, count + 1, count)
         return count, key, log_product + log(_uniform(subkey, lam))
 
@@ -223,7 +210,7 @@ def binomial(
         >>> bool(abs(samples.mean() - 3.0) < 0.2), bool(samples.max() <= 10)
         (True, True)
     """
-    n, p = (_spread(x, canonicalize_shape(shape)) for x in _in_common_float(n, p))
+    n, p = (broadcast_to(x, canonicalize_shape(shape)) for x in _in_common_float(n, p))
     rare = p < 0.5
     # Of what is likely, the failures are counted.
     q = select(rare, p, 1 - p)
@@ -271,7 +258,7 @@ def _counted_by_waiting(key: Array, n: Array, p: Array) -> Array:
 
     def step(state: _State) -> _State:
         count, trials, key = state
-        subkey, key = _new_keys(key, 2)
+        subkey, key = split_keys(key, 2)
         count = select(trials <= n, count + 1, count)
         return count, trials + ceil(log(_uniform(subkey, n)) / log_failure), key
 
@@ -386,9 +373,7 @@ def multinomial(
         got = {"shape": dims, "n": aval_of(n), "p": aval_of(p)}
         expected = f"a shape that ends in that of the parameters, {needed}"
         error(ValueError, "random.multinomial", problem, got=got, expected=expected)
-    wanted = dtypes.default_float_dtype()
-    if dtype is not None:
-        wanted = dtypes.canonicalize_user_dtype(dtype, "random.multinomial")
+    wanted = dtype_argument("random.multinomial", dtype, dtypes.default_float_dtype())
     return _multinomial(key, n, p, dims, wanted, unroll)
 
 
@@ -403,7 +388,7 @@ def _multinomial(
 ) -> Array:
     n, p = _in_common_float(n, p)
     exact = p.dtype
-    p = shaping.moveaxis(_spread(p, dims), -1, 0)
+    p = shaping.moveaxis(broadcast_to(p, dims), -1, 0)
     left = window_reduction.cumsum(p, 0, reverse=True)
     left = select(left == 0, full_like(left, 1), left)
 
@@ -414,5 +399,5 @@ def _multinomial(
         return trials - count, count
 
     keys = new_keys(key, dims[-1:])
-    _, counts = scan(draw, _spread(n, dims[:-1]), (p / left, keys), unroll=unroll)
+    _, counts = scan(draw, broadcast_to(n, dims[:-1]), (p / left, keys), unroll=unroll)
     return shaping.moveaxis(convert_element_type(counts, dtype), 0, -1)

@@ -20,7 +20,8 @@ from minijax.lax.binary import select
 from minijax.lax.creation import convert_element_type, full_like
 from minijax.lax.unary import floor, log, log1p
 from minijax.numpy import ordering, shaping
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.creation import dtype_argument
+from minijax.numpy.promotion import broadcast_to, check_array, one_program, pick
 from minijax.random.continuous import (
     converted,
     fitted,
@@ -40,6 +41,7 @@ from minijax.random.keys import (
     distribution,
     new_bits,
     sampler,
+    standard,
     unchecked,
 )
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -92,14 +94,8 @@ def bernoulli(
 bernoulli_samples = unchecked(bernoulli)
 
 
-@distribution(ANY_OR_INTEGER)
-def rademacher(
-    key: ArrayLike,
-    shape: ShapeLike = (),
-    dtype: DTypeLike | None = None,
-    *,
-    out_sharding: ShardingLike = None,
-) -> Array:
+@standard(ANY_OR_INTEGER)
+def rademacher(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of -1 and 1.
 
     Shapes: key[] -> T[shape], int by default.
@@ -111,7 +107,7 @@ def rademacher(
         Array([-1,  1], dtype=int32)
     """
     half = scalar(0.5, dtypes.default_float_dtype())
-    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), cast(DTypeLike, dtype))
+    heads = convert_element_type(bernoulli_samples(key, half, shape, "low"), dtype)
     return scalar(2, dtype) * heads - scalar(1, dtype)
 
 
@@ -143,9 +139,7 @@ def randint(
         >>> jnp.unique(rolls)
         Array([1, 2, 3, 4, 5, 6], dtype=int32)
     """
-    wanted = dtypes.default_int_dtype()
-    if dtype is not None:
-        wanted = dtypes.canonicalize_user_dtype(dtype, "random.randint")
+    wanted = dtype_argument("random.randint", dtype, dtypes.default_int_dtype())
     if not dtypes.issubdtype(wanted, np.integer):
         error(TypeError, "random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
     dims = check_shape("randint", shape, minval, maxval)
@@ -196,10 +190,10 @@ def _span(low: Array, high: Array, beyond: Array, unsigned: np.dtype[Any]) -> Ar
     """How many integers there are to draw from: at least one."""
     one = scalar(1, unsigned)
     span = convert_element_type(binary.sub(high, low), unsigned)
-    span = _where(binary.le(high, low), one, span)
+    span = pick(binary.le(high, low), one, span)
     # The largest number of the dtype is included where the upper bound lies beyond it.
     whole = binary.bitwise_and(beyond, binary.gt(high, low))
-    return _where(whole, binary.add(span, one), span)
+    return pick(whole, binary.add(span, one), span)
 
 
 def _limit(value: int, dtype: np.dtype[Any]) -> Array:
@@ -214,19 +208,6 @@ def _clipped(bound: ArrayLike, least: int, most: int) -> Array:
         bound = converted(bound, _INT32)
     given = aval_of(bound).dtype
     return binary.min(_limit(most, given), binary.max(_limit(least, given), bound))
-
-
-def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
-    dims = lax_shape.broadcast_shapes(*(aval_of(a).shape for a in (condition, x, y)))
-    return select(*(_spread(a, dims) for a in (condition, x, y)))
-
-
-def _spread(x: ArrayLike, dims: Shape) -> Array:
-    """An array repeated to a shape."""
-    own = aval_of(x).shape
-    if own == dims:
-        return cast(Array, x)
-    return lax_shape.broadcast_in_dim(x, dims, tuple(range(len(dims) - len(own), len(dims))))
 
 
 @sampler("categorical")
@@ -487,5 +468,5 @@ def geometric(
     u = uniform_samples(key, shape or (), draws)
     # The logarithm of 0 would be an infinite number of trials.
     u = select(u == 0, full_like(u, 1), u)
-    failures = _spread(log1p(-p), u.shape)
+    failures = broadcast_to(log1p(-p), u.shape)
     return convert_element_type(floor(log(u) / failures) + 1, cast(DTypeLike, dtype))

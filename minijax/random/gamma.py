@@ -22,7 +22,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import key_reuse, staging
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
-from minijax.lax import binary, creation, incomplete_gamma, reduction, slicing
+from minijax.lax import binary, creation, incomplete_gamma, reduction
 from minijax.lax import shape as lax_shape
 from minijax.lax.binary import select
 from minijax.lax.control_flow import scanning
@@ -31,7 +31,7 @@ from minijax.lax.creation import full_like
 from minijax.lax.unary import exp, log, sqrt, stop_gradient
 from minijax.lowering import module
 from minijax.numpy import elementary
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.promotion import broadcast_to, check_array, one_program
 from minijax.random.continuous import (
     converted,
     exponential_samples,
@@ -160,7 +160,7 @@ def _samples_of_keys(keys: Array, a: Array, log_space: bool) -> Array:
     # Samples of a parameter below 1 are made from those of the parameter above.
     large = a >= 1
     d = select(large, a, a + 1) - scalar(1 / 3, a.dtype)
-    first, second = _keys_of(keys, 2)
+    first, second = split_keys(keys, 2)
     cube = _accepted_cubes(first, d)
     if log_space:
         logs = -exponential_samples(second, (), a.dtype)
@@ -169,13 +169,6 @@ def _samples_of_keys(keys: Array, a: Array, log_space: bool) -> Array:
         return log(d) + log(cube) + boost
     u = 1 - uniform_samples(second, (), a.dtype)
     return d * cube * select(large, full_like(a, 1), u ** (1 / a))
-
-
-def _keys_of(keys: Array, count: int) -> list[Array]:
-    """For each key several, in arrays of the same shape."""
-    new = new_keys(keys, (count,))
-    axis = aval_of(keys).ndim
-    return [slicing.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
 def _accepted_cubes(keys: Array, d: Array) -> Array:
@@ -190,8 +183,8 @@ def _accepted_cubes(keys: Array, d: Array) -> Array:
         return reduction.reduce_or(trial.pending, tuple(range(d.ndim)))
 
     def step(trial: _Trial) -> _Trial:
-        next_key, for_x, for_u = _keys_of(trial.key, 3)
-        retry, subkey = _keys_of(select(trial.retrying, trial.retry, for_x), 2)
+        next_key, for_x, for_u = split_keys(trial.key, 3)
+        retry, subkey = split_keys(select(trial.retrying, trial.retry, for_x), 2)
         x = normal_samples(subkey, (), d.dtype)
         v = 1 + x * c
         retrying = v <= 0
@@ -226,10 +219,7 @@ def gamma_samples(
     log_space: bool,
 ) -> Array:
     """Samples of the gamma distribution or their logarithms, for checked arguments."""
-    a, dims = converted(a, dtype), canonicalize_shape(shape)
-    lead = len(dims) - aval_of(a).ndim
-    if aval_of(a).shape != dims:
-        a = lax_shape.broadcast_in_dim(a, dims, range(lead, len(dims)))
+    a = broadcast_to(converted(a, dtype), canonicalize_shape(shape))
     return random_gamma_p.bind(key, a, log_space=log_space)
 
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import inspect
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, TypeVar, cast
+from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from minijax.lowering import module
 from minijax.numpy.promotion import check_array, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
-from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike
+from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, ExtendedArray, array_from_host
 from minijax.sharding import rules
 from minijax.transforms import explicit
@@ -66,12 +66,27 @@ _KEY_DTYPES = {generator: KeyDType(generator) for generator in GENERATORS.values
 _UINT32 = np.dtype(np.uint32)
 
 
-class RandomSeed(Primitive):
+class _OfKeys(Primitive):
+    """What is done to each key for itself; dimensions of results are those of keys and new ones."""
+
+    jvp = jvp_of_constant
+
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+        return rules.spec_of(avals[0]).padded(outs[0].ndim)
+
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, int]:
+        return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
+
+
+dtypes.knows_extended.set(True, _OfKeys)
+
+
+class RandomSeed(_OfKeys):
     """Makes keys from integers.  Shapes: seeds: int[s] -> key[s]."""
 
     name = "random_seed"
-    jvp = jvp_of_constant
-    shard = rules.elementwise
 
     def abstract_eval(self, seeds: ShapedArray, *, impl: Generator) -> ShapedArray:
         return shaped_array(seeds.shape, _KEY_DTYPES[impl])
@@ -79,20 +94,11 @@ class RandomSeed(Primitive):
     def lower(self, ctx: Any, seeds: Any, *, impl: Generator) -> Any:
         return module.lower_function(ctx, lambda s: [impl.seed(s)], seeds)[0]
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
-    ) -> tuple[Any, Any]:
-        return self.bind(args[0], impl=impl), dims[0]
 
-
-dtypes.knows_extended.set(True, RandomSeed)
-
-
-class RandomWrap(Primitive):
+class RandomWrap(_OfKeys):
     """Views pairs of integers as keys.  Shapes: u32[s, words] -> key[s]."""
 
     name = "random_wrap"
-    jvp = jvp_of_constant
 
     def impl(self, data: Any, *, impl: Generator) -> Any:
         self.abstract_eval(aval_of(data), impl=impl)
@@ -107,21 +113,13 @@ class RandomWrap(Primitive):
             error(TypeError, "random.wrap_key_data", problem, got=str(data), expected=expected)
         return shaped_array(data.shape[:-1], _KEY_DTYPES[impl])
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, impl: Generator) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         last = outs[0].ndim
         rules.check_unsharded(self, avals, (last,))
         return rules.dropped(rules.spec_of(avals[0]), (last,))
 
     def lower(self, ctx: Any, data: Any, *, impl: Generator) -> Any:
         return data
-
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, impl: Generator
-    ) -> tuple[Any, int]:
-        return self.bind(moveaxis(args[0], dims[0], 0), impl=impl), 0
-
-
-dtypes.knows_extended.set(True, RandomWrap)
 
 
 @key_reuse.follow_keys.rule(RandomWrap)
@@ -132,11 +130,10 @@ def _follow_keys_of_random_wrap(
     return [None if keys[0] is None else keys[0][..., 0]]
 
 
-class RandomUnwrap(Primitive):
+class RandomUnwrap(_OfKeys):
     """The integers underneath keys.  Shapes: key[s] -> u32[s, words]."""
 
     name = "random_unwrap"
-    jvp = jvp_of_constant
 
     def impl(self, keys: Any) -> Any:
         return Array(transfer.view(keys.buffer))
@@ -144,17 +141,8 @@ class RandomUnwrap(Primitive):
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
         return shaped_array((*keys.shape, *keys.dtype.physical_shape), _UINT32)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
-        return rules.spec_of(avals[0]).padded(outs[0].ndim)
-
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
-
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(args[0]), dims[0]
-
-
-dtypes.knows_extended.set(True, RandomUnwrap)
 
 
 @key_reuse.follow_keys.rule(RandomUnwrap)
@@ -164,12 +152,10 @@ def _follow_keys_of_random_unwrap(
     return [None if keys[0] is None else np.stack([keys[0], keys[0]], -1)]
 
 
-class RandomClone(Primitive):
+class RandomClone(_OfKeys):
     """The same keys, which may be used once more.  Shapes: key[s] -> key[s]."""
 
     name = "random_clone"
-    jvp = jvp_of_constant
-    shard = rules.elementwise
 
     def impl(self, keys: Any) -> Any:
         return ExtendedArray(transfer.copied(keys.buffer), keys.dtype)
@@ -180,51 +166,34 @@ class RandomClone(Primitive):
     def lower(self, ctx: Any, keys: Any) -> Any:
         return keys
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, Any]:
-        return self.bind(args[0]), dims[0]
 
-
-dtypes.knows_extended.set(True, RandomClone)
-
-
-class RandomSplit(Primitive):
+class RandomSplit(_OfKeys):
     """Makes new keys from each key.  Shapes: key[s] -> key[s, *shape]."""
 
     name = "random_split"
-    jvp = jvp_of_constant
 
     def abstract_eval(
         self, keys: ShapedArray, *, shape: Shape, partitionable: bool = True
     ) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), keys.dtype)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
-        return rules.spec_of(avals[0]).padded(outs[0].ndim)
-
     def lower(self, ctx: Any, keys: Any, *, shape: Shape, partitionable: bool = True) -> Any:
         generator = arranged(ctx.avals_in[0].dtype.impl, partitionable)
         return _lower_on_data(ctx, lambda data: generator.split(data, shape), keys)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
-        return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
-
-dtypes.knows_extended.set(True, RandomSplit)
 key_reuse.consumes_keys.set((0,), RandomSplit)
 
 
-class RandomFoldIn(Primitive):
+class RandomFoldIn(_OfKeys):
     """Mixes integers into keys.  Shapes: key[s], u32[s] -> key[s]; scalars are repeated."""
 
     name = "random_fold_in"
-    jvp = jvp_of_constant
 
     def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
         return shaped_array(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> PartitionSpec:
+    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.join(self, avals, outs[0].ndim)
 
     def lower(self, ctx: Any, keys: Any, data: Any) -> Any:
@@ -239,7 +208,9 @@ class RandomFoldIn(Primitive):
 
         return _lower_on_data(ctx, fold_in, keys, data)
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(
+        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+    ) -> tuple[Any, int]:
         keys, data = (
             x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
         )
@@ -252,22 +223,15 @@ class RandomFoldIn(Primitive):
         return self.bind(keys, data), 0
 
 
-dtypes.knows_extended.set(True, RandomFoldIn)
-
-
-class RandomBits(Primitive):
+class RandomBits(_OfKeys):
     """Uniform random bits from each key.  Shapes: key[s] -> uint<bit_width>[s, *shape]."""
 
     name = "random_bits"
-    jvp = jvp_of_constant
 
     def abstract_eval(
         self, keys: ShapedArray, *, bit_width: int, shape: Shape, partitionable: bool = True
     ) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
-
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
-        return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
     def lower(
         self, ctx: Any, keys: Any, *, bit_width: int, shape: Shape, partitionable: bool = True
@@ -275,13 +239,7 @@ class RandomBits(Primitive):
         generator = arranged(ctx.avals_in[0].dtype.impl, partitionable)
         return _lower_on_data(ctx, lambda data: generator.bits(data, bit_width, shape), keys)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
-        return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
-
-dtypes.knows_extended.set(True, RandomBits)
 key_reuse.consumes_keys.set((0,), RandomBits)
 
 
@@ -626,6 +584,34 @@ def distribution(
 
 
 _EMPTY = inspect.Parameter.empty
+
+
+class Sampler(Protocol):
+    """A distribution without parameters: a function of a key, a shape and a dtype."""
+
+    def __call__(
+        self,
+        key: ArrayLike,
+        shape: ShapeLike = (),
+        dtype: DTypeLike | None = None,
+        *,
+        out_sharding: ShardingLike = None,
+    ) -> Array:
+        """The samples."""
+
+
+_OF_SAMPLERS = inspect.signature(functools.partial(Sampler.__call__, cast(Sampler, None)))
+
+
+def standard(kind: Kind) -> Callable[[Callable[[Any, Shape, np.dtype[Any]], Array]], Sampler]:
+    """Decorator: `distribution`, where there are no parameters; the signature is a sampler's."""
+
+    def decorate(formula: Callable[[Any, Shape, np.dtype[Any]], Array]) -> Sampler:
+        vars(formula)["__signature__"] = _OF_SAMPLERS
+        formula.__annotations__ = Sampler.__call__.__annotations__
+        return distribution(kind)(cast(Sampler, formula))
+
+    return decorate
 
 
 def unchecked(function: F) -> F:

@@ -281,7 +281,7 @@ class _Limits(NamedTuple):
     gtol: Any
     norm: float
     maxiter: Any
-    line_search: Any
+    maxls: Any
     ftol: Any = None
     maxfun: Any = None
     maxgrad: Any = None
@@ -332,7 +332,7 @@ def _descend(
         # Before anything is known of the curvature, the first step has length 1 at most.
         first = where(state.iterations == 0, minimum(1, 1 / length), 1).astype(state.x.dtype)
         found = search(
-            function, state.x, state.value, state.gradient, direction, first, limits.line_search
+            function, state.x, state.value, state.gradient, direction, first, limits.maxls
         )
         step = found.low.step * direction
         is_stuck = (found.stage == SHRINKING) & (found.low.step == 0)
@@ -359,15 +359,9 @@ def _descend(
     return while_loop(lambda state: state.status == _RUNNING, advance, start)
 
 
-def _bfgs_limits(size: int, options: Mapping[str, Any]) -> tuple[Method, _Limits]:
-    found = {"gtol": 1e-5, "norm": math.inf, "maxiter": None, "line_search_maxiter": 20, **options}
-    maxiter = size * 200 if found["maxiter"] is None else found["maxiter"]
-    limits = _Limits(found["gtol"], found["norm"], maxiter, found["line_search_maxiter"])
-    return FULL, limits
-
-
-def _limited_limits(size: int, options: Mapping[str, Any]) -> tuple[Method, _Limits]:
-    found = {
+_DEFAULTS: dict[str, dict[str, Any]] = {
+    "bfgs": {"gtol": 1e-5, "norm": math.inf, "maxiter": None, "line_search_maxiter": 20},
+    "l-bfgs-experimental-do-not-rely-on-this": {
         "gtol": 1e-5,
         "norm": 2,
         "maxiter": None,
@@ -376,28 +370,17 @@ def _limited_limits(size: int, options: Mapping[str, Any]) -> tuple[Method, _Lim
         "ftol": 2.220446049250313e-09,
         "maxfun": None,
         "maxgrad": None,
-        **options,
-    }
-    maxiter = size * 200 if found["maxiter"] is None else found["maxiter"]
-    limits = _Limits(
-        found["gtol"],
-        found["norm"],
-        maxiter,
-        found["maxls"],
-        found["ftol"],
-        found["maxfun"],
-        found["maxgrad"],
-    )
-    return limited(found["maxcor"]), limits
-
-
-_METHODS: dict[str, tuple[Callable[..., Any], tuple[str, ...]]] = {
-    "bfgs": (_bfgs_limits, ("gtol", "norm", "maxiter", "line_search_maxiter")),
-    "l-bfgs-experimental-do-not-rely-on-this": (
-        _limited_limits,
-        ("gtol", "norm", "maxiter", "maxls", "maxcor", "ftol", "maxfun", "maxgrad"),
-    ),
+    },
 }
+
+
+def _prepared(name: str, options: dict[str, Any], size: int) -> tuple[Method, _Limits]:
+    """A method for vectors of a size, and when it stops."""
+    if options["maxiter"] is None:
+        options["maxiter"] = size * 200
+    if name == "bfgs":
+        return FULL, _Limits(maxls=options.pop("line_search_maxiter"), **options)
+    return limited(options.pop("maxcor")), _Limits(**options)
 
 
 def _chosen(
@@ -406,8 +389,8 @@ def _chosen(
     name = method.lower() if isinstance(method, str) else method
     problem = "unknown method."
     expected = "BFGS or l-bfgs-experimental-do-not-rely-on-this"
-    check_that(name in _METHODS, _NAME, problem, got=f"method: {method!r}", expected=expected)
-    prepare, known = _METHODS[name]
+    check_that(name in _DEFAULTS, _NAME, problem, got=f"method: {method!r}", expected=expected)
+    known = _DEFAULTS[name]
     given = dict(options or {})
     unknown = [key for key in given if key not in known]
     if unknown:
@@ -417,10 +400,10 @@ def _chosen(
         )
     if tol is not None:
         given = {key: tol for key in ("gtol", "ftol") if key in known} | given
-    norm = given.get("norm", 2)
+    norm = given.get("norm")
     if isinstance(norm, str):
         error(ValueError, _NAME, "the norm of a vector has a number.", got=f"norm: {norm!r}")
-    return prepare(size, given)
+    return _prepared(name, {**known, **given}, size)
 
 
 def _start(x0: ArrayLike) -> Any:

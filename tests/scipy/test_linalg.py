@@ -67,6 +67,8 @@ def test_dtypes_of_named_matrices_are_those_of_jax() -> None:
     assert linalg.dft(2).dtype == np.complex64
     assert linalg.hadamard(2).dtype == np.int32
     assert linalg.hadamard(2, dtype="bfloat16").dtype == jnp.bfloat16
+    with pytest.raises(TypeError, match=r"^scipy\.linalg\.hadamard: "):
+        linalg.hadamard(2, dtype="no dtype")
     assert linalg.pascal(0).shape == linalg.dft(0).shape == (0, 0)
 
 

@@ -626,7 +626,7 @@ def _frequencies(
     if np.ndim(d):
         problem = "the distance of samples is one number."
         error(ValueError, f"numpy.fft.{name}", problem, got=f"d: {d!r}")
-    dtype = dtype_argument(f"fft.{name}", dtype, dtypes.default_float_dtype())
+    dtype = dtype_argument(f"numpy.fft.{name}", dtype, dtypes.default_float_dtype())
     found = k.astype(dtype) / asarray(d * size, dtype)
     return on_device(found.astype(dtype), device, name=f"fft.{name}")
 

@@ -10,13 +10,13 @@ import itertools
 import math
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import IncompatibleShapesError, error, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax import unary
@@ -426,7 +426,7 @@ def _norm_of_vectors(
     name: str, x: Array, ord: int | str | None, axes: tuple[int, ...], keepdims: bool
 ) -> Any:
     if isinstance(ord, str):
-        raise _refuse_order(name, ord, "vectors", "a number or None")
+        _refuse_order(name, ord, "vectors", "a number or None")
     if ord is None or ord == 2:
         return _length(x, axes, keepdims)
     sizes = unary.abs(x)
@@ -444,7 +444,7 @@ def _norm_of_vectors(
 
 def _norm_of_matrices(name: str, x: Array, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     if ord not in _MATRIX_ORDERS:
-        raise _refuse_order(name, ord, "matrices", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
+        _refuse_order(name, ord, "matrices", "'fro', 'nuc', 1, -1, 2, -2, inf or -inf")
     if ord in (None, "fro"):
         return _length(x, axes, keepdims)
     if ord in ("nuc", 2, -2):
@@ -462,15 +462,9 @@ def _extreme(x: Any, sign: float) -> Any:
     return reductions.max(x, -1, initial=0) if sign > 0 else reductions.min(x, -1)
 
 
-def _refuse_order(name: str, given: object, of: str, expected: str) -> ValueError:
-    return ValueError(
-        message(
-            f"numpy.linalg.{name}",
-            f"ord is no norm of {of}.",
-            got=f"ord: {given!r}",
-            expected=expected,
-        )
-    )
+def _refuse_order(name: str, given: object, of: str, expected: str) -> NoReturn:
+    problem = f"ord is no norm of {of}."
+    error(ValueError, f"numpy.linalg.{name}", problem, got=f"ord: {given!r}", expected=expected)
 
 
 @one_program(static=("p",))
@@ -510,7 +504,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
 
 def matrix_rank(
-    M: ArrayLike,  # noqa: N803  NumPy's name
+    M: ArrayLike,
     rtol: ArrayLike | None = None,
     *,
     hermitian: bool = False,
@@ -748,13 +742,9 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     """
     a = array_argument("linalg.matrix_power", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        error(
-            IncompatibleShapesError,
-            "numpy.linalg.matrix_power",
-            "a is no square matrix, nor a batch of them.",
-            got={"a": a.aval},
-            expected="T[..., m, m]",
-        )
+        name, problem = "numpy.linalg.matrix_power", "a is no square matrix, nor a batch of them."
+        got = {"a": a.aval}
+        error(IncompatibleShapesError, name, problem, got=got, expected="T[..., m, m]")
     exponent = operator.index(n)
     if exponent == 0:
         return broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape)

@@ -352,11 +352,7 @@ def svdvals(x: ArrayLike, /) -> Array:
 
 
 @one_program(static=("UPLO", "symmetrize_input"))
-def eigh(
-    a: ArrayLike,
-    UPLO: str | None = None,  # noqa: N803  NumPy's name
-    symmetrize_input: bool = True,
-) -> EighResult:
+def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
     """Computes the eigenvalues and orthonormal eigenvectors of Hermitian matrices.
 
     Shapes:     a: T[..., n, n] -> real T[..., n], ascending, and T[..., n, n].
@@ -389,12 +385,7 @@ def _eigh(name: str, a: ArrayLike, triangle: str | None, symmetrize_input: bool)
 
 
 @one_program(static=("UPLO", "symmetrize_input"))
-def eigvalsh(
-    a: ArrayLike,
-    UPLO: str | None = "L",  # noqa: N803  NumPy's name
-    *,
-    symmetrize_input: bool = True,
-) -> Array:
+def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Array:
     """Computes the eigenvalues of Hermitian matrices, in ascending order.
 
     Shapes:     a: T[..., n, n] -> real T[..., n].

@@ -269,13 +269,10 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
                [0, 2]], dtype=int32)
     """
     if mode not in _MODES or n < 1:
-        error(
-            ValueError,
-            "scipy.linalg.convolution_matrix",
-            "the mode is not known." if n >= 1 else "n must be positive.",
-            got=f"n: {n}, mode: {mode!r}",
-            expected="n >= 1, and a mode of " + ", ".join(map(repr, _MODES)),
-        )
+        problem = "the mode is not known." if n >= 1 else "n must be positive."
+        expected = "n >= 1, and a mode of " + ", ".join(map(repr, _MODES))
+        name, got = "scipy.linalg.convolution_matrix", f"n: {n}, mode: {mode!r}"
+        error(ValueError, name, problem, got=got, expected=expected)
     _check_is_no_number("convolution_matrix", a, "a")
     a = _vectors("convolution_matrix", a, "a", 1)
     size, columns = a.shape[-1], operator.index(n)
@@ -350,15 +347,8 @@ def _size(name: str, n: int) -> int:
     try:
         return max(operator.index(n), 0)
     except TypeError:
-        error(
-            TypeError,
-            f"scipy.linalg.{name}",
-            "n is no integer.",
-            got=f"n: {n!r}",
-            expected="how many rows",
-            fix="int(n)",
-            cause=None,
-        )
+        facts: dict[str, Any] = {"got": f"n: {n!r}", "expected": "how many rows", "fix": "int(n)"}
+        error(TypeError, f"scipy.linalg.{name}", "n is no integer.", **facts, cause=None)
 
 
 def _array(x: np.ndarray[Any, Any], dtype: DTypeLike | None = None) -> Array:

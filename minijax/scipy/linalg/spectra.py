@@ -224,11 +224,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
 
 
 @one_program(static=("check_finite",))
-def rsf2csf(
-    T: ArrayLike,  # noqa: N803  SciPy's name
-    Z: ArrayLike,  # noqa: N803  SciPy's name
-    check_finite: bool = True,
-) -> tuple[Array, Array]:
+def rsf2csf(T: ArrayLike, Z: ArrayLike, check_finite: bool = True) -> tuple[Array, Array]:
     """Converts a real Schur form to a complex one: Z T Zᴴ stays the same.
 
     Shapes:     T: T[..., n, n], Z: T[..., n, n] -> complex T[..., n, n], complex T[..., n, n].
@@ -474,12 +470,7 @@ _PADE = {"float32": (7, 3.925724783138660), "float64": (13, 5.371920351148152)}
 
 
 @one_program(static=("upper_triangular", "max_squarings"))
-def expm(
-    A: ArrayLike,  # noqa: N803  SciPy's name
-    *,
-    upper_triangular: bool = False,
-    max_squarings: int = 16,
-) -> Array:
+def expm(A: ArrayLike, *, upper_triangular: bool = False, max_squarings: int = 16) -> Array:
     """Matrix exponential, 1 + A + A² / 2 + A³ / 6 + ...
 
     Shapes:     A: T[..., n, n] -> T[..., n, n].
@@ -569,36 +560,21 @@ def _pade_coefficients(degree: int) -> list[float]:
 
 @overload
 def expm_frechet(
-    A: ArrayLike,  # noqa: N803
-    E: ArrayLike,  # noqa: N803
-    *,
-    method: str | None = ...,
-    compute_expm: Literal[True] = ...,
+    A: ArrayLike, E: ArrayLike, *, method: str | None = ..., compute_expm: Literal[True] = ...
 ) -> tuple[Array, Array]: ...
 @overload
 def expm_frechet(
-    A: ArrayLike,  # noqa: N803
-    E: ArrayLike,  # noqa: N803
-    *,
-    method: str | None = ...,
-    compute_expm: Literal[False],
+    A: ArrayLike, E: ArrayLike, *, method: str | None = ..., compute_expm: Literal[False]
 ) -> Array: ...
 @overload
 def expm_frechet(
-    A: ArrayLike,  # noqa: N803
-    E: ArrayLike,  # noqa: N803
-    *,
-    method: str | None = ...,
-    compute_expm: bool = ...,
+    A: ArrayLike, E: ArrayLike, *, method: str | None = ..., compute_expm: bool = ...
 ) -> Array | tuple[Array, Array]: ...
 
 
+@one_program(static=("method", "compute_expm"))
 def expm_frechet(
-    A: ArrayLike,  # noqa: N803  SciPy's name
-    E: ArrayLike,  # noqa: N803  SciPy's name
-    *,
-    method: str | None = None,
-    compute_expm: bool = True,
+    A: ArrayLike, E: ArrayLike, *, method: str | None = None, compute_expm: bool = True
 ) -> Array | tuple[Array, Array]:
     """Matrix exponential, and its Fréchet derivative in a direction.
 
@@ -620,12 +596,7 @@ def expm_frechet(
         >>> minijax.scipy.linalg.expm_frechet(zero, one, compute_expm=False)
         Array([[1.]], dtype=float32)
     """
-    return _expm_frechet(A, E, compute_expm=compute_expm)
-
-
-@one_program(static=("compute_expm",))
-def _expm_frechet(a: ArrayLike, e: ArrayLike, compute_expm: bool) -> Any:
-    a, e = inexact_together("expm_frechet", a, e)
+    a, e = inexact_together("expm_frechet", A, E)
     check_square("expm_frechet", a, "A")
     check_square("expm_frechet", e, "E")
     problem = "A and E are of different shapes."
@@ -635,7 +606,7 @@ def _expm_frechet(a: ArrayLike, e: ArrayLike, compute_expm: bool) -> Any:
 
 
 @one_program(static=("blocksize",))
-def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:  # noqa: N803  SciPy's name
+def sqrtm(A: ArrayLike, blocksize: int = 1) -> Array:
     """Principal square root of a matrix: X X = A, with eigenvalues of nonnegative real part.
 
     Shapes:     A: T[..., n, n] -> complex T[..., n, n].
@@ -698,9 +669,7 @@ def _solved_above(j: ArrayLike, matrix: Array, right: Array, for_zero: int) -> A
 
 
 def funm(
-    A: ArrayLike,  # noqa: N803  SciPy's name
-    func: Callable[[Any], Any],
-    disp: bool = True,
+    A: ArrayLike, func: Callable[[Any], Any], disp: bool = True
 ) -> Array | tuple[Array, Array]:
     """Function of a square matrix, as the power series of the function defines it.
 

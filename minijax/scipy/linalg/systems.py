@@ -93,12 +93,6 @@ def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) 
         error(ValueError, f"scipy.linalg.{name}", problem, got=got, expected=expected)
 
 
-def refuse(name: str, problem: str, **got: Any) -> NotImplementedError:
-    """The error of an option of SciPy's that there is no implementation of."""
-    shown = ", ".join(f"{argument}: {value!r}" for argument, value in got.items())
-    return NotImplementedError(message(f"scipy.linalg.{name}", problem, got=shown or None))
-
-
 _IGNORED = ("overwrite_a", "check_finite")
 
 
@@ -760,12 +754,7 @@ def _mapped(is_vector: bool, solver: Callable[[Any, Any], Any]) -> Callable[[Any
 
 @one_program(static=("method", "tol"))
 def solve_sylvester(
-    A: ArrayLike,  # noqa: N803  SciPy's name
-    B: ArrayLike,  # noqa: N803  SciPy's name
-    C: ArrayLike,  # noqa: N803  SciPy's name
-    *,
-    method: str = "schur",
-    tol: float = 1e-8,
+    A: ArrayLike, B: ArrayLike, C: ArrayLike, *, method: str = "schur", tol: float = 1e-8
 ) -> Array:
     """Solves the Sylvester equation A X + X B = C.
 

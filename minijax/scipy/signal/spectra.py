@@ -180,14 +180,11 @@ def periodic_window(function: str, window: str | tuple[Any, ...], size: int) -> 
     name = _ALIASES.get(name, name)
     if name not in _WINDOWS or (name in _NEED_PARAMETERS and not parameters):
         unknown = name not in _WINDOWS
-        error(
-            ValueError,
-            f"scipy.signal.{function}",
-            "unknown window." if unknown else "the window needs parameters.",
-            got=f"window: {window!r}",
-            expected=", ".join(_WINDOWS) if unknown else f"({name!r}, parameters ..)",
-            fix="an array of weights",
-        )
+        problem = "unknown window." if unknown else "the window needs parameters."
+        expected = ", ".join(_WINDOWS) if unknown else f"({name!r}, parameters ..)"
+        got, fix = f"window: {window!r}", "an array of weights"
+        name = f"scipy.signal.{function}"
+        error(ValueError, name, problem, got=got, expected=expected, fix=fix)
     if size <= 1:
         return np.ones(size)
     return _WINDOWS[name](size + 1, *parameters)[:-1]
@@ -352,16 +349,7 @@ def _power(
     how, weights = _segments(function, window, lengths, length, _real_dtype(x))
     one_sided = return_onesided and not dtypes.issubdtype(x.dtype, np.complexfloating)
     run = _power_of.__wrapped__ if callable(detrend) else _power_of  # type: ignore[attr-defined]
-    power = run(
-        tuple(series),
-        weights,
-        fs,
-        how=how,
-        detrend=detrend,
-        one_sided=one_sided,
-        scaling=scaling,
-        average=average,
-    )
+    power = run(tuple(series), weights, fs, how, detrend, one_sided, scaling, average)
     return _frequencies(how, fs, one_sided, power), moveaxis(power, -1, dim)
 
 
@@ -370,7 +358,6 @@ def _power_of(
     series: tuple[Any, ...],
     window: Array,
     fs: ArrayLike,
-    *,
     how: Segments,
     detrend: Detrend,
     one_sided: bool,
@@ -598,15 +585,7 @@ def stft(
     check_that(boundary in _BOUNDARIES, "scipy.signal.stft", problem, boundary=boundary)
     one_sided = return_onesided and not dtypes.issubdtype(series.dtype, np.complexfloating)
     run = _stft_of.__wrapped__ if callable(detrend) else _stft_of  # type: ignore[attr-defined]
-    spectra = run(
-        series,
-        weights,
-        how=how,
-        detrend=detrend,
-        one_sided=one_sided,
-        boundary=boundary,
-        padded=bool(padded),
-    )
+    spectra = run(series, weights, how, detrend, one_sided, boundary, bool(padded))
     start = 0 if boundary is not None else how.size / 2
     count = arange(spectra.shape[-1], dtype=_real_dtype(spectra))
     times = (count * how.step + start) / fs
@@ -617,7 +596,6 @@ def stft(
 def _stft_of(
     x: Array,
     window: Array,
-    *,
     how: Segments,
     detrend: Detrend,
     one_sided: bool,
@@ -632,7 +610,7 @@ def _stft_of(
 
 
 def istft(
-    Zxx: ArrayLike,  # noqa: N803  SciPy's name
+    Zxx: ArrayLike,
     fs: ArrayLike = 1.0,
     window: Window = "hann",
     nperseg: int | None = None,

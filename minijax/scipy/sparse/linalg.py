@@ -55,12 +55,9 @@ def _operator(name: str, argument: str, given: Matrix) -> Operator:
     if callable(given):
         return given
     if not (hasattr(given, "aval") or isinstance(given, np.ndarray)):
-        error(
-            TypeError,
-            f"scipy.sparse.linalg.{name}",
-            "a linear map is a function or a square matrix.",
-            got={argument: f"{given!r} of type {type(given).__name__}"},
-        )
+        problem = "a linear map is a function or a square matrix."
+        got = {argument: f"{given!r} of type {type(given).__name__}"}
+        error(TypeError, f"scipy.sparse.linalg.{name}", problem, got=got)
     aval = aval_of(given)
     fits = aval.ndim == 2 and aval.shape[0] == aval.shape[1]
     problem = "the matrix must be square."
@@ -92,7 +89,7 @@ def _guess(name: str, b: Tree, x0: Tree) -> Any:
     return tree.unflatten(wanted, cast)
 
 
-def prepare(name: str, A: Matrix, b: Tree, x0: Tree, M: Matrix | None) -> System:  # noqa: N803  SciPy's names
+def prepare(name: str, A: Matrix, b: Tree, x0: Tree, M: Matrix | None) -> System:
     """The system that the arguments of the public function `name` mean.
 
     Raises:
@@ -140,13 +137,7 @@ def tolerated(b: Tree, tol: float, atol: float) -> Any:
     return maximum(tol * length(b), atol)
 
 
-def solved(
-    name: str,
-    system: System,
-    solve: Callable[[System], Any],
-    *,
-    symmetric: bool,
-) -> Any:
+def solved(system: System, solve: Callable[[System], Any], *, symmetric: bool) -> Any:
     """The solution that `solve` finds, with the derivatives of the exact one."""
     if not tree.leaves(system.b):
         return system.b
@@ -184,14 +175,14 @@ def _conjugate_gradients(system: System, tol: float, atol: float, maxiter: int) 
 
 
 def cg(
-    A: Matrix,  # noqa: N803  SciPy's names
+    A: Matrix,
     b: Tree,
     x0: Tree = None,
     *,
     tol: float = 1e-05,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Matrix | None = None,  # noqa: N803
+    M: Matrix | None = None,
 ) -> tuple[Array, None]:
     """Solves `A x = b` by the conjugate gradient method, for a Hermitian positive definite A.
 
@@ -225,20 +216,34 @@ def cg(
     def solve(system: System) -> Any:
         return _conjugate_gradients(system, tol, atol, steps)
 
-    return solved("cg", system, solve, symmetric=True), None
+    return solved(system, solve, symmetric=True), None
+
+
+class Stabilized(NamedTuple):
+    """What a step of the stabilized method knows: x and its residual, and what it did before."""
+
+    x: Tree
+    r: Tree
+    p: Tree
+    image: Tree
+    rho: Any
+    alpha: Any
+    omega: Any
+    count: Any
+    broken: Any
 
 
 def _stabilized(system: System, tol: float, atol: float, maxiter: int) -> Any:
     limit = tolerated(system.b, tol, atol) ** 2
 
-    def unfinished(state: dict[str, Any]) -> Any:
-        return (square(state["r"]) > limit) & (state["count"] < maxiter) & ~state["broken"]
+    def unfinished(state: Stabilized) -> Any:
+        return (square(state.r) > limit) & (state.count < maxiter) & ~state.broken
 
-    def advance(state: dict[str, Any]) -> dict[str, Any]:
-        x, r, p, image = (state[key] for key in ("x", "r", "p", "image"))
+    def advance(state: Stabilized) -> Stabilized:
+        x, r, p, image, *_ = state
         rho = dot(shadow, r)
-        beta = rho / state["rho"] * state["alpha"] / state["omega"]
-        p = plus(r, beta, plus(p, -state["omega"], image))
+        beta = rho / state.rho * state.alpha / state.omega
+        p = plus(r, beta, plus(p, -state.omega, image))
         ahead = system.precondition(p)
         image = system.matvec(ahead)
         alpha = rho / dot(shadow, image)
@@ -251,46 +256,28 @@ def _stabilized(system: System, tol: float, atol: float, maxiter: int) -> Any:
         omega = where(is_done, 0, omega)
         x = plus(plus(x, alpha, ahead), omega, aside)
         r = tree.map(lambda a, b: where(is_done, a, b), halfway, plus(halfway, -omega, turned))
-        return {
-            "x": x,
-            "r": r,
-            "p": p,
-            "image": image,
-            "rho": rho,
-            "alpha": alpha,
-            "omega": omega,
-            "count": state["count"] + 1,
-            "broken": ~is_done & ((rho == 0) | (alpha == 0) | (omega == 0)),
-        }
+        broken = ~is_done & ((rho == 0) | (alpha == 0) | (omega == 0))
+        return Stabilized(x, r, p, image, rho, alpha, omega, state.count + 1, broken)
 
     r = residual_of(system, system.guess)
     shadow = r
     one = ones((), dot(r, r).dtype)
     # The first direction is the residual itself: nothing of a step before is added to it.
     nothing = tree.map(zeros_like, r)
-    start = {
-        "x": system.guess,
-        "r": r,
-        "p": nothing,
-        "image": nothing,
-        "rho": one,
-        "alpha": one,
-        "omega": one,
-        "count": 0,
-        "broken": zeros((), bool),
-    }
-    return while_loop(unfinished, advance, start)["x"]
+    unbroken = zeros((), bool)
+    start = Stabilized(system.guess, r, nothing, nothing, one, one, one, 0, unbroken)
+    return while_loop(unfinished, advance, start).x
 
 
 def bicgstab(
-    A: Matrix,  # noqa: N803  SciPy's names
+    A: Matrix,
     b: Tree,
     x0: Tree = None,
     *,
     tol: float = 1e-05,
     atol: float = 0.0,
     maxiter: int | None = None,
-    M: Matrix | None = None,  # noqa: N803
+    M: Matrix | None = None,
 ) -> tuple[Array, None]:
     """Solves `A x = b` by the biconjugate gradient stabilized method, for any square A.
 
@@ -324,7 +311,7 @@ def bicgstab(
     def solve(system: System) -> Any:
         return _stabilized(system, tol, atol, steps)
 
-    return solved("bicgstab", system, solve, symmetric=False), None
+    return solved(system, solve, symmetric=False), None
 
 
 class Basis(NamedTuple):
@@ -461,7 +448,7 @@ def _minimal_residuals(
 
 
 def gmres(
-    A: Matrix,  # noqa: N803  SciPy's names
+    A: Matrix,
     b: Tree,
     x0: Tree = None,
     *,
@@ -469,7 +456,7 @@ def gmres(
     atol: float = 0.0,
     restart: int = 20,
     maxiter: int | None = None,
-    M: Matrix | None = None,  # noqa: N803
+    M: Matrix | None = None,
     solve_method: str = "batched",
 ) -> tuple[Array, Array]:
     """Solves `A x = b` by the generalized minimal residual method, for any square A.
@@ -524,7 +511,7 @@ def gmres(
             incremental=solve_method == "incremental",
         )
 
-    found = solved("gmres", system, solve, symmetric=False)
+    found = solved(system, solve, symmetric=False)
     failed = isnan(length(found)) if tree.leaves(found) else False
     return found, where(failed, np.int32(-1), np.int32(0))
 

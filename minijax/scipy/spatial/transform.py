@@ -289,13 +289,9 @@ class Rotation(NamedTuple):
         axes, intrinsic = _axes(seq, "from_euler")
         angles = shaping.atleast_1d(_floats("from_euler", angles))
         if aval_of(angles).shape[-1] != len(axes):
-            _refuse(
-                "Rotation.from_euler",
-                "there is not one angle for each axis.",
-                f"angles of shape (..., {len(axes)})",
-                seq=repr(seq),
-                angles=aval_of(angles),
-            )
+            problem = "there is not one angle for each axis."
+            got = {"seq": repr(seq), "angles": aval_of(angles)}
+            _refuse("Rotation.from_euler", problem, f"angles of shape (..., {len(axes)})", **got)
         if degrees:
             angles = elementary.deg2rad(angles)
         return cls(_quat_from_euler(angles, axes, intrinsic))
@@ -360,13 +356,9 @@ class Rotation(NamedTuple):
         vectors = _sized("apply", vectors, 3)
         counts = {s[0] for s in (vectors.shape[:-1], self.quat.shape[:-1]) if s and s[0] != 1}
         if len(counts) > 1:
-            _refuse(
-                "Rotation.apply",
-                "there is not one vector for each rotation.",
-                "as many vectors as rotations, or one",
-                vectors=aval_of(vectors),
-                quat=aval_of(self.quat),
-            )
+            problem = "there is not one vector for each rotation."
+            got = {"vectors": aval_of(vectors), "quat": aval_of(self.quat)}
+            _refuse("Rotation.apply", problem, "as many vectors as rotations, or one", **got)
         return _applied(self.quat, vectors, bool(inverse))
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
@@ -421,12 +413,9 @@ class Rotation(NamedTuple):
         if weights is None:
             weights = creation.ones(count, aval_of(self.quat).dtype)
         elif aval_of(weights).shape != (count,):
-            _refuse(
-                "Rotation.mean",
-                "there is not one weight for each rotation.",
-                f"weights of shape ({count},)",
-                weights=aval_of(weights),
-            )
+            problem = "there is not one weight for each rotation."
+            expected = f"weights of shape ({count},)"
+            _refuse("Rotation.mean", problem, expected, weights=aval_of(weights))
         moments = contraction.einsum("n,ni,nj->ij", weights, self.quat, self.quat)
         vectors, _ = linalg.eigh(moments)
         return Rotation.from_quat(vectors[:, -1])
@@ -468,12 +457,9 @@ class Slerp(NamedTuple):
             _refuse("Slerp.init", "there are fewer than two rotations.", "several rotations")
         times = creation.asarray(times, dtype=aval_of(rotations.quat).dtype)
         if aval_of(times).shape != (len(rotations),):
-            _refuse(
-                "Slerp.init",
-                "there is not one time for each rotation.",
-                f"times of shape ({len(rotations)},)",
-                times=aval_of(times),
-            )
+            problem = "there is not one time for each rotation."
+            expected = f"times of shape ({len(rotations)},)"
+            _refuse("Slerp.init", problem, expected, times=aval_of(times))
         start, end = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         delta = times[1:] - times[:-1]
         return cls(times, delta, start, (start.inv() * end).as_rotvec())
@@ -482,12 +468,8 @@ class Slerp(NamedTuple):
         """The rotations at times: T[] or T[n]."""
         times = creation.asarray(times, dtype=aval_of(self.times).dtype)
         if aval_of(times).ndim > 1:
-            _refuse(
-                "Slerp",
-                "times are of several dimensions.",
-                "shape () or (n,)",
-                times=aval_of(times),
-            )
+            problem = "times are of several dimensions."
+            _refuse("Slerp", problem, "shape () or (n,)", times=aval_of(times))
         last = aval_of(self.timedelta).shape[0] - 1
         place = ordering.searchsorted(self.times, times, side="right") - 1
         place = elementary.clip(place, 0, last)
@@ -522,12 +504,8 @@ def _sized(name: str, x: ArrayLike, *sizes: int) -> Array:
 def _axes(seq: str, name: str) -> tuple[Any, bool]:
     """The axes that a string names, and whether they turn along."""
     if not re.fullmatch(r"[xyz]{1,3}|[XYZ]{1,3}", seq):
-        _refuse(
-            f"Rotation.{name}",
-            "the axes are not understood.",
-            "one to three of 'xyz', or of 'XYZ'",
-            seq=repr(seq),
-        )
+        problem, expected = "the axes are not understood.", "one to three of 'xyz', or of 'XYZ'"
+        _refuse(f"Rotation.{name}", problem, expected, seq=repr(seq))
     axes = tuple(_AXES[c] for c in seq.lower())
     if any(a == b for a, b in itertools.pairwise(axes)):
         _refuse(f"Rotation.{name}", "an axis follows itself.", "such as 'xyx'", seq=repr(seq))

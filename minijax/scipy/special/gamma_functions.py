@@ -422,7 +422,7 @@ comb_p = Elementwise(
 
 
 @one_program(static=("repetition",))
-def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:  # noqa: N803  SciPy's name
+def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     """The number of combinations of `N` things taken `k` at a time; 0 where there are none.
 
     Shapes:     N: T[s], k: T[t] -> T[broadcast of s and t].

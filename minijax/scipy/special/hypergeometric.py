@@ -143,13 +143,9 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
             fix = f"jit with static_argnames={name!r}"
             error(ConcretizationTypeError, "scipy.special.bessel_jn", problem, got=got, fix=fix)
         if not hasattr(order, "__index__"):
-            error(
-                TypeError,
-                "scipy.special.bessel_jn",
-                f"{name} is no integer.",
-                got={name: repr(order)},
-                expected="a Python integer",
-            )
+            problem, got = f"{name} is no integer.", {name: repr(order)}
+            expected = "a Python integer"
+            error(TypeError, "scipy.special.bessel_jn", problem, got=got, expected=expected)
     return _bessel_jn(z, operator.index(v), operator.index(n_iter))
 
 
@@ -227,13 +223,12 @@ def sph_harm_y(
             error(TypeError, "scipy.special.sph_harm_y", problem, got={name: aval_of(x)}, fix=fix)
     if n_max is None:
         if isinstance(n, Tracer):
-            error(
-                ConcretizationTypeError,
+            name, problem = (
                 "scipy.special.sph_harm_y",
                 "n is traced, so the largest degree is unknown.",
-                got={"n": aval_of(n)},
-                fix="n_max=, a Python integer",
             )
+            got, fix = {"n": aval_of(n)}, "n_max=, a Python integer"
+            error(ConcretizationTypeError, name, problem, got=got, fix=fix)
         n_max = int(np.max(np.asarray(n), initial=0))
     return _sph_harm_y(n, m, theta, phi, operator.index(n_max))
 

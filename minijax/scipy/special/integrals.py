@@ -9,14 +9,14 @@ Ei the factor x - root is taken out, after Cody and Thacher, Math. Comp. 23 (196
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.lax import families, special, unary
 from minijax.lax.binary import max, min, rem, select
 from minijax.lax.creation import convert_element_type
@@ -877,19 +877,15 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         Array(-500008., dtype=float32)
     """
     if not isinstance(series_order, int):
-        raise TypeError(_series_order_text(series_order, "must be a Python integer"))
+        _refuse_order(TypeError, series_order, "must be a Python integer")
     if not 0 <= series_order <= 30:
-        raise ValueError(_series_order_text(series_order, "is out of range"))
+        _refuse_order(ValueError, series_order, "is out of range")
     return log_ndtr_p.bind(plain_operand("log_ndtr", "x", x))
 
 
-def _series_order_text(given: object, problem: str) -> str:
-    return message(
-        "scipy.special.log_ndtr",
-        f"series_order {problem}.",
-        got={"series_order": repr(given)},
-        expected="a Python integer from 0 to 30",
-    )
+def _refuse_order(kind: type[Exception], given: object, problem: str) -> NoReturn:
+    got, expected = {"series_order": repr(given)}, "a Python integer from 0 to 30"
+    error(kind, "scipy.special.log_ndtr", f"series_order {problem}.", got=got, expected=expected)
 
 
 def _ndtri(p: Array) -> Array:

@@ -73,7 +73,24 @@ class Beta(Continuous):
         return betainc(b, a, 1.0 - clip(z, 0.0, 1.0))
 
 
-class Cauchy(Continuous):
+class _Symmetric(Continuous):
+    """The template of a continuous distribution of which z and -z are equally likely."""
+
+    _cdf: Callable[..., Array]
+    _logcdf: Callable[..., Array]
+    _ppf: Callable[..., Array]
+
+    def _sf(self, z: Array) -> Array:
+        return self._cdf(-z)
+
+    def _logsf(self, z: Array) -> Array:
+        return self._logcdf(-z)
+
+    def _isf(self, q: Array) -> Array:
+        return -self._ppf(q)
+
+
+class Cauchy(_Symmetric):
     """The Cauchy distribution with median `loc` and half interquartile range `scale`.
 
     Example:
@@ -104,26 +121,17 @@ class Cauchy(Continuous):
         # The angle from below, which is exact also where it is small.
         return atan2(1.0, -z) / math.pi
 
-    def _sf(self, z: Array) -> Array:
-        return self._cdf(-z)
-
     def _logcdf(self, z: Array) -> Array:
         below, above = self._cdf(z), self._sf(z)
         # From the probability of the opposite event where that is the smaller one.
         near_one = above < 0.5
         return where(near_one, log1p(-where(near_one, above, 0.5)), log(below))
 
-    def _logsf(self, z: Array) -> Array:
-        return self._logcdf(-z)
-
     def _ppf(self, q: Array) -> Array:
         # The tangent of an angle that is taken from the nearer end.
         center = tan((q - 0.5) * math.pi)
         tail = 1.0 / tan(min(q, 1.0 - q) * math.pi)
         return where(abs(q - 0.5) < 0.25, center, where(q < 0.5, -tail, tail))
-
-    def _isf(self, q: Array) -> Array:
-        return -self._ppf(q)
 
 
 def _gamma_logpdf(z: Array, a: Array, scale: Array) -> Array:
@@ -378,7 +386,7 @@ class Laplace(Continuous):
         return where(low, tail, 1.0 - tail)
 
 
-class Logistic(Continuous):
+class Logistic(_Symmetric):
     """The logistic distribution with mean `loc`.
 
     Example:
@@ -406,17 +414,11 @@ class Logistic(Continuous):
     def _cdf(self, z: Array) -> Array:
         return logistic_function(z)
 
-    def _sf(self, z: Array) -> Array:
-        return logistic_function(-z)
-
     def _ppf(self, x: Array) -> Array:
         return logit(x)
 
-    def _isf(self, x: Array) -> Array:
-        return -logit(x)
 
-
-class Norm(Continuous):
+class Norm(_Symmetric):
     """The normal distribution with mean `loc` and standard deviation `scale`.
 
     Example:
@@ -449,17 +451,8 @@ class Norm(Continuous):
     def _logcdf(self, z: Array) -> Array:
         return log_ndtr_p.bind(strong(z))
 
-    def _sf(self, z: Array) -> Array:
-        return normal_cdf(strong(-z))
-
-    def _logsf(self, z: Array) -> Array:
-        return log_ndtr_p.bind(strong(-z))
-
     def _ppf(self, q: Array) -> Array:
         return ndtri_p.bind(strong(q))
-
-    def _isf(self, q: Array) -> Array:
-        return -ndtri_p.bind(strong(q))
 
 
 def _normal_logpdf(z: Array, scale: Array) -> Array:

@@ -269,7 +269,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
     neff: Any
     dataset: Any
     weights: Any
-    samples: Any
+    covariance: Any
     inv_cov: Any
 
     __slots__ = ("covariance", "dataset", "inv_cov", "neff", "weights")
