@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import error, message, warn
+from minijax.core.errors import error, warn
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax.control_flow.looping import fori_loop
