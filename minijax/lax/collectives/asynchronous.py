@@ -6,7 +6,7 @@ before `done()` need not wait for the other devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,6 +18,7 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
 from minijax.lax.collectives.arguments import Application, AxisName, PermutationLike
+from minijax.lax.families import Avals
 from minijax.lowering import stablehlo
 from minijax.sharding import rules
 
@@ -67,7 +68,7 @@ class Start(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return self.base.effects(*avals, **params)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)
 
     def lower(self, ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
@@ -94,9 +95,7 @@ def _shown_params_of_start(primitive: Start, params: Any) -> dict[str, Any]:
 
 
 @vma.vary.rule(Start)
-def _vary_of_start(
-    primitive: Start, avals: Sequence[Any], outs: Sequence[Any], **params: Any
-) -> ManualAxisType:
+def _vary_of_start(primitive: Start, avals: Avals, outs: Avals, **params: Any) -> ManualAxisType:
     return vma.vary.of(primitive.base)(avals, [out.inner_aval for out in outs], **params)
 
 
@@ -122,7 +121,7 @@ class Done(Primitive):
             )
         return x.inner_aval
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
+    def shard(self, avals: Avals, outs: Avals) -> Any:
         return rules.spec_of(outs[0])
 
     def lower(self, ctx: LoweringContext, x: ir.Value) -> Any:
@@ -136,7 +135,7 @@ rules.constrains_results.set(False, Done)
 
 
 @vma.vary.rule(Done)
-def _vary_of_done(primitive: Done, avals: Sequence[Any], outs: Sequence[Any]) -> ManualAxisType:
+def _vary_of_done(primitive: Done, avals: Avals, outs: Avals) -> ManualAxisType:
     return vma.of(avals[0])
 
 

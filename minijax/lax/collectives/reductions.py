@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from minijax.lax.collectives.arguments import (
 )
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.creation import convert_element_type
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
 from minijax.lowering import module, stablehlo
@@ -58,8 +59,8 @@ class AllReduce(Collective, Primitive):
         raise NotImplementedError
 
     def repeated(self, x: Array, size: int) -> Any:
-        """The combination of `size` equal values."""
-        raise NotImplementedError
+        """The combination of `size` equal values; the value itself where one of them is chosen."""
+        return x
 
     def identity(self, dtype: np.dtype[Any]) -> Any:
         """What leaves the other operand as it is."""
@@ -73,7 +74,7 @@ class AllReduce(Collective, Primitive):
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in dims))
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes, axis_index_groups: Groups
+        self, avals: Avals, outs: Avals, *, axes: Axes, axis_index_groups: Groups
     ) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
@@ -114,13 +115,7 @@ class AllReduce(Collective, Primitive):
         return casts.all_reduce(ctx, x, self.combiner, names, axis_index_groups, ctx.avals_out[0])
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axes: Axes,
-        axis_index_groups: Groups,
+        self, size: int, args: Values, dims: BatchDims, *, axes: Axes, axis_index_groups: Groups
     ) -> tuple[Any, int]:
         (x,), (dim,) = args, dims
         if _dims(axes):
@@ -140,12 +135,7 @@ core_axes.makes_equal.set(True, AllReduce)
 
 @vma.vary.rule(AllReduce)
 def _vary_of_all_reduce(
-    primitive: AllReduce,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axes: Axes,
-    axis_index_groups: Groups,
+    primitive: AllReduce, avals: Avals, outs: Avals, *, axes: Axes, axis_index_groups: Groups
 ) -> Any:
     given = vma.of(avals[0])
     casts.refuse_kind(
@@ -165,8 +155,8 @@ def _batch_axis_of_all_reduce(
     primitive: AllReduce,
     size: int,
     name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
+    args: Values,
+    dims: BatchDims,
     *,
     axes: Axes,
     axis_index_groups: Groups,
@@ -226,9 +216,6 @@ class PMax(AllReduce):
     def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_max(x, dims)
 
-    def repeated(self, x: Array, size: int) -> Any:
-        return x
-
     def identity(self, dtype: np.dtype[Any]) -> Any:
         return lowest(dtype)
 
@@ -241,9 +228,6 @@ class PMin(AllReduce):
 
     def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_min(x, dims)
-
-    def repeated(self, x: Array, size: int) -> Any:
-        return x
 
     def identity(self, dtype: np.dtype[Any]) -> Any:
         return highest(dtype)
