@@ -128,17 +128,11 @@ class IOEffect(effects.Effect):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "IO"
-
 
 class OrderedIOEffect(effects.Effect):
     """As `IOEffect`, but calls happen in the order of the program."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "OrderedIO"
 
 
 io_effect = IOEffect()
@@ -658,9 +652,6 @@ class SinkEffect(effects.Effect):
     """An equation keeps its operands from being dropped."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "Sink"
 
 
 sink_effect = SinkEffect()

@@ -174,8 +174,7 @@ class Checked(NamedTuple):
 
 def check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
     """The functionalized form of a jaxpr; made once."""
-    result: Checked = closed.remember(("checked", kinds), lambda: _check_jaxpr(closed, kinds))
-    return result
+    return closed.remember(("checked", kinds), lambda: _check_jaxpr(closed, kinds))
 
 
 def _check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:

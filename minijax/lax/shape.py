@@ -29,6 +29,7 @@ from minijax.lax.families import (
     Avals,
     BatchDims,
     Values,
+    batch_along,
     batch_unary,
     canonicalize_axes,
     canonicalize_axis,
@@ -362,6 +363,7 @@ class Squeeze(Primitive):
     """
 
     name = "squeeze"
+    batch = batch_along("dimensions", drops=True)
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
@@ -378,13 +380,6 @@ class Squeeze(Primitive):
 
     def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (reshape(ct, x.aval.shape),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, dimensions: Shape
-    ) -> tuple[Any, int]:
-        dim = dims[0]
-        moved = tuple(d + (d >= dim) for d in dimensions)
-        return squeeze(args[0], moved), dim - sum(d < dim for d in moved)
 
 
 vma.keeps_unreduced.set(True, Squeeze)
@@ -421,6 +416,7 @@ class Concatenate(Primitive):
     """
 
     name = "concatenate"
+    batch = batch_along("dimension")
     jvp = jvp_of_linear
 
     def abstract_eval(self, *operands: ShapedArray, dimension: int) -> ShapedArray:
@@ -453,11 +449,6 @@ class Concatenate(Primitive):
         sizes = [aval.shape[dimension] for aval in _avals_of(args)]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
-
-    def batch(self, size: int, args: Values, dims: BatchDims, *, dimension: int) -> tuple[Any, int]:
-        target = next(d for d in dims if d is not None)
-        aligned = [to_batch_dim(x, d, target, size) for x, d in zip(args, dims, strict=True)]
-        return concatenate(aligned, dimension + (dimension >= target)), target
 
 
 vma.linear_in.set(((0, ...),), Concatenate)
@@ -525,6 +516,7 @@ class Split(Primitive):
 
     name = "split"
     multiple_results = True
+    batch = batch_along("axis")
     jvp = jvp_of_first
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
@@ -552,13 +544,6 @@ class Split(Primitive):
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (concatenate([structural.instantiate(part) for part in ct], axis),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, sizes: Shape, axis: int
-    ) -> tuple[Any, list[int]]:
-        dim = dims[0]
-        outs = self.bind(args[0], sizes=sizes, axis=axis + (axis >= dim))
-        return outs, [dim] * len(outs)
 
 
 vma.linear_in.set(((0,),), Split)
@@ -593,6 +578,7 @@ class Rev(Primitive):
     """
 
     name = "rev"
+    batch = batch_along("dimensions")
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
@@ -610,12 +596,6 @@ class Rev(Primitive):
 
     def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (rev(ct, dimensions),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, dimensions: Shape
-    ) -> tuple[Any, int]:
-        dim = dims[0]
-        return rev(args[0], [d + (d >= dim) for d in dimensions]), dim
 
 
 vma.keeps_unreduced.set(True, Rev)
@@ -753,6 +733,7 @@ class Unstack(Primitive):
 
     name = "unstack"
     multiple_results = True
+    batch = batch_along("axis", drops=True)
     jvp = jvp_of_first
 
     def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:
@@ -779,14 +760,6 @@ class Unstack(Primitive):
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (stack([instantiate(part) for part in ct], axis),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axis: int
-    ) -> tuple[Any, list[int]]:
-        dim = dims[0]
-        axis += axis >= dim
-        outs = self.bind(args[0], axis=axis)
-        return outs, [dim - (axis < dim)] * len(outs)
 
 
 unstack_p = Unstack()

@@ -182,8 +182,7 @@ def rearranged(
         )
 
     key = ("rearranged", tuple(inputs), None if outputs is None else tuple(outputs))
-    result: ClosedJaxpr = closed.remember(key, make)
-    return result
+    return closed.remember(key, make)
 
 
 def interleaved(counts: Sequence[int], more: Sequence[int]) -> list[int]:

@@ -35,6 +35,7 @@ from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checks, halves
 from minijax.lax.control_flow.halves import Branches
+from minijax.lax.families import BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, module, program
 from minijax.runtime.annotations import ArrayLike
@@ -112,7 +113,7 @@ class Cond(Primitive):
         return list(outs[len(ordered) :])
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, **params: Any
+        self, primals: Values, tangents: Values, *, branches: Branches, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         nonzero = [type(t) is not Zero for t in tangents[1:]]
         derivatives, moving = _alike(branches, lambda b, *flags: jvp.jvp_jaxpr(b, nonzero, *flags))
@@ -165,8 +166,8 @@ class Cond(Primitive):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         branches: Branches,
         branches_platforms: Platforms,

@@ -60,8 +60,7 @@ class SplitScan(NamedTuple):
 def split_body(loop: ScanParams, unknown: Sequence[bool]) -> SplitScan:
     """Splits the body of a scan; parts of the carry that become unknown count as unknown."""
     key = ("split", tuple(unknown), loop.num_consts, loop.num_carry)
-    found: SplitScan = loop.jaxpr.remember(key, lambda: _split_body(loop, unknown))
-    return found
+    return loop.jaxpr.remember(key, lambda: _split_body(loop, unknown))
 
 
 def _split_body(loop: ScanParams, unknown: Sequence[bool]) -> SplitScan:
@@ -305,8 +304,7 @@ def backward_body(
         avals = [*known, *totals, *cts, *known_slices]
         return staging.stage_closed(function, avals, closed.jaxpr.debug_info.without_arg_names())
 
-    result: ClosedJaxpr = closed.remember(key, make)
-    return result
+    return closed.remember(key, make)
 
 
 def divide_scan(
@@ -387,8 +385,7 @@ class SplitBranches(NamedTuple):
 def split_branches(branches: Branches, unknown: Sequence[bool]) -> SplitBranches:
     """Branches split by which operands are unknown, remembered with the first of them."""
     key = ("split", branches[1:], tuple(unknown))
-    found: SplitBranches = branches[0].remember(key, lambda: _make_split(branches, unknown))
-    return found
+    return branches[0].remember(key, lambda: _make_split(branches, unknown))
 
 
 def _make_split(branches: Branches, unknown: Sequence[bool]) -> SplitBranches:
@@ -489,10 +486,7 @@ def divide_branches(
 ) -> DividedBranches:
     """Branches divided between now and later, remembered with the first of them."""
     key = ("divide", branches[1:], tuple(wanted), policy)
-    found: DividedBranches = branches[0].remember(
-        key, lambda: _make_division(branches, wanted, policy)
-    )
-    return found
+    return branches[0].remember(key, lambda: _make_division(branches, wanted, policy))
 
 
 def _make_division(

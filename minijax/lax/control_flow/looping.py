@@ -40,6 +40,7 @@ from minijax.lax import binary, creation, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.lax.control_flow.lowering import WhileParams
+from minijax.lax.families import Values
 from minijax.lowering import eager
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -80,9 +81,7 @@ class While(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_while(ctx, values, WhileParams(**params))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         loop = WhileParams(**params)
         test_consts, consts, init = loop.split(primals)
         _, const_dots, init_dots = loop.split(tangents)
@@ -150,7 +149,7 @@ class While(Primitive):
         )
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         loop = WhileParams(**params)
         wide, carry, place = _batched(size, loop, [d is not None for d in dims])

@@ -17,6 +17,7 @@ from minijax.core import dtypes, effects
 from minijax.core.aval import AbstractToken, ShapedArray, shaped_array
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.sequences import split_list
+from minijax.lax.shape import slice_op
 from minijax.lowering import module
 from minijax.runtime.array import physical_aval
 
@@ -143,15 +144,10 @@ def lower_while(ctx: LoweringContext, values: Sequence[Any], params: WhileParams
     if effects.ordered_among(test.effects):
         outs = _with_carried_condition(ctx, loop, state)
     else:
-        types = [x.type for x in state]
-        outs = ctx.ops(
-            "stablehlo.while",
+        outs = ctx.loop(
             state,
-            types=types,
-            regions=[
-                (types, lambda inner, *now: [loop.holds_for_some(inner, now)]),
-                (types, lambda inner, *now: loop.step(inner, now)),
-            ],
+            lambda inner, *now: [loop.holds_for_some(inner, now)],
+            lambda inner, *now: loop.step(inner, now),
         )
     count = len(ordered)
     ctx.tokens.update(zip(ordered, outs[:count], strict=True))
@@ -166,18 +162,11 @@ def _with_carried_condition(ctx: LoweringContext, loop: _WhileLoop, state: list[
         goes_on = loop.holds_for_some(inner, state)
         return [goes_on, *(inner.tokens[effect] for effect in loop.ordered), *state[count:]]
 
-    start = after_condition(ctx, state)
-    types = [x.type for x in start]
-    outs: list[Any] = ctx.ops(
-        "stablehlo.while",
-        start,
-        types=types,
-        regions=[
-            (types, lambda inner, goes_on, *_: [goes_on]),
-            (types, lambda inner, _, *now: after_condition(inner, loop.step(inner, now))),
-        ],
-    )
-    return outs[1:]
+    return ctx.loop(
+        after_condition(ctx, state),
+        lambda inner, goes_on, *_: [goes_on],
+        lambda inner, _, *now: after_condition(inner, loop.step(inner, now)),
+    )[1:]
 
 
 _INT32 = shaped_array((), np.dtype(np.int32))
@@ -279,8 +268,6 @@ def _while(
     trips = loop.length - left_over
     if trips:
         int32 = ctx.tensor_type((), np.int32)
-        state = [ctx.constant(0, np.int32), *carry, *ys]
-        types = [x.type for x in state]
 
         def condition(inner: LoweringContext, number: ir.Value, *_: Any) -> list[Any]:
             return [inner.compare("LT", number, inner.constant(trips, np.int32), _INT32)]
@@ -293,9 +280,7 @@ def _while(
                 number = inner.op("stablehlo.add", [number, one], None, int32)
             return [number, *now, *written]
 
-        outs = ctx.ops(
-            "stablehlo.while", state, types=types, regions=[(types, condition), (types, body)]
-        )
+        outs = ctx.loop([ctx.constant(0, np.int32), *carry, *ys], condition, body)
         carry, ys = outs[1 : 1 + len(carry)], outs[1 + len(carry) :]
     for k in range(trips, loop.length):
         number = ctx.constant(k, np.int32)
@@ -342,16 +327,8 @@ def _slice(ctx: LoweringContext, x: ir.Value, i: ir.Value, aval: ShapedArray) ->
 
 
 def _static_slice(ctx: LoweringContext, x: ir.Value, i: int, aval: ShapedArray) -> Any:
-    sliced = ctx.op(
-        "stablehlo.slice",
-        [x],
-        {
-            "start_indices": ctx.i64_array((i, *[0] * aval.ndim)),
-            "limit_indices": ctx.i64_array((i + 1, *aval.shape)),
-            "strides": ctx.i64_array([1] * (aval.ndim + 1)),
-        },
-        ctx.tensor_type((1, *aval.shape), aval.dtype),
-    )
+    kind = ctx.tensor_type((1, *aval.shape), aval.dtype)
+    sliced = slice_op(ctx, x, (i, *[0] * aval.ndim), (i + 1, *aval.shape), type=kind)
     return ctx.reshape(sliced, aval.shape, aval.dtype)
 
 

@@ -38,7 +38,7 @@ from minijax.lax import creation, references, shape, slicing
 from minijax.lax.binary import add, bitwise_or
 from minijax.lax.control_flow import bodies, checks, halves, lowering
 from minijax.lax.control_flow.lowering import ScanParams
-from minijax.lax.families import canonicalize_axis, scalar_like
+from minijax.lax.families import Avals, Values, canonicalize_axis, scalar_like
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
 from minijax.lowering import eager
@@ -76,9 +76,7 @@ class Scan(Primitive):
         outs = jaxpr.out_avals
         return outs[:num_carry] + [a.with_dim(0, length) for a in outs[num_carry:]]
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], **params: Any
-    ) -> list[PartitionSpec]:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> list[PartitionSpec]:
         loop = ScanParams(**params)
         rules.check_unsharded(self, loop.split(avals)[2], (0,))
         specs = [rules.spec_of(aval) for aval in loop.jaxpr.out_avals]
@@ -93,9 +91,7 @@ class Scan(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_scan(ctx, values, ScanParams(**params))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         loop = ScanParams(**params)
         num_consts, num_carry = loop.num_consts, loop.num_carry
         consts, moving, slices = loop.split([type(t) is not Zero for t in tangents])
@@ -135,7 +131,7 @@ class Scan(Primitive):
     transpose = halves.transpose_scan
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         loop = ScanParams(**params)
         num_carry = loop.num_carry
