@@ -223,6 +223,7 @@ NUMERIC: Kinds = (np.number,)
 BITS: Kinds = (np.integer, np.bool_)
 ORDERED: Kinds = (np.floating, np.integer, np.bool_)
 ANY: Kinds = (np.number, np.bool_)
+WHATEVER: Kinds = (*ANY, dtypes.extended, np.void)
 
 # The dtype of a result, from the dtype of the operands.
 ResultDType = Callable[[Any], Any]

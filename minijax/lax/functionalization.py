@@ -90,12 +90,10 @@ fault_flow.set(
     unary.Abs,
     unary.Conj,
     unary.Round,
-    unary.StopGradient,
 )
 fault_flow.set(
     MOVES,
     reshard.Reshard,
-    shape.Copy,
     shape.Reshape,
     shape.Rev,
     shape.Squeeze,

@@ -23,7 +23,7 @@ from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.refs import Cell
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters.jvp import Zero
 from minijax.lax import creation, reference_indexing, references
 from minijax.lax.creation import convert_element_type
@@ -394,7 +394,7 @@ def _discharge_of_dma_start(
 
 @vma.agree.rule(DmaStart)
 def _agree_of_dma_start(
-    primitive: DmaStart, trace: Any, args: Values, params: dict[str, Any]
+    primitive: DmaStart, trace: Any, args: Values, params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     src, dst = places(args, params["src_index"], params["dst_index"])
     operands = (*src.operands, *dst.operands)

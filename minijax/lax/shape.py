@@ -26,11 +26,12 @@ from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
 from minijax.lax.families import (
+    WHATEVER,
     Avals,
     BatchDims,
+    Unary,
     Values,
     batch_along,
-    batch_unary,
     canonicalize_axes,
     canonicalize_axis,
     check_same_dtype,
@@ -623,31 +624,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     return rev_p.bind(operand, dimensions=int_tuple(dimensions, "lax.rev", "dimensions"))
 
 
-class Copy(Primitive):
-    """A new array with the elements of another.
-
-    Shapes: x: T[s] -> T[s].  Linear.
-    """
-
-    name = "copy"
-    jvp = jvp_of_unary_linear
-    shard = rules.elementwise
-    batch = batch_unary
-
-    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        return x
-
-    def lower(self, ctx: LoweringContext, x: Value) -> Any:
-        return x
-
-    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
-        return (self.bind(ct),)
-
-
-vma.keeps_unreduced.set(True, Copy)
-
-
-copy_p = Copy()
+copy_p = Unary("copy", lambda ctx, x: x, accepts=WHATEVER, derivative=Unary.LINEAR, total=True)
 
 
 def copy(x: Any) -> Any:

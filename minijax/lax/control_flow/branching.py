@@ -16,7 +16,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -63,17 +63,13 @@ class Cond(Primitive):
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
 
-    def abstract_eval(
-        self, index: Array, *operands: Any, branches: Branches, branches_platforms: Platforms
-    ) -> list[Any]:
+    def abstract_eval(self, *operands: Any, branches: Branches, **_: Any) -> list[Any]:
         return branches[0].out_avals
 
     def effects(self, index: Array | None, *operands: Any, branches: Branches, **_: Any) -> Any:
         return frozenset().union(*(refs.effects_of_body(b.jaxpr, 1) for b in branches))
 
-    def impl(
-        self, index: Array, *operands: Any, branches: Branches, branches_platforms: Platforms
-    ) -> Sequence[Any]:
+    def impl(self, index: Array, *operands: Any, branches: Branches, **_: Any) -> Sequence[Any]:
         branch = branches[int(index)]
         eager.check_no_tracers(operands)
         outs = program.executable_for(branch, operands, program.Options(self.name))(operands)
@@ -122,9 +118,7 @@ class Cond(Primitive):
         count = len(moving)
         return list(outs[:count]), with_zeros(moving, outs[count:], branches[0].out_avals)
 
-    def partial_eval(
-        self, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> list[Any]:
+    def partial_eval(self, trace: PartialTrace, args: Values, params: Params) -> list[Any]:
         if trace.is_unknown(args[0]):
             return list(trace.unknown.process(self, args, params))
         index, operands = args[0], args[1:]
@@ -164,13 +158,7 @@ class Cond(Primitive):
         return [None, *transpose.of_arguments(linear, moving, outs)]
 
     def batch(
-        self,
-        size: int,
-        args: Values,
-        dims: BatchDims,
-        *,
-        branches: Branches,
-        branches_platforms: Platforms,
+        self, size: int, args: Values, dims: BatchDims, *, branches: Branches, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         index, operands = moved[0], moved[1:]
@@ -180,7 +168,7 @@ class Cond(Primitive):
         wide, out_batched = _alike(
             branches, lambda b, *flags: batching.batch_jaxpr(b, size, batched, *flags)
         )
-        outs = self.bind(index, *operands, branches=wide, branches_platforms=branches_platforms)
+        outs = self.bind(index, *operands, branches=wide, **params)
         return list(outs), [0 if b else None for b in out_batched]
 
 
@@ -203,14 +191,9 @@ def _shown_params_of_cond(primitive: Cond, params: Mapping[str, Any]) -> dict[st
 
 @diagnosis.walk.rule(Cond)
 def _walk_of_cond(
-    primitive: Cond,
-    run: Callable[..., Sequence[Any]],
-    index: Array,
-    *operands: Any,
-    branches: Branches,
-    branches_platforms: Platforms,
+    primitive: Cond, run: Callable[..., Any], index: Array, *operands: Any, **params: Any
 ) -> None:
-    run(branches[int(index)], *operands)
+    run(params["branches"][int(index)], *operands)
 
 
 @remat.division.rule(Cond)

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists, partition_list
+from minijax.core.trace import Params
 from minijax.interpreters import partial_eval, passes, remat, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.lax.control_flow import bodies
 from minijax.lax.control_flow.lowering import ScanParams
+from minijax.lax.families import Values
 
 if TYPE_CHECKING:
     from minijax.interpreters.partial_eval import PartialTrace
@@ -170,7 +172,7 @@ class _Halves(NamedTuple):
 
 
 def _run_known_half(
-    primitive: Primitive, args: Sequence[Any], unknown: Sequence[bool], loop: ScanParams
+    primitive: Primitive, args: Values, unknown: Sequence[bool], loop: ScanParams
 ) -> _Halves:
     split = split_body(loop, unknown)
     out_unknown = split.out_unknown
@@ -196,7 +198,7 @@ def _run_known_half(
 
 
 def partial_eval_scan(
-    self: Primitive, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
+    self: Primitive, trace: PartialTrace, args: Values, params: Params
 ) -> list[Any]:
     """The rule of `scan`: one scan now, one in the staged program."""
     # Operations on known values alone pass through `trace` to where they are computed.

@@ -18,7 +18,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import partition_list
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -107,9 +107,7 @@ class While(Primitive):
         outs = self.bind(*test_consts, *consts, *moved, *init, *dots, **whole._asdict())
         return list(outs[:count]), with_zeros(moving, outs[count:], loop.body_jaxpr.out_avals)
 
-    def partial_eval(
-        self, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> list[Any]:
+    def partial_eval(self, trace: PartialTrace, args: Values, params: Params) -> list[Any]:
         """Runs the known part of the carry now; the whole loop is staged for the rest."""
         loop = WhileParams(**params)
         test_unknown, body_unknown, unknown = loop.split([trace.is_unknown(x) for x in args])

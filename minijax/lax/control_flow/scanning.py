@@ -65,13 +65,7 @@ class Scan(Primitive):
     has_effects: ClassVar[bool] = True
 
     def abstract_eval(
-        self,
-        *avals: Any,
-        jaxpr: ClosedJaxpr,
-        length: int,
-        num_consts: int,
-        num_carry: int,
-        **_: Any,
+        self, *avals: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any
     ) -> list[Any]:
         outs = jaxpr.out_avals
         return outs[:num_carry] + [a.with_dim(0, length) for a in outs[num_carry:]]

@@ -108,13 +108,7 @@ class TridiagonalSolve(BatchedPrimitive):
     core_ndims = (1, 1, 1, 2)
 
     def abstract_eval(
-        self,
-        dl: ShapedArray,
-        d: ShapedArray,
-        du: ShapedArray,
-        b: ShapedArray,
-        *,
-        perturb_singular: bool,
+        self, dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, **_: Any
     ) -> ShapedArray:
         avals = {"dl": dl, "d": d, "du": du, "b": b}
         check_together(self, INEXACT, **avals)

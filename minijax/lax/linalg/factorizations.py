@@ -522,13 +522,7 @@ class QR(BatchedPrimitive):
         return [q, r, order] if pivoting else [q, r]
 
     def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        pivoting: bool,
-        full_matrices: bool,
-        use_magma: bool | None,
+        self, platform: str, x: Array, *, pivoting: bool, full_matrices: bool, **options: Any
     ) -> list[Any]:
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
@@ -538,7 +532,7 @@ class QR(BatchedPrimitive):
             r = full((*batch, count, columns), 0, x.dtype)
             return [q, r, order] if pivoting else [q, r]
         if pivoting:
-            factors, order, scales = geqp3(x, order, use_magma=use_magma)
+            factors, order, scales = geqp3(x, order, **options)
         else:
             factors, scales = geqrf(x)
         q = householder_product(_with_columns(factors, count), scales)
