@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -35,11 +35,9 @@ from minijax.lax.creation import iota
 from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lax.shape import squeeze
 from minijax.lowering import module
+from minijax.lowering.regions import DeviceAxes
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import Array
-
-if TYPE_CHECKING:
-    from minijax.lowering.regions import DeviceAxes
-    from minijax.lowering.stablehlo import LoweringContext
 
 Axes = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from minijax.core import axes as core_axes
 from minijax.core import printing, tree, vma
@@ -20,15 +20,11 @@ from minijax.lax.collectives import arguments, exchanges, gathers, permutations,
 from minijax.lax.collectives.arguments import Application, AxisName, PermutationLike
 from minijax.lax.families import Avals
 from minijax.lowering import stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.sharding import rules
 
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
 
-    from minijax.lowering.stablehlo import LoweringContext
-
-
-def _as_it_is(ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
+def _as_it_is(ctx: LoweringContext, x: Value, **params: Any) -> Any:
     return x
 
 
@@ -71,7 +67,7 @@ class Start(Primitive):
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         (todo,) = ctx.avals_out
         if not todo.inner_aval.size or not self.starts(ctx, **params):
             ctx.avals_out = [todo.inner_aval]
@@ -124,7 +120,7 @@ class Done(Primitive):
     def shard(self, avals: Avals, outs: Avals) -> Any:
         return rules.spec_of(outs[0])
 
-    def lower(self, ctx: LoweringContext, x: ir.Value) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         if x.type == stablehlo.type_of(ctx.avals_out[0]):
             # It was done at once.
             return x
@@ -154,7 +150,7 @@ def _start_of_gather(base: gathers.Gather) -> Start:
     return Start(base, all_gather_done_p, prepare=base.widened, exchange=base.exchange)
 
 
-def _refuse_untiled(ctx: LoweringContext, x: ir.Value, *, tiled: bool, **_: Any) -> Any:
+def _refuse_untiled(ctx: LoweringContext, x: Value, *, tiled: bool, **_: Any) -> Any:
     if not tiled:
         problem = "is implemented for tiled=True only."
         fix = "tiled=True, and reshape the result"
@@ -169,7 +165,7 @@ def _is_started_exchange(
     return axis_size > 1 and (split_axis == concat_axis or ctx.platform != "cpu")
 
 
-def _refuse_without_gpu(ctx: LoweringContext, x: ir.Value, **_: Any) -> Any:
+def _refuse_without_gpu(ctx: LoweringContext, x: Value, **_: Any) -> Any:
     if ctx.platform not in arguments.GPUS:
         problem = "is implemented for GPUs only."
         got = f"a program for {ctx.platform}"

@@ -6,7 +6,7 @@ Slices that `ragged_all_to_all` sends have lengths of their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -42,13 +42,9 @@ from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims, reshap
 from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
 from minijax.lax.window_reduction import cumsum
 from minijax.lowering import module, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class AllToAll(Collective, Primitive):
@@ -79,7 +75,7 @@ class AllToAll(Collective, Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        x: ir.Value,
+        x: Value,
         *,
         split_axis: int,
         concat_axis: int,
@@ -353,13 +349,8 @@ def _vary_of_ragged_all_to_all(
 
 @core_axes.batch_axis.rule(RaggedAllToAll)
 def _batch_axis_of_ragged_all_to_all(
-    primitive: RaggedAllToAll,
-    size: int,
-    name: Hashable,
-    args: Values,
-    dims: BatchDims,
-    **params: Any,
-) -> tuple[Any, Any]:
+    primitive: RaggedAllToAll, size: int, name: Hashable, *_: Any, **params: Any
+) -> NoReturn:
     problem = "is not implemented along an axis of vmap."
     got = f"axis {name!r}, of vmap"
     fix = "shard_map or pmap over devices"

@@ -7,7 +7,7 @@ device its block of the sum.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -36,13 +36,9 @@ from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.lowering import stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Gather(Collective, Primitive):
@@ -68,7 +64,7 @@ class Gather(Collective, Primitive):
         spec = rules.spec_of(avals[0])
         return spec if tiled else spec.inserted(all_gather_dimension)
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         (out,) = ctx.avals_out
         if not out.size:
             # StableHLO refuses blocks without elements.
@@ -76,7 +72,7 @@ class Gather(Collective, Primitive):
         return self.exchange(ctx, self.widened(ctx, x, **params), **params)
 
     def widened(
-        self, ctx: LoweringContext, x: ir.Value, *, all_gather_dimension: int, tiled: bool, **_: Any
+        self, ctx: LoweringContext, x: Value, *, all_gather_dimension: int, tiled: bool, **_: Any
     ) -> Any:
         """The operand with a dimension of size 1 where blocks are stacked."""
         if tiled:
@@ -89,7 +85,7 @@ class Gather(Collective, Primitive):
     def exchange(
         self,
         ctx: LoweringContext,
-        x: ir.Value,
+        x: Value,
         *,
         all_gather_dimension: int,
         axis_name: Axes,
@@ -242,7 +238,7 @@ class Scatter(Collective, Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        x: ir.Value,
+        x: Value,
         *,
         scatter_dimension: int,
         axis_name: Axes,

@@ -6,7 +6,7 @@ Of the last two, one sends and the other receives, each by an operation of its o
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -48,13 +48,9 @@ from minijax.lax.families import Avals, BatchDims, Values, batch_unary
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.lowering import module, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -74,7 +70,7 @@ class PPermute(Collective, Primitive):
     def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> ShapedArray:
         return x
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: Axes, perm: Pairs) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis_name: Axes, perm: Pairs) -> Any:
         devices = ctx.module.device_axes
         pairs = arguments.pairs_of_devices(devices, axis_name, perm)
         attributes = {
@@ -124,15 +120,9 @@ core_axes.waits_for_all.set(True, PPermute)
 
 @core_axes.batch_axis.rule(PPermute)
 def _batch_axis_of_ppermute(
-    primitive: PPermute,
-    size: int,
-    name: Hashable,
-    args: Values,
-    dims: BatchDims,
-    *,
-    axis_name: Axes,
-    perm: Pairs,
+    primitive: PPermute, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, Any]:
+    axis_name, perm = params["axis_name"], params["perm"]
     if len(axis_name) > 1:
         return primitive._among_all(size, name, args, dims, axis_name, perm), 0
     (x,), (b,) = args, dims
@@ -199,7 +189,7 @@ class PBroadcast(Collective, Primitive):
     def abstract_eval(self, x: ShapedArray, *, axis_name: AxisName, source: int) -> ShapedArray:
         return x
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: AxisName, source: int) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis_name: AxisName, source: int) -> Any:
         axes = arguments.canonical_axes(self.name, axis_name)
         if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs only.
@@ -230,17 +220,11 @@ core_axes.makes_equal.set(True, PBroadcast)
 
 @core_axes.batch_axis.rule(PBroadcast)
 def _batch_axis_of_pbroadcast(
-    primitive: PBroadcast,
-    size: int,
-    name: Hashable,
-    args: Values,
-    dims: BatchDims,
-    *,
-    axis_name: AxisName,
-    source: int,
+    primitive: PBroadcast, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, Any]:
-    around = arguments.around_batch("lax.pbroadcast", name, {"axis_name": axis_name})
-    outer, example, inner = np.unravel_index(source, (around.outer, size, around.inner))
+    around = arguments.around_batch("lax.pbroadcast", name, params)
+    sizes = (around.outer, size, around.inner)
+    outer, example, inner = np.unravel_index(params["source"], sizes)
     (x,), (b,) = args, dims
     own = x if b is None else index_in_dim(x, int(example), b, keepdims=False)
     if around.others:
@@ -445,7 +429,7 @@ class PSend(OneSided):
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return PartitionSpec()
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: Axes, perm: Pairs) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis_name: Axes, perm: Pairs) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
         token = ctx.op("stablehlo.create_token", [])
         return ctx.op("stablehlo.send", [x, token], attributes)
@@ -478,7 +462,7 @@ class PRecv(OneSided):
         return rules.spec_of(outs[0])
 
     def lower(
-        self, ctx: LoweringContext, token: ir.Value, *, axis_name: Axes, perm: Pairs, **_: Any
+        self, ctx: LoweringContext, token: Value, *, axis_name: Axes, perm: Pairs, **_: Any
     ) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
         types = [stablehlo.type_of(aval) for aval in (*ctx.avals_out, abstract_token)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -35,13 +35,9 @@ from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
 from minijax.lowering import module, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class AllReduce(Collective, Primitive):
@@ -79,7 +75,7 @@ class AllReduce(Collective, Primitive):
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
     def lower(
-        self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, axis_index_groups: Groups
+        self, ctx: LoweringContext, x: Value, *, axes: Axes, axis_index_groups: Groups
     ) -> Any:
         is_complex = dtypes.issubdtype(ctx.avals_in[0].dtype, np.complexfloating)
         if is_complex and self.combiner != "stablehlo.add":
@@ -95,7 +91,7 @@ class AllReduce(Collective, Primitive):
         x = self.reduced(ctx, x, axes=axes)
         return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 
-    def reduced(self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, **_: Any) -> Any:
+    def reduced(self, ctx: LoweringContext, x: Value, *, axes: Axes, **_: Any) -> Any:
         """The operand, reduced over its own dimensions."""
         dims = _dims(axes)
         if not dims:
@@ -106,7 +102,7 @@ class AllReduce(Collective, Primitive):
         return ctx.reduce(self.combiner, x, dims, self.identity(aval.dtype), wanted)
 
     def exchange(
-        self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, axis_index_groups: Groups
+        self, ctx: LoweringContext, x: Value, *, axes: Axes, axis_index_groups: Groups
     ) -> Any:
         """The operation itself, over named axes."""
         if axis_index_groups is not None and ctx.platform == "tpu":
@@ -152,16 +148,10 @@ def _vary_of_all_reduce(
 
 @core_axes.batch_axis.rule(AllReduce)
 def _batch_axis_of_all_reduce(
-    primitive: AllReduce,
-    size: int,
-    name: Hashable,
-    args: Values,
-    dims: BatchDims,
-    *,
-    axes: Axes,
-    axis_index_groups: Groups,
+    primitive: AllReduce, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, None]:
-    arguments.refuse_groups_of_batch(f"lax.{primitive.name}", name, axis_index_groups)
+    axes, groups = params["axes"], params["axis_index_groups"]
+    arguments.refuse_groups_of_batch(f"lax.{primitive.name}", name, groups)
     (x,), (dim,) = args, dims
     if dim is None:
         rest = tuple(a for a in axes if a != name)

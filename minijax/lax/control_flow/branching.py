@@ -6,7 +6,7 @@ Input: an index and functions of the same operands.  Output: the results of the 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
+from typing import Any, ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -30,6 +30,7 @@ from minijax.interpreters import (
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
+from minijax.interpreters.partial_eval import PartialTrace
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim
 from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
@@ -38,13 +39,10 @@ from minijax.lax.control_flow.halves import Branches
 from minijax.lax.families import BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, module, program
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.interpreters.partial_eval import PartialTrace
-    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 S = TypeVar("S")

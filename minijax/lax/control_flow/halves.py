@@ -9,7 +9,7 @@ compute anew from constants alone is computed once, outside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.primitive import Primitive
@@ -21,10 +21,6 @@ from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.lax.control_flow import bodies
 from minijax.lax.control_flow.lowering import ScanParams
 from minijax.lax.families import Values
-
-if TYPE_CHECKING:
-    from minijax.interpreters.partial_eval import PartialTrace
-
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -198,7 +194,7 @@ def _run_known_half(
 
 
 def partial_eval_scan(
-    self: Primitive, trace: PartialTrace, args: Values, params: Params
+    self: Primitive, trace: partial_eval.PartialTrace, args: Values, params: Params
 ) -> list[Any]:
     """The rule of `scan`: one scan now, one in the staged program."""
     # Operations on known values alone pass through `trace` to where they are computed.

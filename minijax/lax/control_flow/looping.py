@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -42,13 +42,10 @@ from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.lax.control_flow.lowering import WhileParams
 from minijax.lax.families import Values
 from minijax.lowering import eager
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.interpreters.partial_eval import PartialTrace
-    from minijax.lowering.stablehlo import LoweringContext
 
 T = TypeVar("T")
 
@@ -107,7 +104,9 @@ class While(Primitive):
         outs = self.bind(*test_consts, *consts, *moved, *init, *dots, **whole._asdict())
         return list(outs[:count]), with_zeros(moving, outs[count:], loop.body_jaxpr.out_avals)
 
-    def partial_eval(self, trace: PartialTrace, args: Values, params: Params) -> list[Any]:
+    def partial_eval(
+        self, trace: partial_eval.PartialTrace, args: Values, params: Params
+    ) -> list[Any]:
         """Runs the known part of the carry now; the whole loop is staged for the rest."""
         loop = WhileParams(**params)
         test_unknown, body_unknown, unknown = loop.split([trace.is_unknown(x) for x in args])

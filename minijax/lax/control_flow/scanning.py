@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -42,12 +42,9 @@ from minijax.lax.families import Avals, Values, canonicalize_axis, scalar_like
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
 from minijax.lowering import eager
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.lowering.stablehlo import LoweringContext
-
 
 Carry = TypeVar("Carry")
 Y = TypeVar("Y")

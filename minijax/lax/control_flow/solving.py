@@ -7,7 +7,7 @@ the implicit function theorem and not through the steps of the solver.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from minijax.core import tree, vma
 from minijax.core.aval import aval_of
@@ -24,10 +24,8 @@ from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import BatchDims, Values
 from minijax.lax.unary import neg
 from minijax.lowering import eager, module
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
@@ -35,14 +35,10 @@ from minijax.lax.shape import transpose as permute
 from minijax.lax.unary import reciprocal
 from minijax.lowering import custom_calls
 from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import call_targets
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class BatchedPrimitive(Primitive):
@@ -66,7 +62,7 @@ class BatchedPrimitive(Primitive):
         """Its results on a platform, for operands: calls of kernels, and other operations."""
         raise NotImplementedError
 
-    def lower(self, ctx: LoweringContext, *operands: ir.Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *operands: Value, **params: Any) -> Any:
         def compute(*operands: Array) -> Any:
             outs = self.compute(ctx.platform, *operands, **params)
             return outs if self.multiple_results else [outs]

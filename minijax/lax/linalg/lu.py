@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -31,13 +31,9 @@ from minijax.lax.shape import expand_dims, reshape, squeeze
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
 from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class TriangularSolve(BatchedPrimitive):
@@ -61,7 +57,7 @@ class TriangularSolve(BatchedPrimitive):
             error(ValueError, "lax.linalg.triangular_solve", problem, got=got, expected=expected)
         return b.update(weak_type=weak_if_all(a, b))
 
-    def lower(self, ctx: LoweringContext, a: ir.Value, b: ir.Value, **params: bool) -> Any:
+    def lower(self, ctx: LoweringContext, a: Value, b: Value, **params: bool) -> Any:
         given = _Operator(**params)
         conjugate_first = given.conjugate_a and not given.transpose_a
         if ctx.platform == "cpu" and ctx.avals_in[0].dtype.name in kernels.LETTERS:
