@@ -316,13 +316,17 @@ def batch_along(param: str, *, drops: bool = False) -> Callable[..., tuple[Any, 
     def batch(
         primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[Any, Any]:
-        place = next(d for d in dims if d is not None)
-        aligned = [to_batch_dim(x, d, place, size) for x, d in zip(args, dims, strict=True)]
+        dim = dims[0]
+        if len(args) > 1:
+            dim = next(d for d in dims if d is not None)
+            args = [to_batch_dim(x, d, dim, size) for x, d in zip(args, dims, strict=True)]
         given = params[param]
-        moved = tuple(d + (d >= place) for d in (given if isinstance(given, tuple) else (given,)))
-        params[param] = moved if isinstance(given, tuple) else moved[0]
-        out = primitive.bind(*aligned, **params)
-        dim = place - sum(d < place for d in moved) if drops else place
+        several = type(given) is tuple
+        moved = [d + (d >= dim) for d in given] if several else [given + (given >= dim)]
+        params[param] = tuple(moved) if several else moved[0]
+        out = primitive.bind(*args, **params)
+        if drops:
+            dim -= sum([d < dim for d in moved])
         return out, [dim] * len(out) if primitive.multiple_results else dim
 
     return batch
