@@ -5,7 +5,7 @@ Input: an index and functions of the same operands.  Output: the results of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
@@ -177,14 +177,6 @@ printing.hidden_when_empty.set(frozenset({"branches_platforms"}), Cond)
 uniformity.differ.rule(Cond)(checks.differ_cond)
 refs.discharge.rule(Cond)(bodies.discharge_cond)
 refs.with_references.rule(Cond)(references.with_references)
-
-
-@printing.shows.rule(Cond)
-def _shown_params_of_cond(primitive: Cond, params: Mapping[str, Any]) -> dict[str, Any]:
-    shown = dict(params)
-    if params["branches_platforms"] is None:
-        del shown["branches_platforms"]
-    return shown
 
 
 @diagnosis.walk.rule(Cond)
