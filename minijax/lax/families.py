@@ -223,6 +223,7 @@ NUMERIC: Kinds = (np.number,)
 BITS: Kinds = (np.integer, np.bool_)
 ORDERED: Kinds = (np.floating, np.integer, np.bool_)
 ANY: Kinds = (np.number, np.bool_)
+# With random keys, and tangents that carry nothing.
 WHATEVER: Kinds = (*ANY, dtypes.extended, np.void)
 
 # The dtype of a result, from the dtype of the operands.
@@ -355,6 +356,7 @@ class Unary(Primitive):
     shard = rules.elementwise
     batch = batch_unary
 
+    # As in all families: a field without a default, although `Primitive` has an empty name.
     name: str = field()
     op: str | Callable[..., Any]
     _: KW_ONLY
