@@ -36,6 +36,9 @@ class Effect:
         """Whether a jaxpr that takes `variables` has the effect if one of its equations has."""
         return True
 
+    def __repr__(self) -> str:
+        return type(self).__name__.removesuffix("Effect")
+
 
 class NamedAxisEffect(Effect):
     """An equation refers to the axis `name`; the construct that maps over it discharges this."""
@@ -68,9 +71,6 @@ class SingleSideCollectiveEffect(Effect):
 
     def __hash__(self) -> int:
         return hash(SingleSideCollectiveEffect)
-
-    def __repr__(self) -> str:
-        return "SingleSideCollective"
 
 
 class EffectTypes:

@@ -10,7 +10,7 @@ Jaxprs are immutable: passes build new ones.  Names are given to variables only 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from minijax.core import config, deferral, monitoring
 from minijax.core.aval import AbstractValue, aval_of
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 else:
     printing = deferral.module("minijax.core.printing")
 
+T = TypeVar("T")
 NO_EFFECTS: frozenset[Any] = frozenset()
 
 
@@ -269,7 +270,7 @@ class ClosedJaxpr:
         # Results of transformations of this jaxpr; they live as long as it does.
         self.cache: dict[Any, Any] = {}
 
-    def remember(self, key: Hashable, make: Callable[[], Any]) -> Any:
+    def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, made once for each key and tracing context."""
         return monitoring.transformed.of(self, (key, config.trace_context()), make)
 

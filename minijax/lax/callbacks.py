@@ -128,17 +128,11 @@ class IOEffect(effects.Effect):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "IO"
-
 
 class OrderedIOEffect(effects.Effect):
     """As `IOEffect`, but calls happen in the order of the program."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "OrderedIO"
 
 
 io_effect = IOEffect()
@@ -272,7 +266,21 @@ def _refuse_derivative(
     error(ValueError, primitive.name, problem, fix=NO_DERIVATIVE)
 
 
-class PureCallback(Primitive):
+class _HostCallback(Primitive):
+    """Calls a Python function on the host, of whose derivative nothing is known."""
+
+    multiple_results = True
+    shard = rules.nothing_sharded
+    abstract_eval = _promised
+    jvp = _refuse_derivative
+    transpose = _refuse_derivative
+
+
+core_axes.makes_different.set(True, _HostCallback)
+dtypes.knows_extended.set(True, _HostCallback)
+
+
+class PureCallback(_HostCallback):
     """Calls a Python function without side effects, which may be called any number of times.
 
     Results:    of the types `result_avals`.
@@ -280,11 +288,6 @@ class PureCallback(Primitive):
     """
 
     name = "pure_callback"
-    multiple_results = True
-    shard = rules.nothing_sharded
-    abstract_eval = _promised
-    jvp = _refuse_derivative
-    transpose = _refuse_derivative
 
     def impl(self, *args: Any, callback: Any, result_avals: Any, **_: Any) -> list[Any]:
         return callbacks.call_at_once("pure_callback", callback, _without_keys(args), result_avals)
@@ -308,11 +311,7 @@ class PureCallback(Primitive):
         return outs, [0] * len(outs)
 
 
-core_axes.makes_different.set(True, PureCallback)
-dtypes.knows_extended.set(True, PureCallback)
-
-
-class IOCallback(Primitive):
+class IOCallback(_HostCallback):
     """Calls a Python function for its effect and its results, exactly once.
 
     Results:    of the types `result_avals`.
@@ -320,12 +319,7 @@ class IOCallback(Primitive):
     """
 
     name = "io_callback"
-    multiple_results = True
     has_effects = True
-    shard = rules.nothing_sharded
-    abstract_eval = _promised
-    jvp = _refuse_derivative
-    transpose = _refuse_derivative
 
     def impl(
         self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any
@@ -352,10 +346,6 @@ class IOCallback(Primitive):
             fix = "ordered=False, or a loop (lax.scan, lax.map) in place of vmap"
             error(ValueError, "io_callback", problem, got="ordered=True", fix=fix)
         return call_in_loop(lambda *xs: self.bind(*xs, **params), args, dims)
-
-
-core_axes.makes_different.set(True, IOCallback)
-dtypes.knows_extended.set(True, IOCallback)
 
 
 _IO = frozenset({io_effect})
@@ -658,9 +648,6 @@ class SinkEffect(effects.Effect):
     """An equation keeps its operands from being dropped."""
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "Sink"
 
 
 sink_effect = SinkEffect()

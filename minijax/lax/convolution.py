@@ -148,8 +148,8 @@ def _of_cotangent(primal: ShapedArray, *others: Any) -> Any:
     return rules.of_cotangent(primal, rules.mesh_of(map(aval_of, others)))
 
 
-def _bind(lhs: ArrayLike, rhs: ArrayLike, p: ConvParams) -> Any:
-    return conv_general_dilated_p.bind(lhs, rhs, **p._asdict())
+def _bind(lhs: ArrayLike, rhs: ArrayLike, p: ConvParams, **changes: Any) -> Any:
+    return conv_general_dilated_p.bind(lhs, rhs, **p._asdict() | changes)
 
 
 def _converted(x: Array, dtype: np.dtype[Any]) -> Any:
@@ -172,20 +172,18 @@ def _transpose_image(ct: Array, lhs: ShapedArray, rhs: Array, p: ConvParams) -> 
         rhs = _merge(_split(rhs, n.rhs_spec[0], groups), n.rhs_spec[1])
     turned = shape.rev(rhs, n.rhs_spec[2:])
     kernel_spec = (n.rhs_spec[1], n.rhs_spec[0], *n.rhs_spec[2:])
+    out_sizes = _spatial(ct, n.out_spec)
     out = _bind(
         ct,
         turned,
-        p._replace(
-            window_strides=p.lhs_dilation,
-            padding=p.window.padding_of_image_cotangent(
-                image_sizes, kernel_sizes, _spatial(ct, n.out_spec)
-            ),
-            lhs_dilation=p.window_strides,
-            dimension_numbers=ConvDimensionNumbers(n.out_spec, kernel_spec, n.lhs_spec),
-            feature_group_count=groups,
-            batch_group_count=1,
-            preferred_element_type=None,
-        ),
+        p,
+        window_strides=p.lhs_dilation,
+        padding=p.window.padding_of_image_cotangent(image_sizes, kernel_sizes, out_sizes),
+        lhs_dilation=p.window_strides,
+        dimension_numbers=ConvDimensionNumbers(n.out_spec, kernel_spec, n.lhs_spec),
+        feature_group_count=groups,
+        batch_group_count=1,
+        preferred_element_type=None,
     )
     if p.batch_group_count > 1:
         out = _merge(_split(out, n.lhs_spec[1], p.batch_group_count), n.lhs_spec[0])
@@ -200,22 +198,19 @@ def _transpose_kernel(ct: Array, lhs: Array, rhs: ShapedArray, p: ConvParams) ->
     image_spec, result_spec, kernel_spec = (
         (spec[1], spec[0], *spec[2:]) for spec in (n.lhs_spec, n.out_spec, n.rhs_spec)
     )
+    kernel_sizes = [rhs.shape[d] for d in n.rhs_spec[2:]]
+    sizes = _spatial(lhs, n.lhs_spec), kernel_sizes, _spatial(ct, n.out_spec)
     return _bind(
         lhs,
         ct,
-        p._replace(
-            window_strides=p.rhs_dilation,
-            padding=p.window.padding_of_kernel_cotangent(
-                _spatial(lhs, n.lhs_spec),
-                [rhs.shape[d] for d in n.rhs_spec[2:]],
-                _spatial(ct, n.out_spec),
-            ),
-            rhs_dilation=p.window_strides,
-            dimension_numbers=ConvDimensionNumbers(image_spec, result_spec, kernel_spec),
-            feature_group_count=p.batch_group_count,
-            batch_group_count=p.feature_group_count,
-            preferred_element_type=None,
-        ),
+        p,
+        window_strides=p.rhs_dilation,
+        padding=p.window.padding_of_kernel_cotangent(*sizes),
+        rhs_dilation=p.window_strides,
+        dimension_numbers=ConvDimensionNumbers(image_spec, result_spec, kernel_spec),
+        feature_group_count=p.batch_group_count,
+        batch_group_count=p.feature_group_count,
+        preferred_element_type=None,
     )
 
 

@@ -117,9 +117,6 @@ class DebugEffect(effects.Effect):
 
     __slots__ = ()
 
-    def __repr__(self) -> str:
-        return "Debug"
-
 
 class OrderedDebugEffect(effects.Effect):
     """As `DebugEffect`, but in the order of the program.
@@ -132,9 +129,6 @@ class OrderedDebugEffect(effects.Effect):
     """
 
     __slots__ = ()
-
-    def __repr__(self) -> str:
-        return "OrderedDebug"
 
 
 debug_effect = DebugEffect()

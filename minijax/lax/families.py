@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
@@ -26,6 +26,7 @@ from minijax.interpreters.structural import (
     broadcast_in_dim,
     moveaxis,
     reduce_sum,
+    to_batch_dim,
 )
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
@@ -222,6 +223,8 @@ NUMERIC: Kinds = (np.number,)
 BITS: Kinds = (np.integer, np.bool_)
 ORDERED: Kinds = (np.floating, np.integer, np.bool_)
 ANY: Kinds = (np.number, np.bool_)
+# With random keys, and tangents that carry nothing.
+WHATEVER: Kinds = (*ANY, dtypes.extended, np.void)
 
 # The dtype of a result, from the dtype of the operands.
 ResultDType = Callable[[Any], Any]
@@ -303,6 +306,34 @@ def batch_elementwise(
     return out, [dim] * len(out) if primitive.multiple_results else dim
 
 
+def batch_along(param: str, *, drops: bool = False) -> Callable[..., tuple[Any, Any]]:
+    """Rule: the dimensions that a parameter names step over the batch, which stays where it is.
+
+    Args:
+        param: the parameter: one dimension, or several.
+        drops: whether the results have these dimensions no more.
+    """
+
+    def batch(
+        primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
+    ) -> tuple[Any, Any]:
+        dim = dims[0]
+        if len(args) > 1:
+            dim = next(d for d in dims if d is not None)
+            args = [to_batch_dim(x, d, dim, size) for x, d in zip(args, dims, strict=True)]
+        given = params[param]
+        several = type(given) is tuple
+        moved = [d + (d >= dim) for d in given] if several else [given + (given >= dim)]
+        params[param] = tuple(moved) if several else moved[0]
+        out = primitive.bind(*args, **params)
+        if drops:
+            dim -= sum([d < dim for d in moved])
+        return out, [dim] * len(out) if primitive.multiple_results else dim
+
+    return batch
+
+
+@dataclass(eq=False, repr=False)
 class Unary(Primitive):
     """Applies one function to each element.
 
@@ -325,26 +356,20 @@ class Unary(Primitive):
     shard = rules.elementwise
     batch = batch_unary
 
-    def __init__(
-        self,
-        name: str,
-        op: str | Callable[..., Any],
-        *,
-        accepts: Kinds,
-        derivative: Callable[[Any, Any], Any] | str,
-        transposed: Callable[[Any, Any], Any] | None = None,
-        result: ResultDType = same_dtype,
-        public_name: str = "",
-        total: bool = False,
-    ) -> None:
-        super().__init__(name)
-        self.public_name = public_name or name
-        self.op = op
-        self.accepts = accepts
-        self.derivative = derivative
-        self.transposed = transposed
-        self.result = result
-        self.total = total
+    # As in all families: a field without a default, although `Primitive` has an empty name.
+    name: str = field()
+    op: str | Callable[..., Any]
+    _: KW_ONLY
+    accepts: Kinds
+    derivative: Callable[[Any, Any], Any] | str
+    transposed: Callable[[Any, Any], Any] | None = None
+    result: ResultDType = same_dtype
+    public_name: str = ""
+    total: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.name)
+        self.public_name = self.public_name or self.name
 
     @result_types.function
     def abstract_eval(self, x: ShapedArray, *, accuracy: Accuracy = None) -> ShapedArray:
@@ -378,6 +403,7 @@ class Unary(Primitive):
 vma.keeps_unreduced.derive(Unary)(lambda unary: unary.derivative is Unary.LINEAR)
 
 
+@dataclass(eq=False, repr=False)
 class Binary(Primitive):
     """Applies one function to each pair of elements.
 
@@ -401,28 +427,20 @@ class Binary(Primitive):
     shard = rules.elementwise
     batch = batch_elementwise
 
-    def __init__(
-        self,
-        name: str,
-        op: str | Callable[..., Any],
-        *,
-        accepts: Kinds,
-        derivatives: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None,
-        transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
-        result: ResultDType = same_dtype,
-        attributes: Callable[[Any], dict[str, Any]] | None = None,
-        public_name: str = "",
-        total: bool = False,
-    ) -> None:
-        super().__init__(name)
-        self.public_name = public_name or name
-        self.op = op
-        self.accepts = accepts
-        self.derivatives = derivatives
-        self.transposes = transposes
-        self.result = result
-        self.attributes = attributes
-        self.total = total
+    name: str = field()
+    op: str | Callable[..., Any]
+    _: KW_ONLY
+    accepts: Kinds
+    derivatives: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None
+    transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None)
+    result: ResultDType = same_dtype
+    attributes: Callable[[Any], dict[str, Any]] | None = None
+    public_name: str = ""
+    total: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.name)
+        self.public_name = self.public_name or self.name
 
     @result_types.function
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:

@@ -46,9 +46,6 @@ class FfiEffect(effects.Effect):
     def __hash__(self) -> int:
         return hash(FfiEffect)
 
-    def __repr__(self) -> str:
-        return "Ffi"
-
 
 ffi_effect = FfiEffect()
 effects.lowerable_effects.add_type(FfiEffect)

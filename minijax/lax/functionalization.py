@@ -90,12 +90,10 @@ fault_flow.set(
     unary.Abs,
     unary.Conj,
     unary.Round,
-    unary.StopGradient,
 )
 fault_flow.set(
     MOVES,
     reshard.Reshard,
-    shape.Copy,
     shape.Reshape,
     shape.Rev,
     shape.Squeeze,
@@ -174,8 +172,7 @@ class Checked(NamedTuple):
 
 def check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
     """The functionalized form of a jaxpr; made once."""
-    result: Checked = closed.remember(("checked", kinds), lambda: _check_jaxpr(closed, kinds))
-    return result
+    return closed.remember(("checked", kinds), lambda: _check_jaxpr(closed, kinds))
 
 
 def _check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:

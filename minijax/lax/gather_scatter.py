@@ -8,6 +8,7 @@ dimension numbers.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -206,6 +207,7 @@ def gather(
     )
 
 
+@dataclass(eq=False, repr=False)
 class Scatter(Primitive):
     """Combines updates with windows of `x`, whose starts are in the last dimension of `indices`.
 
@@ -220,18 +222,14 @@ class Scatter(Primitive):
             cotangent`; None where the operation is not linear.
     """
 
-    def __init__(
-        self,
-        name: str,
-        combine: Callable[[Any, Any], Any] | None,
-        tangent: Callable[..., Any] | None,
-        transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None),
-    ) -> None:
-        super().__init__(name)
-        self.public_name = "lax." + name.replace("-", "_")
-        self.combine = combine
-        self.tangent = tangent
-        self.transposes = transposes
+    name: str = field()
+    combine: Callable[[Any, Any], Any] | None
+    tangent: Callable[..., Any] | None
+    transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None)
+
+    def __post_init__(self) -> None:
+        super().__init__(self.name)
+        self.public_name = "lax." + self.name.replace("-", "_")
         self._update_jaxprs: dict[Any, ClosedJaxpr] = {}
 
     def update_jaxpr(self, dtype: np.dtype[Any]) -> ClosedJaxpr | None:

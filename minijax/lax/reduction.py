@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from minijax.lax.families import (
     BatchDims,
     Kinds,
     Values,
+    batch_along,
     check_dtype,
     check_same_dtype,
     int_tuple,
@@ -182,6 +184,7 @@ _BETWEEN_DEVICES = frozenset(
 )
 
 
+@dataclass(eq=False, repr=False)
 class Reduction(Primitive):
     """Combines the elements along `axes` by an associative, commutative operation.
 
@@ -198,30 +201,24 @@ class Reduction(Primitive):
     Not linear, hence no transpose: tangents are sums.
     """
 
-    def __init__(
-        self,
-        name: str,
-        op: str,
-        *,
-        combine: Callable[[Any, Any], Any] | None = None,
-        identity: Identity,
-        accepts: Kinds,
-        tangent: Callable[[Any, Any, Any, Shape], Any] | None = None,
-    ) -> None:
-        super().__init__(name)
-        self.op = op
-        self.combine = combine
-        self.identity = identity
-        self.accepts = accepts
-        self.tangent = tangent
+    batch = batch_along("axes", drops=True)
+    shard = rules.reduction
+
+    name: str = field()
+    op: str
+    _: KW_ONLY
+    combine: Callable[[Any, Any], Any] | None = None
+    identity: Identity
+    accepts: Kinds
+    tangent: Callable[[Any, Any, Any, Shape], Any] | None = None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.name)
 
     def abstract_eval(self, x: ShapedArray, *, axes: Shape) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)
         check_axes(f"lax.{self.name}", x, axes)
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in axes))
-
-    def shard(self, avals: Avals, outs: Avals, *, axes: Shape) -> PartitionSpec:
-        return rules.dropped(rules.spec_of(avals[0]), axes)
 
     def lower(self, ctx: LoweringContext, x: Value, *, axes: Shape) -> Any:
         (aval,) = ctx.avals_in
@@ -245,11 +242,6 @@ class Reduction(Primitive):
         if type(x_dot) is Zero or self.tangent is None:
             return out, Zero.like(out)
         return out, self.tangent(x, x_dot, out, axes)
-
-    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Shape) -> tuple[Any, int]:
-        dim = dims[0]
-        moved = tuple(a + (a >= dim) for a in axes)
-        return self.bind(args[0], axes=moved), dim - sum(a < dim for a in moved)
 
 
 def _combines_by_region(combine: Any, dtype: np.dtype[Any]) -> bool:
@@ -485,6 +477,7 @@ class ArgReduction(Primitive):
     Not linear, hence no transpose: the results are integers.
     """
 
+    batch = batch_along("axes", drops=True)
     jvp = jvp_of_constant
     shard = rules.reduction
 
@@ -525,13 +518,6 @@ class ArgReduction(Primitive):
         places = broadcasted_iota(index_dtype, x.shape, axes[0])
         nowhere = structural.full(x.shape, highest(index_dtype), index_dtype)
         return reduce_min_p.bind(select(attained, places, nowhere), axes=axes)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, **params: Any
-    ) -> tuple[Any, int]:
-        (axis,), dim = axes, dims[0]
-        moved = axis + (axis >= dim)
-        return self.bind(args[0], axes=(moved,), **params), dim - (moved < dim)
 
 
 argmax_p = ArgReduction("argmax", reduce_max_p)

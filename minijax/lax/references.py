@@ -23,7 +23,7 @@ from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import batching, casts
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
@@ -547,7 +547,7 @@ addupdate_p = AddUpdate()
 
 @vma.agree.rule(Swap, AddUpdate)
 def _agree_of_writing(
-    primitive: Primitive, trace: Any, args: Values, params: dict[str, Any]
+    primitive: Primitive, trace: Any, args: Values, params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """The operands of a write, the value cast so that it varies as the reference does.
 
@@ -756,7 +756,7 @@ def addupdate(ref: Any, idx: Any, x: ArrayLike) -> None:
     _written(addupdate_p, "ref.addupdate", ref, idx, x)
 
 
-def with_references(primitive: Primitive, args: Values, params: dict[str, Any]) -> Sequence[Any]:
+def with_references(primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
     """Applies an operation that holds jaxprs to traced references, by their values.
 
     They are read before it and written after it, so that to the current trace the operation is

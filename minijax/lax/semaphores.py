@@ -23,7 +23,7 @@ from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.refs import Cell
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters.jvp import Zero
 from minijax.lax import creation, reference_indexing, references
 from minijax.lax.creation import convert_element_type
@@ -186,38 +186,36 @@ def _refuse_batch(primitive: Primitive, *_: Any, **params: Any) -> NoReturn:
     error(NotImplementedError, primitive.name, problem, fix=fix)
 
 
-class _Counting(Primitive):
-    """A change of one semaphore's count by the operand `amount`, of a sign that classes give."""
+class _OnSemaphore(Primitive):
+    """What changes the count of a semaphore, and has no results."""
 
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    sign: ClassVar[int]
     abstract_eval = no_results
     shard = no_results
     jvp = jvp_without_results
     batch = _refuse_batch
 
+
+class Counting(_OnSemaphore):
+    """A change of one semaphore's count by the operand `amount`.
+
+    Args:
+        name: the primitive's name.
+        sign: 1, to add the amount; -1, to take it away once the count is as high.
+    """
+
+    def __init__(self, name: str, sign: int) -> None:
+        super().__init__(name)
+        self.sign = sign
+
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.AccumEffect(1)})
 
 
-class SemaphoreSignal(_Counting):
-    """Adds `amount` to the count of a semaphore."""
-
-    name = "semaphore_signal"
-    sign = 1
-
-
-class SemaphoreWait(_Counting):
-    """Takes `amount` from the count of a semaphore, once it is as high."""
-
-    name = "semaphore_wait"
-    sign = -1
-
-
-@refs.discharge.rule(_Counting)
+@refs.discharge.rule(Counting)
 def _discharge_of_counting(
-    primitive: _Counting, amount: Array, sem: Cell, *operands: Any, index: Index
+    primitive: Counting, amount: Array, sem: Cell, *operands: Any, index: Index
 ) -> list[Any]:
     if primitive.sign < 0:
         check_count(primitive.name, sem, index, operands, amount, SIGNAL_FIRST)
@@ -227,8 +225,8 @@ def _discharge_of_counting(
 
 SIGNAL_FIRST = "semaphore_signal(sem, n) first, on this core or on one of a lower number"
 
-semaphore_signal_p = SemaphoreSignal()
-semaphore_wait_p = SemaphoreWait()
+semaphore_signal_p = Counting("semaphore_signal", 1)
+semaphore_wait_p = Counting("semaphore_wait", -1)
 
 _COUNTERS = (SemaphoreType.REGULAR, SemaphoreType.BARRIER)
 
@@ -341,15 +339,10 @@ def byte_count(dtype: np.dtype[Any], index: Index) -> int:
     return int(np.prod(index.shape, dtype=np.int64)) * int(dtype.itemsize)
 
 
-class DmaStart(Primitive):
+class DmaStart(_OnSemaphore):
     """Starts to copy what is at one place to another; or to add it there."""
 
     name = "dma_start"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    abstract_eval = no_results
-    shard = no_results
-    batch = _refuse_batch
 
     def effects(
         self, *avals: Any, src_index: Index, dst_index: Index, sem_index: Index, add: bool
@@ -359,18 +352,9 @@ class DmaStart(Primitive):
         written = refs.AccumEffect(dst) if add else refs.WriteEffect(dst)
         return frozenset({refs.ReadEffect(src), written, refs.AccumEffect(sem)})
 
-    def jvp(
-        self,
-        primals: Values,
-        tangents: Values,
-        *,
-        src_index: Index,
-        dst_index: Index,
-        add: bool,
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
-        indices = {"src_index": src_index, "dst_index": dst_index}
-        self.bind(*primals, add=add, **indices, **params)
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+        self.bind(*primals, **params)
+        src_index, dst_index, add = params["src_index"], params["dst_index"], params["add"]
         src, dst = places(primals, src_index, dst_index)
         src_dot, dst_dot = tangents[0], tangents[len(src.flat)]
         if type(dst_dot) is Zero and type(src_dot) is Zero:
@@ -410,7 +394,7 @@ def _discharge_of_dma_start(
 
 @vma.agree.rule(DmaStart)
 def _agree_of_dma_start(
-    primitive: DmaStart, trace: Any, args: Values, params: dict[str, Any]
+    primitive: DmaStart, trace: Any, args: Values, params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     src, dst = places(args, params["src_index"], params["dst_index"])
     operands = (*src.operands, *dst.operands)
@@ -421,16 +405,10 @@ def _agree_of_dma_start(
 vma.vary.rule(DmaStart)(no_results)
 
 
-class DmaWait(Primitive):
+class DmaWait(_OnSemaphore):
     """Waits until as many bytes have arrived as a copy to a place brings."""
 
     name = "dma_wait"
-    multiple_results: ClassVar[bool] = True
-    has_effects: ClassVar[bool] = True
-    abstract_eval = no_results
-    shard = no_results
-    jvp = jvp_without_results
-    batch = _refuse_batch
 
     def effects(self, *avals: Any, dst_index: Index, sem_index: Index) -> frozenset[Any]:
         dst, sem = places(range(len(avals)), dst_index, sem_index)

@@ -26,10 +26,12 @@ from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
 from minijax.lax.families import (
+    WHATEVER,
     Avals,
     BatchDims,
+    Unary,
     Values,
-    batch_unary,
+    batch_along,
     canonicalize_axes,
     canonicalize_axis,
     check_same_dtype,
@@ -362,6 +364,7 @@ class Squeeze(Primitive):
     """
 
     name = "squeeze"
+    batch = batch_along("dimensions", drops=True)
     jvp = jvp_of_unary_linear
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
@@ -378,13 +381,6 @@ class Squeeze(Primitive):
 
     def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (reshape(ct, x.aval.shape),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, dimensions: Shape
-    ) -> tuple[Any, int]:
-        dim = dims[0]
-        moved = tuple(d + (d >= dim) for d in dimensions)
-        return squeeze(args[0], moved), dim - sum(d < dim for d in moved)
 
 
 vma.keeps_unreduced.set(True, Squeeze)
@@ -421,6 +417,7 @@ class Concatenate(Primitive):
     """
 
     name = "concatenate"
+    batch = batch_along("dimension")
     jvp = jvp_of_linear
 
     def abstract_eval(self, *operands: ShapedArray, dimension: int) -> ShapedArray:
@@ -453,11 +450,6 @@ class Concatenate(Primitive):
         sizes = [aval.shape[dimension] for aval in _avals_of(args)]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
-
-    def batch(self, size: int, args: Values, dims: BatchDims, *, dimension: int) -> tuple[Any, int]:
-        target = next(d for d in dims if d is not None)
-        aligned = [to_batch_dim(x, d, target, size) for x, d in zip(args, dims, strict=True)]
-        return concatenate(aligned, dimension + (dimension >= target)), target
 
 
 vma.linear_in.set(((0, ...),), Concatenate)
@@ -525,6 +517,7 @@ class Split(Primitive):
 
     name = "split"
     multiple_results = True
+    batch = batch_along("axis")
     jvp = jvp_of_first
 
     def abstract_eval(self, x: ShapedArray, *, sizes: Shape, axis: int) -> list[ShapedArray]:
@@ -552,13 +545,6 @@ class Split(Primitive):
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (concatenate([structural.instantiate(part) for part in ct], axis),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, sizes: Shape, axis: int
-    ) -> tuple[Any, list[int]]:
-        dim = dims[0]
-        outs = self.bind(args[0], sizes=sizes, axis=axis + (axis >= dim))
-        return outs, [dim] * len(outs)
 
 
 vma.linear_in.set(((0,),), Split)
@@ -593,6 +579,7 @@ class Rev(Primitive):
     """
 
     name = "rev"
+    batch = batch_along("dimensions")
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
 
@@ -610,12 +597,6 @@ class Rev(Primitive):
 
     def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
         return (rev(ct, dimensions),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, dimensions: Shape
-    ) -> tuple[Any, int]:
-        dim = dims[0]
-        return rev(args[0], [d + (d >= dim) for d in dimensions]), dim
 
 
 vma.keeps_unreduced.set(True, Rev)
@@ -643,31 +624,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     return rev_p.bind(operand, dimensions=int_tuple(dimensions, "lax.rev", "dimensions"))
 
 
-class Copy(Primitive):
-    """A new array with the elements of another.
-
-    Shapes: x: T[s] -> T[s].  Linear.
-    """
-
-    name = "copy"
-    jvp = jvp_of_unary_linear
-    shard = rules.elementwise
-    batch = batch_unary
-
-    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        return x
-
-    def lower(self, ctx: LoweringContext, x: Value) -> Any:
-        return x
-
-    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
-        return (self.bind(ct),)
-
-
-vma.keeps_unreduced.set(True, Copy)
-
-
-copy_p = Copy()
+copy_p = Unary("copy", lambda ctx, x: x, accepts=WHATEVER, derivative=Unary.LINEAR, total=True)
 
 
 def copy(x: Any) -> Any:
@@ -753,6 +710,7 @@ class Unstack(Primitive):
 
     name = "unstack"
     multiple_results = True
+    batch = batch_along("axis", drops=True)
     jvp = jvp_of_first
 
     def abstract_eval(self, x: ShapedArray, *, axis: int) -> list[ShapedArray]:
@@ -779,14 +737,6 @@ class Unstack(Primitive):
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (stack([instantiate(part) for part in ct], axis),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axis: int
-    ) -> tuple[Any, list[int]]:
-        dim = dims[0]
-        axis += axis >= dim
-        outs = self.bind(args[0], axis=axis)
-        return outs, [dim - (axis < dim)] * len(outs)
 
 
 unstack_p = Unstack()

@@ -18,7 +18,7 @@ from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero, jvp_of_constant
-from minijax.interpreters.structural import moveaxis, to_batch_dim
+from minijax.interpreters.structural import moveaxis
 from minijax.lax.creation import broadcasted_iota
 from minijax.lax.families import (
     ANY,
@@ -26,6 +26,7 @@ from minijax.lax.families import (
     ORDERED,
     BatchDims,
     Values,
+    batch_along,
     canonicalize_axis,
     check_dtype,
 )
@@ -68,6 +69,7 @@ class Sort(Primitive):
 
     name = "sort"
     multiple_results = True
+    batch = batch_along("dimension")
     shard = rules.whole_along("dimension")
 
     def abstract_eval(
@@ -112,14 +114,6 @@ class Sort(Primitive):
             for x, t in zip(outs, tangents, strict=True)
         ]
         return outs, out_dots
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, dimension: int, **params: Any
-    ) -> tuple[list[Any], list[int]]:
-        target = next(d for d in dims if d is not None)
-        aligned = [to_batch_dim(x, d, target, size) for x, d in zip(args, dims, strict=True)]
-        outs = self.bind(*aligned, dimension=dimension + (dimension >= target), **params)
-        return outs, [target] * len(outs)
 
 
 @dtypes.over_words.rule(Sort)
@@ -304,6 +298,7 @@ class TopK(Primitive):
 
     name = "top_k"
     multiple_results = True
+    batch = batch_along("axis")
     shard = rules.whole_along("axis")
 
     def abstract_eval(self, x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
@@ -341,13 +336,6 @@ class TopK(Primitive):
     ) -> tuple[list[Any], list[Any]]:
         values, indices = self.bind(*primals, k=k, axis=axis)
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, k: int, axis: int
-    ) -> tuple[list[Any], list[int]]:
-        dim = dims[0]
-        outs = self.bind(args[0], k=k, axis=axis + (axis >= dim))
-        return outs, [dim, dim]
 
 
 top_k_p = TopK()

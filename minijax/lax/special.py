@@ -142,16 +142,10 @@ class Computation:
             return [add(n, 1.0), bitwise_and(active, changes), *kept]
 
         ctx = self.ctx
-        types = [ctx.type_of(aval) for aval in avals]
-        start = [ctx.constant(1.0, count.dtype), ctx.full(mask.shape, True, np.bool_), *state]
-        _, _, *final = ctx.ops(
-            "stablehlo.while",
-            start,
-            types=types,
-            regions=[
-                (types, lambda ctx, *args: self._lower(ctx, condition, avals, args)),
-                (types, lambda ctx, *args: self._lower(ctx, body, avals, args)),
-            ],
+        _, _, *final = ctx.loop(
+            [ctx.constant(1.0, count.dtype), ctx.full(mask.shape, True, np.bool_), *state],
+            lambda ctx, *args: self._lower(ctx, condition, avals, args),
+            lambda ctx, *args: self._lower(ctx, body, avals, args),
         )
         return as_state(*final)
 

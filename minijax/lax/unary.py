@@ -29,6 +29,7 @@ from minijax.lax.families import (
     INEXACT,
     INTEGER,
     NUMERIC,
+    WHATEVER,
     Accuracy,
     Binary,
     Unary,
@@ -593,28 +594,10 @@ def conj(x: ArrayLike) -> Array:
     return conj_p.bind(x, input_dtype=aval_of(x).dtype)
 
 
-class StopGradient(Primitive):
-    """Passes each element on, and has no derivative.
-
-    Shapes: x: T[s] -> T[s].
-    """
-
-    name = "stop_gradient"
-    jvp = jvp_of_constant
-    shard = rules.elementwise
-    batch = batch_unary
-
-    def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        return x
-
-    def lower(self, ctx: LoweringContext, x: Value) -> Any:
-        return x
-
-
-vma.keeps_unreduced.set(True, StopGradient)
-
-
-stop_gradient_p = StopGradient()
+stop_gradient_p = Unary(
+    "stop_gradient", lambda ctx, x: x, accepts=WHATEVER, derivative=Unary.FLAT, total=True
+)
+vma.keeps_unreduced.set(True, stop_gradient_p)
 
 
 def stop_gradient(x: T) -> T:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Sequence
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from minijax.core import tree, vma
@@ -23,7 +24,17 @@ from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
-from minijax.lax.families import ANY, INEXACT, NUMERIC, Avals, BatchDims, Kinds, Values, check_dtype
+from minijax.lax.families import (
+    ANY,
+    INEXACT,
+    NUMERIC,
+    Avals,
+    BatchDims,
+    Kinds,
+    Values,
+    batch_along,
+    check_dtype,
+)
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
 from minijax.lax.reduction import (
@@ -60,6 +71,7 @@ from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
+@dataclass(eq=False, repr=False)
 class WindowReduction(Primitive):
     """Combines the elements of each window by one operation.
 
@@ -74,22 +86,16 @@ class WindowReduction(Primitive):
         select_prim: the comparison by which a window's element is chosen; None for the sum.
     """
 
-    def __init__(
-        self,
-        name: str,
-        op: str,
-        *,
-        combine: Callable[[Any, Any], Any],
-        identity: Identity,
-        accepts: Kinds,
-        select_prim: Primitive | None,
-    ) -> None:
-        super().__init__(name)
-        self.op = op
-        self.combine = combine
-        self.identity = identity
-        self.accepts = accepts
-        self.select_prim = select_prim
+    name: str = field()
+    op: str
+    _: KW_ONLY
+    combine: Callable[[Any, Any], Any]
+    identity: Identity
+    accepts: Kinds
+    select_prim: Primitive | None
+
+    def __post_init__(self) -> None:
+        super().__init__(self.name)
 
     def abstract_eval(self, x: ShapedArray, **params: Any) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)
@@ -311,6 +317,7 @@ def reduce_window(
 _BLOCK = 8
 
 
+@dataclass(eq=False, repr=False)
 class Cumulative(Primitive):
     """Combines each element with all before it along `axis`, or after it where `reverse`.
 
@@ -324,20 +331,17 @@ class Cumulative(Primitive):
         linear: whether the operation is linear.
     """
 
-    def __init__(
-        self,
-        name: str,
-        combine: Callable[[Any, Any], Any],
-        identity: Identity,
-        *,
-        accepts: Kinds = NUMERIC,
-        linear: bool = False,
-    ) -> None:
-        super().__init__(name)
-        self.combine = combine
-        self.identity = identity
-        self.accepts = accepts
-        self.linear = linear
+    batch = batch_along("axis")
+
+    name: str = field()
+    combine: Callable[[Any, Any], Any]
+    identity: Identity
+    _: KW_ONLY
+    accepts: Kinds = NUMERIC
+    linear: bool = False
+
+    def __post_init__(self) -> None:
+        super().__init__(self.name)
 
     def abstract_eval(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
         check_dtype(self.name, "operand", x, self.accepts)
@@ -410,12 +414,6 @@ class Cumulative(Primitive):
         if not self.linear:
             self._missing("transposition: it is not linear (transpose)")
         return (self.bind(ct, axis=axis, reverse=not reverse),)
-
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axis: int, reverse: bool
-    ) -> tuple[Any, int]:
-        dim = dims[0]
-        return self.bind(args[0], axis=axis + (axis >= dim), reverse=reverse), dim
 
 
 def _logaddexp(x: Array, y: Array) -> Any:

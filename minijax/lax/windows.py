@@ -242,14 +242,33 @@ def _check_shape(name: str, argument: str, found: ShapedArray, expected: Shape) 
         error(TypeError, name, problem, got={argument: found}, expected=f"shape {expected}")
 
 
-class SelectAndGatherAdd(Primitive):
+class _Selecting(Primitive):
+    """Takes elements from where a comparison chooses one in each window of `x`, or adds them there.
+
+    Linear in the first operand; the two of them are each other's transposes.
+    """
+
+    jvp = jvp_of_first
+
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
+        return rules.join(self, avals, avals[0].ndim)
+
+    def batch(
+        self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
+    ) -> tuple[Any, int]:
+        wide = Window.of(**params).with_batch(0)._asdict()
+        aligned = [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        given = {name: wide[name] for name in params}
+        return self.bind(*aligned, select_prim=select_prim, **given), 0
+
+
+class SelectAndGatherAdd(_Selecting):
     """For each window, the element of `tangents` at the place of the operand's extremum.
 
     Shapes: tangents: T[s], operand: U[s] -> T[number of windows].  Linear in tangents.
     """
 
     name = "select_and_gather_add"
-    jvp = jvp_of_first
 
     def abstract_eval(
         self, tangents: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **params: Any
@@ -258,9 +277,6 @@ class SelectAndGatherAdd(Primitive):
         check_window(self.name, x.shape, window)
         _check_shape(self.name, "tangents", tangents, x.shape)
         return tangents.with_shape(window.result_shape(x.shape))
-
-    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
-        return rules.join(self, avals, avals[0].ndim)
 
     def lower(
         self,
@@ -308,25 +324,17 @@ class SelectAndGatherAdd(Primitive):
         out = select_and_scatter_add_p.bind(ct, x, select_prim=select_prim, **_undilated(window))
         return out, None
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
-    ) -> tuple[Any, int]:
-        window = Window(**params).with_batch(0)
-        aligned = _with_leading_batch(size, args, dims)
-        return self.bind(*aligned, select_prim=select_prim, **window._asdict()), 0
-
 
 select_and_gather_add_p = SelectAndGatherAdd()
 
 
-class SelectAndScatterAdd(Primitive):
+class SelectAndScatterAdd(_Selecting):
     """Adds what `source` has for each window to the place of the operand's extremum in it.
 
     Shapes: source: T[number of windows], operand: T[s] -> T[s].  Linear in source.
     """
 
     name = "select_and_scatter_add"
-    jvp = jvp_of_first
 
     def abstract_eval(
         self, source: ShapedArray, x: ShapedArray, *, select_prim: Primitive, **params: Any
@@ -335,9 +343,6 @@ class SelectAndScatterAdd(Primitive):
         check_window(self.name, x.shape, window)
         _check_shape(self.name, "source", source, window.result_shape(x.shape))
         return source.with_shape(x.shape)
-
-    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
-        return rules.join(self, avals, avals[0].ndim)
 
     def lower(
         self,
@@ -368,24 +373,15 @@ class SelectAndScatterAdd(Primitive):
         out = select_and_gather_add_p.bind(ct, x, select_prim=select_prim, **window._asdict())
         return out, None
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
-    ) -> tuple[Any, int]:
-        window = Window.of(**params).with_batch(0)
-        aligned = _with_leading_batch(size, args, dims)
-        return self.bind(*aligned, select_prim=select_prim, **_undilated(window)), 0
-
 
 select_and_scatter_add_p = SelectAndScatterAdd()
 
 
-def _with_leading_batch(size: int, args: Values, dims: BatchDims) -> list[Any]:
-    return [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+_UNDILATED = ("window_dimensions", "window_strides", "padding")
 
 
 def _undilated(window: Window) -> dict[str, Any]:
-    names = ("window_dimensions", "window_strides", "padding")
-    return {name: getattr(window, name) for name in names}
+    return {name: getattr(window, name) for name in _UNDILATED}
 
 
 def _scattered(
@@ -430,16 +426,9 @@ class SelectAndScatter(Primitive):
     shard = rules.resized
 
     def abstract_eval(
-        self,
-        x: ShapedArray,
-        source: ShapedArray,
-        init: ShapedArray,
-        *,
-        select_jaxpr: ClosedJaxpr,
-        scatter_jaxpr: ClosedJaxpr,
-        **params: Any,
+        self, x: ShapedArray, source: ShapedArray, init: ShapedArray, **params: Any
     ) -> ShapedArray:
-        window = Window.of(**params)
+        window = Window.of(**{name: params[name] for name in _UNDILATED})
         check_window(self.name, x.shape, window)
         _check_shape(self.name, "source", source, window.result_shape(x.shape))
         _check_shape(self.name, "init_value", init, ())
@@ -467,8 +456,7 @@ class SelectAndScatter(Primitive):
         if dims[2] is not None:
             problem = "each example would have an initial value of its own."
             error(NotImplementedError, self.name, problem)
-        names = ("window_dimensions", "window_strides", "padding")
-        window = Window.of(**{name: params.pop(name) for name in names}).with_batch(0)
+        window = Window.of(**{name: params.pop(name) for name in _UNDILATED}).with_batch(0)
         return self.bind(x, source, args[2], **params, **_undilated(window)), 0
 
 

@@ -336,6 +336,14 @@ class LoweringContext:
             _create("stablehlo.return", [], results, loc=self.location, ip=inner.point)
         return operation
 
+    def loop(
+        self, state: Sequence[Any], condition: Callable[..., Any], body: Callable[..., Any]
+    ) -> list[Any]:
+        """The state after a loop; both functions take a context and the values of a state."""
+        types = [x.type for x in state]
+        regions = [(types, condition), (types, body)]
+        return self.ops("stablehlo.while", state, types=types, regions=regions)
+
     def at(self, point: Any) -> LoweringContext:
         """A context that builds elsewhere, with no constants made yet."""
         ctx = LoweringContext(self.module, self.platform, point, self.location)

@@ -14,11 +14,12 @@ _PERMUTATIONS = "lax.collectives.permutations"
 _EXCHANGES = "lax.collectives.exchanges"
 _INDICES = "lax.collectives.arguments"
 _ARGUMENTS = "lax.collectives.arguments"
+_FAMILIES = "lax.families"
 _RAGGED = "lax.collectives.exchanges"
 _CASTS = "interpreters.casts"
 _DEVICES = "lowering.regions"
 _SHARD_MAP = "transforms.per_device.primitive"
-_REGION = "transforms.shard_map_region"
+_REGION = "transforms.per_device.region"
 
 _GROUPS = ("axis_index_groups=axis_index_groups", "axis_index_groups=None")
 _REST = ", **params)"
@@ -61,7 +62,6 @@ GATHERS: dict[str, Changes] = {
         ("args[0], dims[0], dim, size", "args[0], dims[0], 0, size"),
         ("moveaxis(x, dim + 2, dim + 1)", "x"),
         ("around.outer, around.inner", "around.inner, around.outer"),
-        ('"axis_name": around.others', '"axis_name": around.others[::-1]'),
         ("if tiled:", "if not tiled:"),
         ("return x, None", "return x, 0"),
     ),
@@ -106,20 +106,19 @@ GATHERS: dict[str, Changes] = {
     ),
     f"{_GATHERS}:Scatter.batch": (
         ("(scatter_dimension >= b)", "(scatter_dimension > b)"),
-        ("b - (not tiled and dim < b)", "b"),
-        ("b - (not tiled and dim < b)", "b - (dim < b)"),
-        ("b - (not tiled and dim < b)", "b + (not tiled and dim < b)"),
+        ('b - (not params["tiled"] and dim < b)', "b"),
+        ('b - (not params["tiled"] and dim < b)', "b - (dim < b)"),
+        ("b - (not", "b + (not"),
     ),
     f"{_GATHERS}:_batch_axis_of_scatter": (
         ("if b is None else reduce_sum", "if b is not None and b is None else reduce_sum"),
         ("mul(x, copies)", "x"),
         ("reduce_sum(x, (b,))", "reduce_sum(x, (0,))"),
-        ("scatter_dimension=dim + 1", "scatter_dimension=dim"),
+        ('"scatter_dimension": dim + 1', '"scatter_dimension": dim'),
         (
             "(around.outer, size, around.inner * block)",
             "(around.inner, size, around.outer * block)",
         ),
-        ('"axis_name": around.others', '"axis_name": around.others[::-1]'),
     ),
     f"{_GATHERS}:ReduceScatter.transpose": (
         ("all_gather_dimension=scatter_dimension", "all_gather_dimension=0"),
@@ -237,7 +236,6 @@ PERMUTATIONS: dict[str, Changes] = {
         ("(d, s) for", "(s, d) for"),
         ("self.bind(ct", "self.bind(ct * 2"),
     ),
-    f"{_PERMUTATIONS}:PPermute.batch": (("perm=perm), dims[0]", "perm=perm), 0"),),
     f"{_PERMUTATIONS}:_batch_axis_of_ppermute": (
         ("{d: s for", "{s: d for"),
         ("b is None and len(perm) == size", "b is None"),
@@ -259,7 +257,7 @@ PERMUTATIONS: dict[str, Changes] = {
         ("_psum_varying(ct, axes), axes, source", "ct, axes, source"),
         ("_only_at(_psum_varying(ct, axes), axes, source)", "_psum_varying(ct, axes)"),
     ),
-    f"{_PERMUTATIONS}:PBroadcast.batch": (("source=source), dims[0]", "source=source), 0"),),
+    f"{_FAMILIES}:batch_unary": (("**params), dims[0]", "**params), 0"),),
     f"{_PERMUTATIONS}:_batch_axis_of_pbroadcast": (
         ("int(example)", "0"),
         ("int(outer) * around.inner + int(inner)", "int(inner) * around.outer + int(outer)"),
@@ -297,13 +295,12 @@ EXCHANGES: dict[str, Changes] = {
     f"{_EXCHANGES}:AllToAll.batch": (
         ("(split_axis >= b)", "(split_axis > b)"),
         ("(concat_axis >= b)", "(concat_axis > b)"),
-        ("return out, b", "return out, 0"),
+        ("**params), b", "**params), 0"),
     ),
     f"{_EXCHANGES}:_batch_axis_of_all_to_all": (
         ("(around.outer, size, around.inner *", "(around.inner, size, around.outer *"),
-        ("split_axis=at", "split_axis=at - 1"),
-        ("axis_name=around.others", "axis_name=around.others[::-1]"),
-        ("at = concat_axis + 2", "at = split_axis + 2"),
+        ('"split_axis": at', '"split_axis": at - 1'),
+        ("at = concat_axis", 'at = params["split_axis"] + 2'),
         ("around.outer, shape[at] // around.outer", "shape[at] // around.outer, around.outer"),
     ),
     f"{_EXCHANGES}:all_to_all": (
@@ -336,6 +333,9 @@ INDICES: dict[str, Changes] = {
     ),
     f"{_ARGUMENTS}:around_batch": (
         ("before, after = axes[:at], axes[at + 1 :]", "after, before = axes[:at], axes[at + 1 :]"),
+    ),
+    f"{_ARGUMENTS}:AroundBatch.params": (
+        ('"axis_name": self.others', '"axis_name": self.others[::-1]'),
     ),
 }
 

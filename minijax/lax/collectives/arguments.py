@@ -11,7 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, TypeAlias, TypeVar, cast
 
 import numpy as np
 
@@ -32,13 +32,12 @@ from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.lax.creation import iota
+from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lax.shape import squeeze
 from minijax.lowering import module
+from minijax.lowering.regions import DeviceAxes
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import Array
-
-if TYPE_CHECKING:
-    from minijax.lowering.regions import DeviceAxes
-    from minijax.lowering.stablehlo import LoweringContext
 
 Axes = tuple[Any, ...]
 Groups = tuple[tuple[int, ...], ...] | None
@@ -104,7 +103,7 @@ core_axes.axis_params.derive(Collective)(lambda primitive: (primitive.axis_param
 
 @vma.vary.rule(Collective)
 def _vary_of_collective(
-    primitive: Collective, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+    primitive: Collective, avals: Avals, outs: Avals, **params: Any
 ) -> ManualAxisType:
     axes = canonical_axes(primitive.name, params[primitive.axis_param])
     check_varying(primitive.name, avals[0], axes)
@@ -452,9 +451,20 @@ class AroundBatch(NamedTuple):
         """All but the batch."""
         return (*self.before, *self.after)
 
+    @property
+    def params(self) -> dict[str, Any]:
+        """What an operation among the devices of the other axes says of them."""
+        return {"axis_name": self.others, "axis_size": self.outer * self.inner}
 
-def around_batch(name: str, axis: Any, axes: Axes) -> AroundBatch:
-    """The axes before and after the one that is a batch."""
+
+def around_batch(name: str, axis: Any, params: Params) -> AroundBatch:
+    """The axes before and after the one that is a batch, of an operation with `params`.
+
+    Raises:
+        NotImplementedError: the operation is one among groups.
+    """
+    refuse_groups_of_batch(name, axis, params.get("axis_index_groups"))
+    axes = canonical_axes(name, params["axis_name"])
     at = axes.index(axis)
     before, after = axes[:at], axes[at + 1 :]
     return AroundBatch(before, after, axes_size(name, before), axes_size(name, after))
@@ -486,9 +496,7 @@ class AxisIndex(Primitive):
     def effects(self, *, axis_name: AxisName) -> frozenset[Any]:
         return casts.named_effects(_names(axis_name))
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: AxisName
-    ) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, axis_name: AxisName) -> PartitionSpec:
         return PartitionSpec()
 
     def lower(self, ctx: LoweringContext, *, axis_name: AxisName) -> Any:
@@ -497,14 +505,14 @@ class AxisIndex(Primitive):
         return ctx.module.device_axes.index(ctx, axis_name)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: AxisName
+        self, size: int, args: Values, dims: BatchDims, *, axis_name: AxisName
     ) -> tuple[Any, None]:
         return self.bind(axis_name=axis_name), None
 
 
 @vma.vary.rule(AxisIndex)
 def _vary_of_axis_index(
-    primitive: AxisIndex, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: AxisName
+    primitive: AxisIndex, avals: Avals, outs: Avals, *, axis_name: AxisName
 ) -> ManualAxisType:
     typed = core_axes.typed_among(_names(axis_name))
     return manual_type(typed) if typed else NOT_MANUAL
@@ -518,8 +526,8 @@ def _batch_axis_of_axis_index(
     primitive: AxisIndex,
     size: int,
     name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
+    args: Values,
+    dims: BatchDims,
     *,
     axis_name: AxisName,
 ) -> tuple[Any, int]:

@@ -6,9 +6,9 @@ before `done()` need not wait for the other devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from minijax.core import axes as core_axes
 from minijax.core import printing, tree, vma
@@ -18,16 +18,13 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
 from minijax.lax.collectives.arguments import Application, AxisName, PermutationLike
+from minijax.lax.families import Avals
 from minijax.lowering import stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.sharding import rules
 
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
 
-    from minijax.lowering.stablehlo import LoweringContext
-
-
-def _as_it_is(ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
+def _as_it_is(ctx: LoweringContext, x: Value, **params: Any) -> Any:
     return x
 
 
@@ -67,10 +64,10 @@ class Start(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return self.base.effects(*avals, **params)
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> Any:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         (todo,) = ctx.avals_out
         if not todo.inner_aval.size or not self.starts(ctx, **params):
             ctx.avals_out = [todo.inner_aval]
@@ -94,9 +91,7 @@ def _shown_params_of_start(primitive: Start, params: Any) -> dict[str, Any]:
 
 
 @vma.vary.rule(Start)
-def _vary_of_start(
-    primitive: Start, avals: Sequence[Any], outs: Sequence[Any], **params: Any
-) -> ManualAxisType:
+def _vary_of_start(primitive: Start, avals: Avals, outs: Avals, **params: Any) -> ManualAxisType:
     return vma.vary.of(primitive.base)(avals, [out.inner_aval for out in outs], **params)
 
 
@@ -122,10 +117,10 @@ class Done(Primitive):
             )
         return x.inner_aval
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any]) -> Any:
+    def shard(self, avals: Avals, outs: Avals) -> Any:
         return rules.spec_of(outs[0])
 
-    def lower(self, ctx: LoweringContext, x: ir.Value) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         if x.type == stablehlo.type_of(ctx.avals_out[0]):
             # It was done at once.
             return x
@@ -136,7 +131,7 @@ rules.constrains_results.set(False, Done)
 
 
 @vma.vary.rule(Done)
-def _vary_of_done(primitive: Done, avals: Sequence[Any], outs: Sequence[Any]) -> ManualAxisType:
+def _vary_of_done(primitive: Done, avals: Avals, outs: Avals) -> ManualAxisType:
     return vma.of(avals[0])
 
 
@@ -155,7 +150,7 @@ def _start_of_gather(base: gathers.Gather) -> Start:
     return Start(base, all_gather_done_p, prepare=base.widened, exchange=base.exchange)
 
 
-def _refuse_untiled(ctx: LoweringContext, x: ir.Value, *, tiled: bool, **_: Any) -> Any:
+def _refuse_untiled(ctx: LoweringContext, x: Value, *, tiled: bool, **_: Any) -> Any:
     if not tiled:
         problem = "is implemented for tiled=True only."
         fix = "tiled=True, and reshape the result"
@@ -170,7 +165,7 @@ def _is_started_exchange(
     return axis_size > 1 and (split_axis == concat_axis or ctx.platform != "cpu")
 
 
-def _refuse_without_gpu(ctx: LoweringContext, x: ir.Value, **_: Any) -> Any:
+def _refuse_without_gpu(ctx: LoweringContext, x: Value, **_: Any) -> Any:
     if ctx.platform not in arguments.GPUS:
         problem = "is implemented for GPUs only."
         got = f"a program for {ctx.platform}"

@@ -6,7 +6,7 @@ Slices that `ragged_all_to_all` sends have lengths of their own.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -34,6 +34,7 @@ from minijax.lax.collectives.arguments import (
 )
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like, iota
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.gather_numbers import ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter_add
 from minijax.lax.reduction import reduce_max
@@ -41,13 +42,9 @@ from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims, reshap
 from minijax.lax.slicing import dynamic_slice_in_dim, index_take, slice_in_dim
 from minijax.lax.window_reduction import cumsum
 from minijax.lowering import module, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class AllToAll(Collective, Primitive):
@@ -69,13 +66,7 @@ class AllToAll(Collective, Primitive):
         return x.with_shape(tuple(shape)).strip_weak_type()
 
     def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        split_axis: int,
-        concat_axis: int,
-        **_: Any,
+        self, avals: Avals, outs: Avals, *, split_axis: int, concat_axis: int, **_: Any
     ) -> PartitionSpec:
         if split_axis != concat_axis:
             rules.check_unsharded(self, avals, (split_axis, concat_axis))
@@ -84,7 +75,7 @@ class AllToAll(Collective, Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        x: ir.Value,
+        x: Value,
         *,
         split_axis: int,
         concat_axis: int,
@@ -112,24 +103,12 @@ class AllToAll(Collective, Primitive):
     ) -> tuple[Any]:
         return (self.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params),)
 
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        split_axis: int,
-        concat_axis: int,
-        **params: Any,
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         (x,), (b,) = args, dims
-        out = self.bind(
-            x,
-            split_axis=split_axis + (split_axis >= b),
-            concat_axis=concat_axis + (concat_axis >= b),
-            **params,
-        )
-        return out, b
+        split_axis, concat_axis = params["split_axis"], params["concat_axis"]
+        params["split_axis"] = split_axis + (split_axis >= b)
+        params["concat_axis"] = concat_axis + (concat_axis >= b)
+        return self.bind(x, **params), b
 
     def impl(self, x: Array, **params: Any) -> Any:
         raise RuntimeError(arguments.outside_text("lax.all_to_all"))
@@ -140,43 +119,24 @@ printing.hidden_params.set(frozenset({"axis_size"}), AllToAll)
 
 @core_axes.batch_axis.rule(AllToAll)
 def _batch_axis_of_all_to_all(
-    primitive: AllToAll,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    split_axis: int,
-    concat_axis: int,
-    axis_index_groups: Groups,
-    axis_name: AxisName,
-    axis_size: int,
-    tiled: bool,
+    primitive: AllToAll, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, int]:
-    arguments.refuse_groups_of_batch("lax.all_to_all", name, axis_index_groups)
-    axes = arguments.canonical_axes(primitive.name, axis_name)
-    around = arguments.around_batch("lax.all_to_all", name, axes)
+    around = arguments.around_batch("lax.all_to_all", name, params)
     x = to_batch_dim(args[0], dims[0], 0, size)
     # The receivers in the batch become its second dimension, after the senders.
-    at = split_axis + 1
+    at = params["split_axis"] + 1
     shape = aval_of(x).shape
-    parts = (around.outer, size, around.inner * (shape[at] // axis_size))
+    parts = (around.outer, size, around.inner * (shape[at] // params["axis_size"]))
     x = moveaxis(reshape(x, (*shape[:at], *parts, *shape[at + 1 :])), at + 1, 1)
     shape = aval_of(x).shape
     at += 1
     x = reshape(x, (*shape[:at], shape[at] * shape[at + 1], *shape[at + 2 :]))
+    concat_axis = params["concat_axis"] + 2
     if around.others:
-        x = primitive.bind(
-            x,
-            split_axis=at,
-            concat_axis=concat_axis + 2,
-            axis_index_groups=None,
-            axis_name=around.others,
-            axis_size=around.outer * around.inner,
-            tiled=tiled,
-        )
+        moved = {"split_axis": at, "concat_axis": concat_axis}
+        x = primitive.bind(x, **params | around.params | moved)
     # Senders stand where their blocks are joined: those before the batch's, then its own.
-    at = concat_axis + 2
+    at = concat_axis
     shape = aval_of(x).shape
     x = reshape(x, (*shape[:at], around.outer, shape[at] // around.outer, *shape[at + 1 :]))
     x = moveaxis(x, 0, at)
@@ -301,7 +261,7 @@ class RaggedAllToAll(Collective, Primitive):
         _check_sizes(sizes)
         return output.strip_weak_type()
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         rules.check_unsharded(self, avals)
         return rules.spec_of(avals[1])
 
@@ -326,9 +286,7 @@ class RaggedAllToAll(Collective, Primitive):
         }
         return ctx.op("stablehlo.custom_call", values, attributes)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         out = self.bind(*primals, **params)
         if all(type(t) is Zero for t in tangents[:2]):
             return out, Zero.like(out)
@@ -360,7 +318,7 @@ class RaggedAllToAll(Collective, Primitive):
         return (*back, None, None, None, None)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axis_name: Axes, **params: Any
+        self, size: int, args: Values, dims: BatchDims, *, axis_name: Axes, **params: Any
     ) -> tuple[Any, int]:
         arrays, numbers = args[:2], args[2:]
         if all(d is None for d in dims[2:]):
@@ -382,12 +340,7 @@ class RaggedAllToAll(Collective, Primitive):
 
 @vma.vary.rule(RaggedAllToAll)
 def _vary_of_ragged_all_to_all(
-    primitive: RaggedAllToAll,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axis_name: Axes,
-    **_: Any,
+    primitive: RaggedAllToAll, avals: Avals, outs: Avals, *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:
     for aval in avals[:2]:
         arguments.check_varying(primitive.name, aval, axis_name)
@@ -396,13 +349,8 @@ def _vary_of_ragged_all_to_all(
 
 @core_axes.batch_axis.rule(RaggedAllToAll)
 def _batch_axis_of_ragged_all_to_all(
-    primitive: RaggedAllToAll,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    **params: Any,
-) -> tuple[Any, Any]:
+    primitive: RaggedAllToAll, size: int, name: Hashable, *_: Any, **params: Any
+) -> NoReturn:
     problem = "is not implemented along an axis of vmap."
     got = f"axis {name!r}, of vmap"
     fix = "shard_map or pmap over devices"

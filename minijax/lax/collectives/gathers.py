@@ -6,8 +6,8 @@ device its block of the sum.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Hashable
+from typing import Any
 
 import numpy as np
 
@@ -32,16 +32,13 @@ from minijax.lax.collectives.arguments import (
     Tree,
     axis_index,
 )
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.shape import reshape, squeeze
 from minijax.lax.slicing import dynamic_slice_in_dim
 from minijax.lowering import stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class Gather(Collective, Primitive):
@@ -54,13 +51,7 @@ class Gather(Collective, Primitive):
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
-        self,
-        x: ShapedArray,
-        *,
-        all_gather_dimension: int,
-        axis_size: int,
-        tiled: bool,
-        **_: Any,
+        self, x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
     ) -> ShapedArray:
         dim = all_gather_dimension
         if tiled:
@@ -68,43 +59,20 @@ class Gather(Collective, Primitive):
         return x.with_shape((*x.shape[:dim], axis_size, *x.shape[dim:]))
 
     def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        all_gather_dimension: int,
-        tiled: bool,
-        **_: Any,
+        self, avals: Avals, outs: Avals, *, all_gather_dimension: int, tiled: bool, **_: Any
     ) -> PartitionSpec:
         spec = rules.spec_of(avals[0])
         return spec if tiled else spec.inserted(all_gather_dimension)
 
-    def lower(
-        self,
-        ctx: LoweringContext,
-        x: ir.Value,
-        *,
-        all_gather_dimension: int,
-        axis_name: Axes,
-        axis_size: int,
-        tiled: bool,
-        axis_index_groups: Groups = None,
-    ) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         (out,) = ctx.avals_out
         if not out.size:
             # StableHLO refuses blocks without elements.
             return ctx.full(out.shape, 0, out.dtype)
-        x = self.widened(ctx, x, all_gather_dimension=all_gather_dimension, tiled=tiled)
-        return self.exchange(
-            ctx,
-            x,
-            all_gather_dimension=all_gather_dimension,
-            axis_name=axis_name,
-            axis_index_groups=axis_index_groups,
-        )
+        return self.exchange(ctx, self.widened(ctx, x, **params), **params)
 
     def widened(
-        self, ctx: LoweringContext, x: ir.Value, *, all_gather_dimension: int, tiled: bool, **_: Any
+        self, ctx: LoweringContext, x: Value, *, all_gather_dimension: int, tiled: bool, **_: Any
     ) -> Any:
         """The operand with a dimension of size 1 where blocks are stacked."""
         if tiled:
@@ -117,7 +85,7 @@ class Gather(Collective, Primitive):
     def exchange(
         self,
         ctx: LoweringContext,
-        x: ir.Value,
+        x: Value,
         *,
         all_gather_dimension: int,
         axis_name: Axes,
@@ -135,23 +103,16 @@ class Gather(Collective, Primitive):
         return ctx.ops("stablehlo.all_gather", [x], attributes)[0]
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        all_gather_dimension: int,
-        tiled: bool,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, *, all_gather_dimension: int, **params: Any
     ) -> tuple[Any, int]:
         (x,), (b,) = args, dims
         dim = all_gather_dimension
-        if tiled:
+        if params["tiled"]:
             shifted, out_dim = dim + (dim >= b), b
         else:
             # A new dimension at the batch's own place goes before it.
             shifted, out_dim = dim + (dim > b), b + (dim <= b)
-        out = self.bind(x, all_gather_dimension=shifted, tiled=tiled, **params)
+        out = self.bind(x, all_gather_dimension=shifted, **params)
         return out, out_dim
 
 
@@ -161,29 +122,16 @@ rules.knows_sums.set(True, Gather)
 
 @core_axes.batch_axis.rule(Gather)
 def _batch_axis_of_gather(
-    primitive: Gather,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    all_gather_dimension: int,
-    axis_name: Axes,
-    axis_size: int,
-    tiled: bool,
-    **groups: Any,
+    primitive: Gather, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, None]:
-    user = f"lax.{primitive.name}"
-    arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
-    dim = all_gather_dimension
+    around = arguments.around_batch(f"lax.{primitive.name}", name, params)
+    dim, tiled = params["all_gather_dimension"], params["tiled"]
     x = to_batch_dim(args[0], dims[0], dim, size)
-    around = arguments.around_batch(user, name, axis_name)
     if around.others:
-        others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
-        x = primitive.bind(x, all_gather_dimension=dim, tiled=False, **others, **groups)
+        x = primitive.bind(x, **params | around.params | {"tiled": False})
         shape = aval_of(x).shape
         x = reshape(x, (*shape[:dim], around.outer, around.inner, *shape[dim + 1 :]))
-        shape = (*shape[:dim], axis_size, *shape[dim + 2 :])
+        shape = (*shape[:dim], params["axis_size"], *shape[dim + 2 :])
         x = reshape(moveaxis(x, dim + 2, dim + 1), shape)
     if tiled:
         shape = aval_of(x).shape
@@ -226,12 +174,7 @@ class AllGatherInvariant(Gather):
 
 @vma.vary.rule(AllGatherInvariant)
 def _vary_of_all_gather_invariant(
-    primitive: AllGatherInvariant,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axis_name: Axes,
-    **_: Any,
+    primitive: AllGatherInvariant, avals: Avals, outs: Avals, *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:
     arguments.check_varying("all_gather_invariant", avals[0], axis_name)
     given = vma.of(avals[0])
@@ -253,12 +196,7 @@ class AllGatherReduced(Gather):
 
 @vma.vary.rule(AllGatherReduced)
 def _vary_of_all_gather_reduced(
-    primitive: AllGatherReduced,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axis_name: Axes,
-    **_: Any,
+    primitive: AllGatherReduced, avals: Avals, outs: Avals, *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:
     given, named = vma.of(avals[0]), frozenset(axis_name)
     expected = f"a value that varies over {casts.axes_text(named)}"
@@ -292,13 +230,7 @@ class Scatter(Collective, Primitive):
         return x.with_shape((*x.shape[:dim], *x.shape[dim + 1 :]))
 
     def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        scatter_dimension: int,
-        tiled: bool,
-        **_: Any,
+        self, avals: Avals, outs: Avals, *, scatter_dimension: int, tiled: bool, **_: Any
     ) -> PartitionSpec:
         spec = rules.spec_of(avals[0])
         return spec if tiled else rules.dropped(spec, (scatter_dimension,))
@@ -306,7 +238,7 @@ class Scatter(Collective, Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        x: ir.Value,
+        x: Value,
         *,
         scatter_dimension: int,
         axis_name: Axes,
@@ -336,19 +268,12 @@ class Scatter(Collective, Primitive):
         return found if tiled else ctx.reshape(found, out.shape, out.dtype)
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        scatter_dimension: int,
-        tiled: bool,
-        **params: Any,
+        self, size: int, args: Values, dims: BatchDims, *, scatter_dimension: int, **params: Any
     ) -> tuple[Any, int]:
         (x,), (b,) = args, dims
         dim = scatter_dimension + (scatter_dimension >= b)
-        out = self.bind(x, scatter_dimension=dim, tiled=tiled, **params)
-        return out, b - (not tiled and dim < b)
+        out = self.bind(x, scatter_dimension=dim, **params)
+        return out, b - (not params["tiled"] and dim < b)
 
 
 rules.knows_sums.set(True, Scatter)
@@ -356,34 +281,21 @@ rules.knows_sums.set(True, Scatter)
 
 @core_axes.batch_axis.rule(Scatter)
 def _batch_axis_of_scatter(
-    primitive: Scatter,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    scatter_dimension: int,
-    axis_name: Axes,
-    axis_size: int,
-    tiled: bool,
-    **groups: Any,
+    primitive: Scatter, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, int]:
-    user = "lax.psum_scatter"
-    arguments.refuse_groups_of_batch(user, name, groups.get("axis_index_groups"))
+    around = arguments.around_batch("lax.psum_scatter", name, params)
     (x,), (b,) = args, dims
     copies = np.asarray(size).astype(aval_of(x).dtype)[()]
     x = mul(x, copies) if b is None else reduce_sum(x, (b,))
-    _check_block(aval_of(x), scatter_dimension, axis_size, tiled=tiled)
-    dim, shape = scatter_dimension, aval_of(x).shape
-    around = arguments.around_batch(user, name, axis_name)
-    block = shape[dim] // axis_size
+    dim, tiled, shape = params["scatter_dimension"], params["tiled"], aval_of(x).shape
+    _check_block(aval_of(x), dim, params["axis_size"], tiled=tiled)
+    block = shape[dim] // params["axis_size"]
     sizes = (around.outer, size, around.inner * block)
     x = moveaxis(reshape(x, (*shape[:dim], *sizes, *shape[dim + 1 :])), dim + 1, 0)
     kept = (around.outer * around.inner * block,) if tiled or around.others else ()
     x = reshape(x, (size, *shape[:dim], *kept, *shape[dim + 1 :]))
     if around.others:
-        others = {"axis_name": around.others, "axis_size": around.outer * around.inner}
-        x = primitive.bind(x, scatter_dimension=dim + 1, tiled=tiled, **others, **groups)
+        x = primitive.bind(x, **params | around.params | {"scatter_dimension": dim + 1})
     return x, 0
 
 
@@ -411,12 +323,7 @@ class UnreducedReduceScatter(Scatter):
 
 @vma.vary.rule(UnreducedReduceScatter)
 def _vary_of_unreduced_reduce_scatter(
-    primitive: UnreducedReduceScatter,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axis_name: Axes,
-    **_: Any,
+    primitive: UnreducedReduceScatter, avals: Avals, outs: Avals, *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:
     casts.check_unreduced("lax.unreduced_psum_scatter", avals[0], axis_name)
     given, named = vma.of(avals[0]), frozenset(axis_name)

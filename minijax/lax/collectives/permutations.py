@@ -6,7 +6,7 @@ Of the last two, one sends and the other receives, each by an operation of its o
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -44,16 +44,13 @@ from minijax.lax.collectives.arguments import (
 from minijax.lax.collectives.gathers import all_gather_p
 from minijax.lax.collectives.reductions import psum_p
 from minijax.lax.creation import bitcast_convert_type_p, full_like
+from minijax.lax.families import Avals, BatchDims, Values, batch_unary
 from minijax.lax.shape import broadcast, concatenate
 from minijax.lax.slicing import dynamic_index_in_dim, index_in_dim, index_take, slice_in_dim
 from minijax.lowering import module, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 Pairs = tuple[tuple[int, int], ...]
 
@@ -67,12 +64,13 @@ class PPermute(Collective, Primitive):
     name = "ppermute"
     has_effects = False
     jvp = jvp_of_unary_linear
+    batch = batch_unary
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> ShapedArray:
         return x
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: Axes, perm: Pairs) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis_name: Axes, perm: Pairs) -> Any:
         devices = ctx.module.device_axes
         pairs = arguments.pairs_of_devices(devices, axis_name, perm)
         attributes = {
@@ -84,34 +82,14 @@ class PPermute(Collective, Primitive):
     def impl(self, x: Array, **params: Any) -> Any:
         raise NotImplementedError(arguments.outside_text("lax.ppermute"))
 
-    def transpose(
-        self, ct: Array, x: UndefinedPrimal, *, axis_name: Axes, perm: Pairs
-    ) -> tuple[Any]:
-        back = tuple((d, s) for s, d in perm)
-        return (self.bind(ct, axis_name=axis_name, perm=back),)
-
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axis_name: Axes,
-        perm: Pairs,
-    ) -> tuple[Any, Any]:
-        return self.bind(args[0], axis_name=axis_name, perm=perm), dims[0]
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, perm: Pairs, **axes: Any) -> tuple[Any]:
+        return (self.bind(ct, perm=tuple((d, s) for s, d in perm), **axes),)
 
     def _among_all(
-        self,
-        size: int,
-        name: Hashable,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        axes: Axes,
-        perm: Pairs,
+        self, size: int, name: Hashable, args: Values, dims: BatchDims, axes: Axes, perm: Pairs
     ) -> Any:
         """Blocks that go between examples and devices: each device picks its own among all."""
-        around = arguments.around_batch("lax.ppermute", name, axes)
+        around = arguments.around_batch("lax.ppermute", name, {"axis_name": axes})
         total = around.outer * around.inner * size
         everything, _ = core_axes.batch_axis.of(all_gather_p)(
             size,
@@ -142,15 +120,9 @@ core_axes.waits_for_all.set(True, PPermute)
 
 @core_axes.batch_axis.rule(PPermute)
 def _batch_axis_of_ppermute(
-    primitive: PPermute,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    axis_name: Axes,
-    perm: Pairs,
+    primitive: PPermute, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, Any]:
+    axis_name, perm = params["axis_name"], params["perm"]
     if len(axis_name) > 1:
         return primitive._among_all(size, name, args, dims, axis_name, perm), 0
     (x,), (b,) = args, dims
@@ -211,12 +183,13 @@ class PBroadcast(Collective, Primitive):
     name = "pbroadcast"
     has_effects = False
     jvp = jvp_of_unary_linear
+    batch = batch_unary
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, axis_name: AxisName, source: int) -> ShapedArray:
         return x
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: AxisName, source: int) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis_name: AxisName, source: int) -> Any:
         axes = arguments.canonical_axes(self.name, axis_name)
         if ctx.platform not in arguments.GPUS:
             # XLA knows the instruction on GPUs only.
@@ -241,35 +214,17 @@ class PBroadcast(Collective, Primitive):
         axes = arguments.canonical_axes(self.name, axis_name)
         return (_only_at(_psum_varying(ct, axes), axes, source),)
 
-    def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axis_name: AxisName,
-        source: int,
-    ) -> tuple[Any, Any]:
-        return self.bind(args[0], axis_name=axis_name, source=source), dims[0]
-
 
 core_axes.makes_equal.set(True, PBroadcast)
 
 
 @core_axes.batch_axis.rule(PBroadcast)
 def _batch_axis_of_pbroadcast(
-    primitive: PBroadcast,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    axis_name: AxisName,
-    source: int,
+    primitive: PBroadcast, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, Any]:
-    axes = arguments.canonical_axes(primitive.name, axis_name)
-    around = arguments.around_batch("lax.pbroadcast", name, axes)
-    outer, example, inner = np.unravel_index(source, (around.outer, size, around.inner))
+    around = arguments.around_batch("lax.pbroadcast", name, params)
+    sizes = (around.outer, size, around.inner)
+    outer, example, inner = np.unravel_index(params["source"], sizes)
     (x,), (b,) = args, dims
     own = x if b is None else index_in_dim(x, int(example), b, keepdims=False)
     if around.others:
@@ -471,10 +426,10 @@ class PSend(OneSided):
     def abstract_eval(self, x: ShapedArray, *, axis_name: Axes, perm: Pairs) -> AbstractToken:
         return abstract_token
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return PartitionSpec()
 
-    def lower(self, ctx: LoweringContext, x: ir.Value, *, axis_name: Axes, perm: Pairs) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis_name: Axes, perm: Pairs) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
         token = ctx.op("stablehlo.create_token", [])
         return ctx.op("stablehlo.send", [x, token], attributes)
@@ -482,7 +437,7 @@ class PSend(OneSided):
 
 @vma.vary.rule(PSend)
 def _vary_of_psend(
-    primitive: PSend, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, perm: Pairs
+    primitive: PSend, avals: Avals, outs: Avals, *, axis_name: Axes, perm: Pairs
 ) -> ManualAxisType:
     arguments.check_varying(primitive.name, avals[0], axis_name)
     return NOT_MANUAL
@@ -503,26 +458,20 @@ class PRecv(OneSided):
             error(TypeError, "lax.precv", "the first operand must be a token.", got=str(token))
         return out_shape
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.spec_of(outs[0])
 
     def lower(
-        self,
-        ctx: LoweringContext,
-        token: ir.Value,
-        *,
-        axis_name: Axes,
-        out_shape: ShapedArray,
-        perm: Pairs,
+        self, ctx: LoweringContext, token: Value, *, axis_name: Axes, perm: Pairs, **_: Any
     ) -> Any:
         attributes = self.attributes(ctx, axis_name, perm)
-        types = [stablehlo.type_of(out_shape), stablehlo.type_of(abstract_token)]
+        types = [stablehlo.type_of(aval) for aval in (*ctx.avals_out, abstract_token)]
         return ctx.ops("stablehlo.recv", [token], attributes, types)[0]
 
 
 @vma.vary.rule(PRecv)
 def _vary_of_precv(
-    primitive: PRecv, avals: Sequence[Any], outs: Sequence[Any], *, axis_name: Axes, **_: Any
+    primitive: PRecv, avals: Avals, outs: Avals, *, axis_name: Axes, **_: Any
 ) -> ManualAxisType:
     return manual_type({*core_axes.typed_among(axis_name), *outs[0].vma})
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from collections.abc import Hashable
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -31,16 +31,13 @@ from minijax.lax.collectives.arguments import (
 )
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.creation import convert_element_type
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
 from minijax.lowering import module, stablehlo
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class AllReduce(Collective, Primitive):
@@ -58,8 +55,8 @@ class AllReduce(Collective, Primitive):
         raise NotImplementedError
 
     def repeated(self, x: Array, size: int) -> Any:
-        """The combination of `size` equal values."""
-        raise NotImplementedError
+        """The combination of `size` equal values; the value itself where one of them is chosen."""
+        return x
 
     def identity(self, dtype: np.dtype[Any]) -> Any:
         """What leaves the other operand as it is."""
@@ -73,12 +70,12 @@ class AllReduce(Collective, Primitive):
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in dims))
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes, axis_index_groups: Groups
+        self, avals: Avals, outs: Avals, *, axes: Axes, axis_index_groups: Groups
     ) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), _dims(axes))
 
     def lower(
-        self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, axis_index_groups: Groups
+        self, ctx: LoweringContext, x: Value, *, axes: Axes, axis_index_groups: Groups
     ) -> Any:
         is_complex = dtypes.issubdtype(ctx.avals_in[0].dtype, np.complexfloating)
         if is_complex and self.combiner != "stablehlo.add":
@@ -94,7 +91,7 @@ class AllReduce(Collective, Primitive):
         x = self.reduced(ctx, x, axes=axes)
         return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 
-    def reduced(self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, **_: Any) -> Any:
+    def reduced(self, ctx: LoweringContext, x: Value, *, axes: Axes, **_: Any) -> Any:
         """The operand, reduced over its own dimensions."""
         dims = _dims(axes)
         if not dims:
@@ -105,7 +102,7 @@ class AllReduce(Collective, Primitive):
         return ctx.reduce(self.combiner, x, dims, self.identity(aval.dtype), wanted)
 
     def exchange(
-        self, ctx: LoweringContext, x: ir.Value, *, axes: Axes, axis_index_groups: Groups
+        self, ctx: LoweringContext, x: Value, *, axes: Axes, axis_index_groups: Groups
     ) -> Any:
         """The operation itself, over named axes."""
         if axis_index_groups is not None and ctx.platform == "tpu":
@@ -114,13 +111,7 @@ class AllReduce(Collective, Primitive):
         return casts.all_reduce(ctx, x, self.combiner, names, axis_index_groups, ctx.avals_out[0])
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        axes: Axes,
-        axis_index_groups: Groups,
+        self, size: int, args: Values, dims: BatchDims, *, axes: Axes, axis_index_groups: Groups
     ) -> tuple[Any, int]:
         (x,), (dim,) = args, dims
         if _dims(axes):
@@ -140,12 +131,7 @@ core_axes.makes_equal.set(True, AllReduce)
 
 @vma.vary.rule(AllReduce)
 def _vary_of_all_reduce(
-    primitive: AllReduce,
-    avals: Sequence[Any],
-    outs: Sequence[Any],
-    *,
-    axes: Axes,
-    axis_index_groups: Groups,
+    primitive: AllReduce, avals: Avals, outs: Avals, *, axes: Axes, axis_index_groups: Groups
 ) -> Any:
     given = vma.of(avals[0])
     casts.refuse_kind(
@@ -162,16 +148,10 @@ def _vary_of_all_reduce(
 
 @core_axes.batch_axis.rule(AllReduce)
 def _batch_axis_of_all_reduce(
-    primitive: AllReduce,
-    size: int,
-    name: Hashable,
-    args: Sequence[Any],
-    dims: Sequence[Any],
-    *,
-    axes: Axes,
-    axis_index_groups: Groups,
+    primitive: AllReduce, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
 ) -> tuple[Any, None]:
-    arguments.refuse_groups_of_batch(f"lax.{primitive.name}", name, axis_index_groups)
+    axes, groups = params["axes"], params["axis_index_groups"]
+    arguments.refuse_groups_of_batch(f"lax.{primitive.name}", name, groups)
     (x,), (dim,) = args, dims
     if dim is None:
         rest = tuple(a for a in axes if a != name)
@@ -226,9 +206,6 @@ class PMax(AllReduce):
     def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_max(x, dims)
 
-    def repeated(self, x: Array, size: int) -> Any:
-        return x
-
     def identity(self, dtype: np.dtype[Any]) -> Any:
         return lowest(dtype)
 
@@ -241,9 +218,6 @@ class PMin(AllReduce):
 
     def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_min(x, dims)
-
-    def repeated(self, x: Array, size: int) -> Any:
-        return x
 
     def identity(self, dtype: np.dtype[Any]) -> Any:
         return highest(dtype)

@@ -24,12 +24,13 @@ from minijax.core.check import same_type
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.core.tree import PyTreeDef
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
 from minijax.lax import creation
 from minijax.lax.control_flow.lowering import ScanParams, WhileParams
+from minijax.lax.families import Values
 from minijax.lowering import eager, program
 from minijax.runtime.array import Array
 
@@ -182,8 +183,7 @@ def rearranged(
         )
 
     key = ("rearranged", tuple(inputs), None if outputs is None else tuple(outputs))
-    result: ClosedJaxpr = closed.remember(key, make)
-    return result
+    return closed.remember(key, make)
 
 
 def interleaved(counts: Sequence[int], more: Sequence[int]) -> list[int]:
@@ -210,7 +210,7 @@ def unchanging(closed: ClosedJaxpr, num_consts: int, num_carry: int) -> list[boo
 
 
 def run_program(
-    primitive: Primitive, closed: ClosedJaxpr, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, closed: ClosedJaxpr, args: Values, params: Params
 ) -> Sequence[Any]:
     """Runs an operation that holds `closed` at once, as a program that is kept with `closed`."""
     eager.check_no_tracers(args)

@@ -5,8 +5,8 @@ Input: an index and functions of the same operands.  Output: the results of the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Sequence
+from typing import Any, ClassVar, TypeAlias, TypeVar, overload
 
 import numpy as np
 
@@ -16,7 +16,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -30,20 +30,19 @@ from minijax.interpreters import (
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
+from minijax.interpreters.partial_eval import PartialTrace
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim
 from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checks, halves
 from minijax.lax.control_flow.halves import Branches
+from minijax.lax.families import BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, module, program
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.interpreters.partial_eval import PartialTrace
-    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 S = TypeVar("S")
@@ -62,17 +61,13 @@ class Cond(Primitive):
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
 
-    def abstract_eval(
-        self, index: Array, *operands: Any, branches: Branches, branches_platforms: Platforms
-    ) -> list[Any]:
+    def abstract_eval(self, *operands: Any, branches: Branches, **_: Any) -> list[Any]:
         return branches[0].out_avals
 
     def effects(self, index: Array | None, *operands: Any, branches: Branches, **_: Any) -> Any:
         return frozenset().union(*(refs.effects_of_body(b.jaxpr, 1) for b in branches))
 
-    def impl(
-        self, index: Array, *operands: Any, branches: Branches, branches_platforms: Platforms
-    ) -> Sequence[Any]:
+    def impl(self, index: Array, *operands: Any, branches: Branches, **_: Any) -> Sequence[Any]:
         branch = branches[int(index)]
         eager.check_no_tracers(operands)
         outs = program.executable_for(branch, operands, program.Options(self.name))(operands)
@@ -112,7 +107,7 @@ class Cond(Primitive):
         return list(outs[len(ordered) :])
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, branches: Branches, **params: Any
+        self, primals: Values, tangents: Values, *, branches: Branches, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         nonzero = [type(t) is not Zero for t in tangents[1:]]
         derivatives, moving = _alike(branches, lambda b, *flags: jvp.jvp_jaxpr(b, nonzero, *flags))
@@ -121,9 +116,7 @@ class Cond(Primitive):
         count = len(moving)
         return list(outs[:count]), with_zeros(moving, outs[count:], branches[0].out_avals)
 
-    def partial_eval(
-        self, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
-    ) -> list[Any]:
+    def partial_eval(self, trace: PartialTrace, args: Values, params: Params) -> list[Any]:
         if trace.is_unknown(args[0]):
             return list(trace.unknown.process(self, args, params))
         index, operands = args[0], args[1:]
@@ -163,13 +156,7 @@ class Cond(Primitive):
         return [None, *transpose.of_arguments(linear, moving, outs)]
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
-        *,
-        branches: Branches,
-        branches_platforms: Platforms,
+        self, size: int, args: Values, dims: BatchDims, *, branches: Branches, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         index, operands = moved[0], moved[1:]
@@ -179,7 +166,7 @@ class Cond(Primitive):
         wide, out_batched = _alike(
             branches, lambda b, *flags: batching.batch_jaxpr(b, size, batched, *flags)
         )
-        outs = self.bind(index, *operands, branches=wide, branches_platforms=branches_platforms)
+        outs = self.bind(index, *operands, branches=wide, **params)
         return list(outs), [0 if b else None for b in out_batched]
 
 
@@ -192,24 +179,11 @@ refs.discharge.rule(Cond)(bodies.discharge_cond)
 refs.with_references.rule(Cond)(references.with_references)
 
 
-@printing.shows.rule(Cond)
-def _shown_params_of_cond(primitive: Cond, params: Mapping[str, Any]) -> dict[str, Any]:
-    shown = dict(params)
-    if params["branches_platforms"] is None:
-        del shown["branches_platforms"]
-    return shown
-
-
 @diagnosis.walk.rule(Cond)
 def _walk_of_cond(
-    primitive: Cond,
-    run: Callable[..., Sequence[Any]],
-    index: Array,
-    *operands: Any,
-    branches: Branches,
-    branches_platforms: Platforms,
+    primitive: Cond, run: Callable[..., Any], index: Array, *operands: Any, **params: Any
 ) -> None:
-    run(branches[int(index)], *operands)
+    run(params["branches"][int(index)], *operands)
 
 
 @remat.division.rule(Cond)

@@ -22,7 +22,7 @@ from minijax.core.aval import AbstractValue, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Trace
+from minijax.core.trace import Params, Trace
 from minijax.interpreters import casts, key_reuse, staging, uniformity
 from minijax.interpreters.casts import Arguments, Varying
 from minijax.interpreters.checking import Site
@@ -31,6 +31,7 @@ from minijax.interpreters.uniformity import Flow, Names
 from minijax.lax import binary
 from minijax.lax.control_flow import bodies
 from minijax.lax.control_flow.lowering import ScanParams, WhileParams
+from minijax.lax.families import Values
 from minijax.lax.functionalization import (
     STATE_SIZE,
     Checked,
@@ -43,9 +44,7 @@ from minijax.lax.functionalization import (
 )
 
 
-def agree_cond(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
-) -> Arguments:
+def agree_cond(primitive: Primitive, trace: Trace, args: Values, params: Params) -> Arguments:
     """A `cond` whose operands and branches vary over the axes over which its index does.
 
     Raises:
@@ -73,9 +72,7 @@ def agree_cond(
     return [index, *operands], {**params, "branches": tuple(fitting)}
 
 
-def agree_while(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
-) -> Arguments:
+def agree_while(primitive: Primitive, trace: Trace, args: Values, params: Params) -> Arguments:
     """A `while` whose carry varies over the axes over which its condition does.
 
     Raises:
@@ -106,9 +103,7 @@ def agree_while(
     return args, {**params, "cond_jaxpr": condition, "body_jaxpr": body}
 
 
-def agree_scan(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
-) -> Arguments:
+def agree_scan(primitive: Primitive, trace: Trace, args: Values, params: Params) -> Arguments:
     """A `scan` whose carry varies over the axes over which what it becomes does."""
     loop = ScanParams(**params)
     rest = [frozenset[Any]()] * (len(loop.jaxpr.out_avals) - loop.num_carry)
@@ -270,7 +265,7 @@ _PUBLIC = {"while": "while_loop"}
 
 
 def check_cond(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: Params
 ) -> Sequence[Any]:
     """Each branch returns its fault, numbered among the sites of all branches."""
     branches = [checker.inner(branch) for branch in params["branches"]]
@@ -307,7 +302,7 @@ def _moved(state: Sequence[Any], first: int, words: int) -> State:
 
 
 def check_scan(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: Params
 ) -> Sequence[Any]:
     """The first fault of all steps is carried along."""
     inner = checker.inner(params["jaxpr"])
@@ -332,7 +327,7 @@ def check_scan(
 
 
 def check_while(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: Params
 ) -> Sequence[Any]:
     """The first fault is carried along, of the condition before each step and of the step."""
     test, body = checker.inner(params["cond_jaxpr"]), checker.inner(params["body_jaxpr"])
@@ -388,7 +383,7 @@ def check_while(
 
 
 def check_solver(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: Params
 ) -> Sequence[Any]:
     """The solver returns its fault as an auxiliary result; what derivatives call is not checked."""
     jaxprs = params["jaxprs"]
@@ -430,7 +425,7 @@ def keys_of_cond(
 
 
 def keys_of_scan(
-    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Sequence[Any], **params: Any
+    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Values, **params: Any
 ) -> list[Any]:
     """Two steps tell what all of them do."""
     loop = ScanParams(**params)
@@ -445,7 +440,7 @@ def keys_of_scan(
 
 
 def keys_of_while(
-    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Sequence[Any], **params: Any
+    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Values, **params: Any
 ) -> list[Any]:
     """Two steps tell what all of them do."""
     loop = WhileParams(**params)

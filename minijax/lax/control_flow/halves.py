@@ -9,20 +9,18 @@ compute anew from constants alone is computed once, outside.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists, partition_list
+from minijax.core.trace import Params
 from minijax.interpreters import partial_eval, passes, remat, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.lax.control_flow import bodies
 from minijax.lax.control_flow.lowering import ScanParams
-
-if TYPE_CHECKING:
-    from minijax.interpreters.partial_eval import PartialTrace
-
+from minijax.lax.families import Values
 
 Branches = tuple[ClosedJaxpr, ...]
 
@@ -60,8 +58,7 @@ class SplitScan(NamedTuple):
 def split_body(loop: ScanParams, unknown: Sequence[bool]) -> SplitScan:
     """Splits the body of a scan; parts of the carry that become unknown count as unknown."""
     key = ("split", tuple(unknown), loop.num_consts, loop.num_carry)
-    found: SplitScan = loop.jaxpr.remember(key, lambda: _split_body(loop, unknown))
-    return found
+    return loop.jaxpr.remember(key, lambda: _split_body(loop, unknown))
 
 
 def _split_body(loop: ScanParams, unknown: Sequence[bool]) -> SplitScan:
@@ -171,7 +168,7 @@ class _Halves(NamedTuple):
 
 
 def _run_known_half(
-    primitive: Primitive, args: Sequence[Any], unknown: Sequence[bool], loop: ScanParams
+    primitive: Primitive, args: Values, unknown: Sequence[bool], loop: ScanParams
 ) -> _Halves:
     split = split_body(loop, unknown)
     out_unknown = split.out_unknown
@@ -197,7 +194,7 @@ def _run_known_half(
 
 
 def partial_eval_scan(
-    self: Primitive, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
+    self: Primitive, trace: partial_eval.PartialTrace, args: Values, params: Params
 ) -> list[Any]:
     """The rule of `scan`: one scan now, one in the staged program."""
     # Operations on known values alone pass through `trace` to where they are computed.
@@ -305,8 +302,7 @@ def backward_body(
         avals = [*known, *totals, *cts, *known_slices]
         return staging.stage_closed(function, avals, closed.jaxpr.debug_info.without_arg_names())
 
-    result: ClosedJaxpr = closed.remember(key, make)
-    return result
+    return closed.remember(key, make)
 
 
 def divide_scan(
@@ -387,8 +383,7 @@ class SplitBranches(NamedTuple):
 def split_branches(branches: Branches, unknown: Sequence[bool]) -> SplitBranches:
     """Branches split by which operands are unknown, remembered with the first of them."""
     key = ("split", branches[1:], tuple(unknown))
-    found: SplitBranches = branches[0].remember(key, lambda: _make_split(branches, unknown))
-    return found
+    return branches[0].remember(key, lambda: _make_split(branches, unknown))
 
 
 def _make_split(branches: Branches, unknown: Sequence[bool]) -> SplitBranches:
@@ -489,10 +484,7 @@ def divide_branches(
 ) -> DividedBranches:
     """Branches divided between now and later, remembered with the first of them."""
     key = ("divide", branches[1:], tuple(wanted), policy)
-    found: DividedBranches = branches[0].remember(
-        key, lambda: _make_division(branches, wanted, policy)
-    )
-    return found
+    return branches[0].remember(key, lambda: _make_division(branches, wanted, policy))
 
 
 def _make_division(

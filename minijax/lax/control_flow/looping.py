@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import partition_list
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
@@ -40,14 +40,12 @@ from minijax.lax import binary, creation, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.lax.control_flow.lowering import WhileParams
+from minijax.lax.families import Values
 from minijax.lowering import eager
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.interpreters.partial_eval import PartialTrace
-    from minijax.lowering.stablehlo import LoweringContext
 
 T = TypeVar("T")
 
@@ -80,9 +78,7 @@ class While(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_while(ctx, values, WhileParams(**params))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         loop = WhileParams(**params)
         test_consts, consts, init = loop.split(primals)
         _, const_dots, init_dots = loop.split(tangents)
@@ -109,7 +105,7 @@ class While(Primitive):
         return list(outs[:count]), with_zeros(moving, outs[count:], loop.body_jaxpr.out_avals)
 
     def partial_eval(
-        self, trace: PartialTrace, args: Sequence[Any], params: dict[str, Any]
+        self, trace: partial_eval.PartialTrace, args: Values, params: Params
     ) -> list[Any]:
         """Runs the known part of the carry now; the whole loop is staged for the rest."""
         loop = WhileParams(**params)
@@ -150,7 +146,7 @@ class While(Primitive):
         )
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         loop = WhileParams(**params)
         wide, carry, place = _batched(size, loop, [d is not None for d in dims])

@@ -9,7 +9,7 @@ steps that are left over follow it.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -17,13 +17,10 @@ from minijax.core import dtypes, effects
 from minijax.core.aval import AbstractToken, ShapedArray, shaped_array
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.sequences import split_list
+from minijax.lax.shape import slice_op
 from minijax.lowering import module
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import physical_aval
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 T = TypeVar("T")
 
@@ -99,7 +96,7 @@ class _WhileLoop(NamedTuple):
             return pred
         scalar = ctx.tensor_type((), np.bool_)
 
-        def either(inner: LoweringContext, a: ir.Value, b: ir.Value) -> list[Any]:
+        def either(inner: LoweringContext, a: Value, b: Value) -> list[Any]:
             return [inner.op("stablehlo.or", [a, b], None, scalar)]
 
         return ctx.ops(
@@ -124,7 +121,7 @@ class _WhileLoop(NamedTuple):
         ]
 
     def _kept_where_done(
-        self, ctx: LoweringContext, pred: ir.Value, x: ir.Value, before: ir.Value, aval: ShapedArray
+        self, ctx: LoweringContext, pred: Value, x: Value, before: Value, aval: ShapedArray
     ) -> Any:
         if isinstance(aval, AbstractToken):
             return x
@@ -143,15 +140,10 @@ def lower_while(ctx: LoweringContext, values: Sequence[Any], params: WhileParams
     if effects.ordered_among(test.effects):
         outs = _with_carried_condition(ctx, loop, state)
     else:
-        types = [x.type for x in state]
-        outs = ctx.ops(
-            "stablehlo.while",
+        outs = ctx.loop(
             state,
-            types=types,
-            regions=[
-                (types, lambda inner, *now: [loop.holds_for_some(inner, now)]),
-                (types, lambda inner, *now: loop.step(inner, now)),
-            ],
+            lambda inner, *now: [loop.holds_for_some(inner, now)],
+            lambda inner, *now: loop.step(inner, now),
         )
     count = len(ordered)
     ctx.tokens.update(zip(ordered, outs[:count], strict=True))
@@ -166,18 +158,11 @@ def _with_carried_condition(ctx: LoweringContext, loop: _WhileLoop, state: list[
         goes_on = loop.holds_for_some(inner, state)
         return [goes_on, *(inner.tokens[effect] for effect in loop.ordered), *state[count:]]
 
-    start = after_condition(ctx, state)
-    types = [x.type for x in start]
-    outs: list[Any] = ctx.ops(
-        "stablehlo.while",
-        start,
-        types=types,
-        regions=[
-            (types, lambda inner, goes_on, *_: [goes_on]),
-            (types, lambda inner, _, *now: after_condition(inner, loop.step(inner, now))),
-        ],
-    )
-    return outs[1:]
+    return ctx.loop(
+        after_condition(ctx, state),
+        lambda inner, goes_on, *_: [goes_on],
+        lambda inner, _, *now: after_condition(inner, loop.step(inner, now)),
+    )[1:]
 
 
 _INT32 = shaped_array((), np.dtype(np.int32))
@@ -227,7 +212,7 @@ class _ScanLoop(NamedTuple):
         return self.step(ctx, carry, slices)
 
     def counted_step(
-        self, ctx: LoweringContext, number: ir.Value, carry: Sequence[Any], ys: Sequence[Any]
+        self, ctx: LoweringContext, number: Value, carry: Sequence[Any], ys: Sequence[Any]
     ) -> tuple[list[Any], list[Any]]:
         """The step of a number computed by the loop; the slices are written into `ys`."""
         int32 = ctx.tensor_type((), np.int32)
@@ -279,13 +264,11 @@ def _while(
     trips = loop.length - left_over
     if trips:
         int32 = ctx.tensor_type((), np.int32)
-        state = [ctx.constant(0, np.int32), *carry, *ys]
-        types = [x.type for x in state]
 
-        def condition(inner: LoweringContext, number: ir.Value, *_: Any) -> list[Any]:
+        def condition(inner: LoweringContext, number: Value, *_: Any) -> list[Any]:
             return [inner.compare("LT", number, inner.constant(trips, np.int32), _INT32)]
 
-        def body(inner: LoweringContext, number: ir.Value, *rest: Any) -> list[Any]:
+        def body(inner: LoweringContext, number: Value, *rest: Any) -> list[Any]:
             now, written = list(rest[: len(carry)]), list(rest[len(carry) :])
             one = inner.constant(1, np.int32)
             for _ in range(unroll):
@@ -293,9 +276,7 @@ def _while(
                 number = inner.op("stablehlo.add", [number, one], None, int32)
             return [number, *now, *written]
 
-        outs = ctx.ops(
-            "stablehlo.while", state, types=types, regions=[(types, condition), (types, body)]
-        )
+        outs = ctx.loop([ctx.constant(0, np.int32), *carry, *ys], condition, body)
         carry, ys = outs[1 : 1 + len(carry)], outs[1 + len(carry) :]
     for k in range(trips, loop.length):
         number = ctx.constant(k, np.int32)
@@ -326,11 +307,11 @@ def _unrolled(
     return carry, ys
 
 
-def _starts(ctx: LoweringContext, i: ir.Value, ndim: int) -> list[Any]:
+def _starts(ctx: LoweringContext, i: Value, ndim: int) -> list[Any]:
     return [i, *[ctx.constant(0, np.int32)] * ndim] if ndim else [i]
 
 
-def _slice(ctx: LoweringContext, x: ir.Value, i: ir.Value, aval: ShapedArray) -> Any:
+def _slice(ctx: LoweringContext, x: Value, i: Value, aval: ShapedArray) -> Any:
     """Slice number `i` of `x`, of type `aval`."""
     sliced = ctx.op(
         "stablehlo.dynamic_slice",
@@ -341,21 +322,13 @@ def _slice(ctx: LoweringContext, x: ir.Value, i: ir.Value, aval: ShapedArray) ->
     return ctx.reshape(sliced, aval.shape, aval.dtype)
 
 
-def _static_slice(ctx: LoweringContext, x: ir.Value, i: int, aval: ShapedArray) -> Any:
-    sliced = ctx.op(
-        "stablehlo.slice",
-        [x],
-        {
-            "start_indices": ctx.i64_array((i, *[0] * aval.ndim)),
-            "limit_indices": ctx.i64_array((i + 1, *aval.shape)),
-            "strides": ctx.i64_array([1] * (aval.ndim + 1)),
-        },
-        ctx.tensor_type((1, *aval.shape), aval.dtype),
-    )
+def _static_slice(ctx: LoweringContext, x: Value, i: int, aval: ShapedArray) -> Any:
+    kind = ctx.tensor_type((1, *aval.shape), aval.dtype)
+    sliced = slice_op(ctx, x, (i, *[0] * aval.ndim), (i + 1, *aval.shape), type=kind)
     return ctx.reshape(sliced, aval.shape, aval.dtype)
 
 
-def _update(ctx: LoweringContext, ys: ir.Value, y: ir.Value, i: ir.Value, aval: ShapedArray) -> Any:
+def _update(ctx: LoweringContext, ys: Value, y: Value, i: Value, aval: ShapedArray) -> Any:
     """`ys` with `y` in place of slice number `i`."""
     row = ctx.reshape(y, (1, *aval.shape), aval.dtype)
     return ctx.op(

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, SupportsIndex, TypeVar
+from typing import Any, ClassVar, SupportsIndex, TypeVar
 
 import numpy as np
 
@@ -38,16 +38,13 @@ from minijax.lax import creation, references, shape, slicing
 from minijax.lax.binary import add, bitwise_or
 from minijax.lax.control_flow import bodies, checks, halves, lowering
 from minijax.lax.control_flow.lowering import ScanParams
-from minijax.lax.families import canonicalize_axis, scalar_like
+from minijax.lax.families import Avals, Values, canonicalize_axis, scalar_like
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
 from minijax.lowering import eager
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.lowering.stablehlo import LoweringContext
-
 
 Carry = TypeVar("Carry")
 Y = TypeVar("Y")
@@ -65,20 +62,12 @@ class Scan(Primitive):
     has_effects: ClassVar[bool] = True
 
     def abstract_eval(
-        self,
-        *avals: Any,
-        jaxpr: ClosedJaxpr,
-        length: int,
-        num_consts: int,
-        num_carry: int,
-        **_: Any,
+        self, *avals: Any, jaxpr: ClosedJaxpr, length: int, num_carry: int, **_: Any
     ) -> list[Any]:
         outs = jaxpr.out_avals
         return outs[:num_carry] + [a.with_dim(0, length) for a in outs[num_carry:]]
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], **params: Any
-    ) -> list[PartitionSpec]:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> list[PartitionSpec]:
         loop = ScanParams(**params)
         rules.check_unsharded(self, loop.split(avals)[2], (0,))
         specs = [rules.spec_of(aval) for aval in loop.jaxpr.out_avals]
@@ -93,9 +82,7 @@ class Scan(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_scan(ctx, values, ScanParams(**params))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         loop = ScanParams(**params)
         num_consts, num_carry = loop.num_consts, loop.num_carry
         consts, moving, slices = loop.split([type(t) is not Zero for t in tangents])
@@ -135,7 +122,7 @@ class Scan(Primitive):
     transpose = halves.transpose_scan
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         loop = ScanParams(**params)
         num_carry = loop.num_carry

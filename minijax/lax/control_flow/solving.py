@@ -7,7 +7,7 @@ the implicit function theorem and not through the steps of the solver.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from minijax.core import tree, vma
 from minijax.core.aval import aval_of
@@ -21,12 +21,11 @@ from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checks
+from minijax.lax.families import BatchDims, Values
 from minijax.lax.unary import neg
 from minijax.lowering import eager, module
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 
@@ -92,12 +91,7 @@ class CustomRoot(Solver):
     name = "custom_root"
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        const_lengths: RootParts,
-        jaxprs: RootParts,
+        self, primals: Values, tangents: Values, *, const_lengths: RootParts, jaxprs: RootParts
     ) -> tuple[list[Any], list[Any]]:
         outs = self.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
         f_consts, _, solve_consts, guess = _groups(primals, const_lengths)
@@ -119,8 +113,8 @@ class CustomRoot(Solver):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         const_lengths: RootParts,
         jaxprs: RootParts,
@@ -171,12 +165,7 @@ class CustomLinearSolve(Solver):
     name = "custom_linear_solve"
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        const_lengths: SolveParts,
-        jaxprs: SolveParts,
+        self, primals: Values, tangents: Values, *, const_lengths: SolveParts, jaxprs: SolveParts
     ) -> tuple[list[Any], list[Any]]:
         outs = self.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
         count = len(jaxprs.matvec.out_avals)
@@ -236,8 +225,8 @@ class CustomLinearSolve(Solver):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         const_lengths: SolveParts,
         jaxprs: SolveParts,
@@ -276,7 +265,7 @@ def _groups(values: Sequence[Any], lengths: Sequence[int]) -> list[list[Any]]:
     return [*groups, list(values[start:])]
 
 
-def _in_front(args: Sequence[Any], dims: Sequence[Any], size: int) -> list[Any]:
+def _in_front(args: Values, dims: BatchDims, size: int) -> list[Any]:
     return [
         x if d is None else to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)
     ]

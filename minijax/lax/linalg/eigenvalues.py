@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.binary import select
-from minijax.lax.families import INEXACT
+from minijax.lax.families import INEXACT, BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.kernels import (
@@ -55,18 +55,8 @@ class Tridiagonal(BatchedPrimitive):
 
     def compute(self, platform: str, x: Array, *, lower: bool) -> list[Any]:
         target = kernels.routine("tridiagonal", platform, "sytrd", x.dtype)
-        uplo = kernels.LOWER if lower else kernels.UPPER
-        batch = x.shape[:-2]
-        *outs, info = kernels.call(
-            platform,
-            target,
-            [x],
-            [*_results(x), (batch, "int32")],
-            {"uplo": uplo} if platform == "cpu" else {"lower": lower},
-            batch=len(batch),
-            aliases={0: 0},
-        )
-        return kernels.nan_where_failed(info, *outs)
+        attributes = kernels.triangle(platform, lower=lower)
+        return kernels.checked_call(platform, target, x, _results(x), attributes)
 
 
 def _results(x: Array | ShapedArray) -> list[tuple[tuple[int, ...], Any]]:
@@ -117,13 +107,7 @@ class TridiagonalSolve(BatchedPrimitive):
     core_ndims = (1, 1, 1, 2)
 
     def abstract_eval(
-        self,
-        dl: ShapedArray,
-        d: ShapedArray,
-        du: ShapedArray,
-        b: ShapedArray,
-        *,
-        perturb_singular: bool,
+        self, dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, **_: Any
     ) -> ShapedArray:
         avals = {"dl": dl, "d": d, "du": du, "b": b}
         check_together(self, INEXACT, **avals)
@@ -163,9 +147,7 @@ class TridiagonalSolve(BatchedPrimitive):
         )
         return kernels.nan_where_failed(info, x)[0]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: bool) -> tuple[Any, Any]:
         # From a x = b follows a x' = b' - a' x.
         *diagonals, _ = primals
         *changes, b_dot = tangents
@@ -184,9 +166,7 @@ class TridiagonalSolve(BatchedPrimitive):
         lower, upper = _shifted(du, 1), _shifted(dl, -1)
         return None, None, None, self.bind(lower, d, upper, ct, **params)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
         *diagonals, b = args
         if any(dim is not None for dim in dims[:-1]) or aval_of(b).split is not None:
             return super().batch(size, args, dims, **params)
@@ -312,28 +292,20 @@ class Eigh(BatchedPrimitive):
     ) -> list[Any]:
         # The kernels sort eigenvalues whether that is asked for or not.
         refuse_subset("eigh", x.shape[-1], subset_by_index)
-        batch, size = x.shape[:-2], x.shape[-1]
         target = kernels.routine("eigh", platform, "syevd", x.dtype)
         on_gpu = platform in kernels.GPUS
         known = tuple(_NUMBERS_ON_GPU) if on_gpu else (None, EighImplementation.QR)
         if algorithm not in known:
-            raise kernels.refuse_implementation("eigh", platform, algorithm, known)
-        attributes: dict[str, Any]
+            kernels.refuse_implementation("eigh", platform, algorithm, known)
+        attributes = kernels.triangle(platform, lower=lower)
         if on_gpu:
-            attributes = {"lower": lower, "algorithm": _NUMBERS_ON_GPU[algorithm]}
+            attributes["algorithm"] = _NUMBERS_ON_GPU[algorithm]
         else:
-            uplo = kernels.LOWER if lower else kernels.UPPER
-            attributes = {"mode": kernels.VECTORS, "uplo": uplo}
-        real = dtypes.real_dtype_of(x.dtype)
-        results = [(x.shape, x.dtype), ((*batch, size), real), (batch, "int32")]
-        vectors, values, info = kernels.call(
-            platform, target, [x], results, attributes, batch=len(batch), aliases={0: 0}
-        )
-        return kernels.nan_where_failed(info, vectors, values)
+            attributes["mode"] = kernels.VECTORS
+        results = [(x.shape, x.dtype), (x.shape[:-1], dtypes.real_dtype_of(x.dtype))]
+        return kernels.checked_call(platform, target, x, results, attributes)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         # With P = Vᴴ x' V: w' = diag(P), and V' = V (F ∘ P) where F_ij = 1 / (w_j - w_i) for i ≠ j
         # and zero otherwise (Giles, 2008, §3.1, with Vᴴ for V⁻¹).
         (x,), (x_dot,) = primals, tangents
@@ -514,17 +486,9 @@ class Hessenberg(BatchedPrimitive):
 
     def compute(self, platform: str, x: Array) -> list[Any]:
         target = _on_host("hessenberg", platform, "gehrd", x.dtype)
-        batch = x.shape[:-2]
-        *outs, info = kernels.call(
-            platform,
-            target,
-            [x],
-            [(x.shape, x.dtype), (_scales_shape(x.shape), x.dtype), (batch, "int32")],
-            {"low": np.int32(1), "high": np.int32(x.shape[-1])},
-            batch=len(batch),
-            aliases={0: 0},
-        )
-        return kernels.nan_where_failed(info, *outs)
+        results = [(x.shape, x.dtype), (_scales_shape(x.shape), x.dtype)]
+        attributes = {"low": np.int32(1), "high": np.int32(x.shape[-1])}
+        return kernels.checked_call(platform, target, x, results, attributes)
 
 
 def _scales_shape(shape: Sequence[int]) -> tuple[int, ...]:
@@ -534,7 +498,7 @@ def _scales_shape(shape: Sequence[int]) -> tuple[int, ...]:
 def _on_host(name: str, platform: str, routine: str, dtype: np.dtype[Any]) -> str:
     """A routine that only LAPACK has."""
     if platform != "cpu":
-        raise kernels.refuse_platform(name, platform)
+        kernels.refuse_platform(name, platform)
     return kernels.routine(name, platform, routine, dtype)
 
 
@@ -676,12 +640,12 @@ class Eig(BatchedPrimitive):
         target = kernels.routine("eig", platform, "geev", x.dtype)
         if platform == "cpu":
             if implementation not in (None, EigImplementation.LAPACK):
-                raise _refuse(platform, implementation)
+                _refuse(platform, implementation)
             modes = [kernels.VECTORS if each else kernels.NO_VECTORS for each in wanted]
             attributes = dict(zip(("compute_left", "compute_right"), modes, strict=True))
         else:
             if implementation is EigImplementation.CUSOLVER:
-                raise _refuse(platform, implementation)
+                _refuse(platform, implementation)
             kind = "comp" if x.dtype.kind == "c" else "real"
             target = f"{kernels.GPUS[platform]}hybrid_eig_{kind}"
             magma = _MAGMA[implementation]
@@ -690,12 +654,7 @@ class Eig(BatchedPrimitive):
         vectors = zip((left, right), wanted, strict=True)
         return [values, *(each for each, is_wanted in vectors if is_wanted)]
 
-    def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        **params: Any,
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
         gives_right = params["compute_right_eigenvectors"]
         some = params["compute_left_eigenvectors"] or gives_right
@@ -741,14 +700,9 @@ def _called(platform: str, target: str, x: Array, attributes: dict[str, Any]) ->
     return kernels.nan_where_failed(info, whole, left, right)
 
 
-def _refuse(platform: str, implementation: EigImplementation | None) -> ValueError:
-    return ValueError(
-        message(
-            "lax.linalg.eig",
-            f"{implementation} is not available on {platform}.",
-            expected="LAPACK" if platform == "cpu" else "MAGMA or LAPACK",
-        )
-    )
+def _refuse(platform: str, implementation: EigImplementation | None) -> NoReturn:
+    known = ("LAPACK",) if platform == "cpu" else ("MAGMA", "LAPACK")
+    kernels.refuse_implementation("eig", platform, implementation, known, ValueError)
 
 
 def _tangents(values: Array, vectors: Array, x_dot: Array) -> tuple[Any, Any]:

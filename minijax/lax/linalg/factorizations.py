@@ -19,7 +19,7 @@ from minijax.interpreters.structural import full
 from minijax.lax import binary, shape, unary
 from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import fori_loop
-from minijax.lax.families import FLOAT, INEXACT
+from minijax.lax.families import FLOAT, INEXACT, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.kernels import (
@@ -50,16 +50,11 @@ class Cholesky(BatchedPrimitive):
         return x
 
     def compute(self, platform: str, x: Array) -> Any:
-        batch = x.shape[:-2]
         target = kernels.routine("cholesky", platform, "potrf", x.dtype)
-        attributes = {"uplo": kernels.LOWER} if platform == "cpu" else {"lower": True}
-        results = [(x.shape, x.dtype), (batch, "int32")]
-        factor, info = kernels.call(
-            platform, target, [x], results, attributes, batch=len(batch), aliases={0: 0}
-        )
-        return kernels.nan_where_failed(info, factor)[0]
+        attributes = kernels.triangle(platform, lower=True)
+        return kernels.checked_call(platform, target, x, [(x.shape, x.dtype)], attributes)[0]
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         # Murray, Differentiation of the Cholesky decomposition (2016): L' = L Φ(L⁻¹ x' L⁻ᴴ), where
         # Φ takes the lower triangle with half of the diagonal.
         (x,), (x_dot,) = primals, tangents
@@ -527,13 +522,7 @@ class QR(BatchedPrimitive):
         return [q, r, order] if pivoting else [q, r]
 
     def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        pivoting: bool,
-        full_matrices: bool,
-        use_magma: bool | None,
+        self, platform: str, x: Array, *, pivoting: bool, full_matrices: bool, **options: Any
     ) -> list[Any]:
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
@@ -543,7 +532,7 @@ class QR(BatchedPrimitive):
             r = full((*batch, count, columns), 0, x.dtype)
             return [q, r, order] if pivoting else [q, r]
         if pivoting:
-            factors, order, scales = geqp3(x, order, use_magma=use_magma)
+            factors, order, scales = geqp3(x, order, **options)
         else:
             factors, scales = geqrf(x)
         q = householder_product(_with_columns(factors, count), scales)
@@ -551,12 +540,7 @@ class QR(BatchedPrimitive):
         return [q, r, order] if pivoting else [q, r]
 
     def jvp(
-        self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
-        *,
-        pivoting: bool,
-        **params: Any,
+        self, primals: Values, tangents: Values, *, pivoting: bool, **params: Any
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         (x,), (x_dot,) = primals, tangents
         outs = self.bind(x, pivoting=pivoting, **params)

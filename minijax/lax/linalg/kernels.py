@@ -12,12 +12,12 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import IncompatibleShapesError, error, message
+from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero
@@ -26,7 +26,7 @@ from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.binary import select
 from minijax.lax.creation import convert_element_type
 from minijax.lax.dots import Precision
-from minijax.lax.families import INEXACT, check_dtype, check_same_dtype
+from minijax.lax.families import INEXACT, Avals, BatchDims, Values, check_dtype, check_same_dtype
 from minijax.lax.gather_numbers import GatherDimensionNumbers
 from minijax.lax.gather_scatter import gather
 from minijax.lax.reduction import reduce_sum
@@ -35,14 +35,10 @@ from minijax.lax.shape import transpose as permute
 from minijax.lax.unary import reciprocal
 from minijax.lowering import custom_calls
 from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import call_targets
 from minijax.runtime.array import Array
 from minijax.sharding import rules
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class BatchedPrimitive(Primitive):
@@ -66,7 +62,7 @@ class BatchedPrimitive(Primitive):
         """Its results on a platform, for operands: calls of kernels, and other operations."""
         raise NotImplementedError
 
-    def lower(self, ctx: LoweringContext, *operands: ir.Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *operands: Value, **params: Any) -> Any:
         def compute(*operands: Array) -> Any:
             outs = self.compute(ctx.platform, *operands, **params)
             return outs if self.multiple_results else [outs]
@@ -74,15 +70,13 @@ class BatchedPrimitive(Primitive):
         outs = lower_function(ctx, compute, *operands)
         return outs if self.multiple_results else outs[0]
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
         fronted = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         outs = self.bind(*fronted, **params)
         return outs, [0] * len(outs) if self.multiple_results else 0
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], **params: Any
+        self, avals: Avals, outs: Avals, **params: Any
     ) -> PartitionSpec | list[PartitionSpec]:
         cores = self.core_ndims * (len(avals) if len(self.core_ndims) == 1 else 1)
         for aval, core in zip(avals, cores, strict=True):
@@ -218,6 +212,31 @@ def call(
     )
 
 
+def checked_call(
+    platform: str,
+    target: str,
+    x: Array,
+    results: Sequence[tuple[Sequence[int], Any]],
+    attributes: Mapping[str, Any],
+) -> list[Any]:
+    """What `call` makes of matrices in place of them, with NaN where the kernel has failed.
+
+    The kernel has one more result than `results`: a number for each matrix, which is 0 if all went
+    well.
+    """
+    batch = x.shape[:-2]
+    *outs, info = call(
+        platform,
+        target,
+        [x],
+        [*results, (batch, "int32")],
+        attributes,
+        batch=len(batch),
+        aliases={0: 0},
+    )
+    return nan_where_failed(info, *outs)
+
+
 def layout(ndim: int, batch: int | None) -> tuple[int, ...]:
     """Minor to major: matrices by columns, everything else as in C."""
     is_matrix = batch is not None and ndim - batch == 2
@@ -243,48 +262,38 @@ def routine(name: str, platform: str, routine: str, dtype: np.dtype[Any]) -> str
         NotImplementedError: there is none for the dtype, or for the platform.
     """
     if dtype.name not in LETTERS:
-        raise refuse_dtype(name, dtype)
+        problem, fix = f"there is no kernel for {dtype.name}.", "x.astype(numpy.float32) first"
+        expected = f"one of {', '.join(LETTERS)}"
+        error(NotImplementedError, f"lax.linalg.{name}", problem, expected=expected, fix=fix)
     if platform == "cpu":
         return lapack(routine, dtype)
     if platform in GPUS:
         return solver(platform, routine)
-    raise refuse_platform(name, platform)
+    refuse_platform(name, platform)
 
 
-def refuse_dtype(name: str, dtype: np.dtype[Any]) -> NotImplementedError:
-    """The error of a dtype for which there is no kernel."""
-    return NotImplementedError(
-        message(
-            f"lax.linalg.{name}",
-            f"there is no kernel for {dtype.name}.",
-            expected=f"one of {', '.join(LETTERS)}",
-            fix="x.astype(numpy.float32) first",
-        )
-    )
-
-
-def refuse_platform(name: str, platform: str) -> NotImplementedError:
-    """The error of a platform for which there is no kernel."""
-    return NotImplementedError(
-        message(
-            f"lax.linalg.{name}",
-            f"there is no kernel for {platform}.",
-            fix="compute it on the host: jax.device_put(x, jax.devices('cpu')[0])",
-        )
-    )
+def refuse_platform(name: str, platform: str) -> NoReturn:
+    """Refuses a platform for which there is no kernel."""
+    problem = f"there is no kernel for {platform}."
+    fix = "compute it on the host: jax.device_put(x, jax.devices('cpu')[0])"
+    error(NotImplementedError, f"lax.linalg.{name}", problem, fix=fix)
 
 
 def refuse_implementation(
-    name: str, platform: str, given: enum.Enum | None, known: Sequence[Any]
-) -> NotImplementedError:
-    """The error of an algorithm that a platform has not got."""
-    return NotImplementedError(
-        message(
-            f"lax.linalg.{name}",
-            f"{given} is not available on {platform}.",
-            expected=" or ".join(map(str, known)),
-        )
-    )
+    name: str,
+    platform: str,
+    given: enum.Enum | None,
+    known: Sequence[Any],
+    exception: type[Exception] = NotImplementedError,
+) -> NoReturn:
+    """Refuses an algorithm that a platform has not got."""
+    problem = f"{given} is not available on {platform}."
+    error(exception, f"lax.linalg.{name}", problem, expected=" or ".join(map(str, known)))
+
+
+def triangle(platform: str, *, lower: bool) -> dict[str, Any]:
+    """The attribute that says which triangle of symmetric matrices is read."""
+    return {"uplo": LOWER if lower else UPPER} if platform == "cpu" else {"lower": lower}
 
 
 def nan_unless(succeeded: Array, x: Array) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from minijax.interpreters.structural import add_tangents, full, moveaxis, to_bat
 from minijax.lax import binary, creation, shape, sorting, unary
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import INEXACT
+from minijax.lax.families import INEXACT, BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherScatterMode, ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter
@@ -31,13 +31,9 @@ from minijax.lax.shape import expand_dims, reshape, squeeze
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
 from minijax.lowering.module import lower_function
+from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-
-if TYPE_CHECKING:
-    from jaxlib.mlir import ir
-
-    from minijax.lowering.stablehlo import LoweringContext
 
 
 class TriangularSolve(BatchedPrimitive):
@@ -61,7 +57,7 @@ class TriangularSolve(BatchedPrimitive):
             error(ValueError, "lax.linalg.triangular_solve", problem, got=got, expected=expected)
         return b.update(weak_type=weak_if_all(a, b))
 
-    def lower(self, ctx: LoweringContext, a: ir.Value, b: ir.Value, **params: bool) -> Any:
+    def lower(self, ctx: LoweringContext, a: Value, b: Value, **params: bool) -> Any:
         given = _Operator(**params)
         conjugate_first = given.conjugate_a and not given.transpose_a
         if ctx.platform == "cpu" and ctx.avals_in[0].dtype.name in kernels.LETTERS:
@@ -81,9 +77,7 @@ class TriangularSolve(BatchedPrimitive):
         }
         return ctx.op("stablehlo.triangular_solve", [a, b], attributes)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: bool) -> tuple[Any, Any]:
         # From op(a) x = b follows op(a) x' = b' - op(a') x.
         (a, b), (a_dot, b_dot) = primals, tangents
         x = self.bind(a, b, **params)
@@ -102,9 +96,7 @@ class TriangularSolve(BatchedPrimitive):
         # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
         return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
         (a, b), (a_dim, b_dim) = args, dims
         if a_dim is not None or aval_of(b).split is not None:
             a, b = to_batch_dim(a, a_dim, 0, size), to_batch_dim(b, b_dim, 0, size)
@@ -251,9 +243,7 @@ class LU(BatchedPrimitive):
         factors = kernels.nan_unless(binary.ge(info, full(info.shape, 0, info.dtype)), factors)
         return [factors, pivots, lu_pivots_to_permutation(pivots, rows)]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Sequence[Any], Sequence[Any]]:
         outs = self.bind(*primals)
         if type(tangents[0]) is Zero:
             return without_tangents(outs)

@@ -25,7 +25,7 @@ from minijax.lax import binary, reduction, unary
 from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import broadcasted_iota, convert_element_type
-from minijax.lax.families import INEXACT
+from minijax.lax.families import INEXACT, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
@@ -293,12 +293,10 @@ class Svd(BatchedPrimitive):
         elif platform in kernels.GPUS:
             results = _on_gpu(platform, x, full_matrices, compute_uv, algorithm)
         else:
-            raise kernels.refuse_platform("svd", platform)
+            kernels.refuse_platform("svd", platform)
         return results if compute_uv else results[:1]
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
         if type(x_dot) is Zero:
             return without_tangents(self.bind(x, **params))
@@ -337,7 +335,7 @@ def _by_lapack(
 ) -> list[Any]:
     known = (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.QR, SvdAlgorithm.DIVIDE_AND_CONQUER)
     if algorithm not in known:
-        raise kernels.refuse_implementation("svd", "cpu", algorithm, known)
+        kernels.refuse_implementation("svd", "cpu", algorithm, known)
     routine = "gesvd" if algorithm is SvdAlgorithm.QR else "gesdd"
     mode = ("A" if full_matrices else "S") if compute_uv else "N"
     return _called(
@@ -359,7 +357,7 @@ def _on_gpu(
     if algorithm in (SvdAlgorithm.JACOBI, SvdAlgorithm.POLAR):
         return _by_gesvdj_or_gesvdp(platform, x, full_matrices, compute_uv, algorithm)
     if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER and platform == "cuda":
-        raise kernels.refuse_implementation("svd", platform, algorithm, tuple(SvdAlgorithm)[:4])
+        kernels.refuse_implementation("svd", platform, algorithm, tuple(SvdAlgorithm)[:4])
     # The routine takes tall matrices only: the rows of a wide one are the columns of a tall one.
     transposed = x.shape[-2] < x.shape[-1] and algorithm is SvdAlgorithm.QR
     shapes = _shapes_of_vectors(x.shape, min(x.shape[-2:]), full_matrices)
