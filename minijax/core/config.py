@@ -37,8 +37,8 @@ trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
 
 
-class _Override(Generic[T]):
-    """Context manager that gives a state a thread-local value and restores the former one."""
+class override(Generic[T]):  # noqa: N801  a context manager reads as a verb
+    """Context manager: inside it, a native state has another value in this thread."""
 
     __slots__ = ("_native", "_previous", "_value")
 
@@ -115,7 +115,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         self._native.set_global(self._parse(self.name, value))
 
     def __call__(self, new_val: Any = UNSPECIFIED) -> AbstractContextManager[None]:
-        return _Override(self._native, self.checked(new_val))
+        return override(self._native, self.checked(new_val))
 
     def checked(self, new_val: object) -> T:
         """A value that the state can have, of what a context manager is given.
@@ -247,7 +247,7 @@ class UserContext(Generic[T]):
         self._native.set_global(value)
 
     def __call__(self, value: T) -> AbstractContextManager[None]:
-        return _Override(self._native, value)
+        return override(self._native, value)
 
 
 _numbers = itertools.count()

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, meshes, refs, vma
+from minijax.core import config, dtypes, meshes, refs, vma
 from minijax.core import effects as core_effects
 from minijax.core.aval import (
     NO_AXES,
@@ -483,12 +483,9 @@ def _retyped(
     def function(*args: Any) -> list[Any]:
         around = current.value
         trace = WideningTrace(around)
-        current.set_local(trace)
-        try:
+        with config.override(current, trace):
             outs = staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(around)
-            trace.finished = True
+        trace.finished = True
         return [varied(around, x, axes) for x, axes in zip(outs, out_varying, strict=True)]
 
     return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))

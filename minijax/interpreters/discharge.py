@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import refs
+from minijax.core import config, refs
 from minijax.core.aval import AbstractValue
-from minijax.core.errors import MissingRule, error, message
+from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
@@ -36,23 +36,18 @@ class DischargeTrace(Trace):
             if refs.makes_references.of(primitive) or refs.any_cell(args):
                 rule = refs.discharge.of(primitive)
                 if rule is None:
-                    raise _no_rule(primitive)
+                    error(
+                        MissingRule,
+                        primitive.name,
+                        "the primitive has no rule for references (discharge).",
+                        fix="read the reference before the operation, and write it afterwards",
+                    )
                 outs = rule(*args, **params)
                 return outs if primitive.multiple_results else (outs,)
             params = {key: _pure_param(value) for key, value in params.items()}
             return self.parent.process(primitive, args, params)
         finally:
             current.set_local(self)
-
-
-def _no_rule(primitive: Primitive) -> MissingRule:
-    return MissingRule(
-        message(
-            primitive.name,
-            "the primitive has no rule for references (discharge).",
-            fix="read the reference before the operation, and write it afterwards",
-        )
-    )
 
 
 def _pure_param(value: object) -> Any:
@@ -137,12 +132,9 @@ def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
             for x, aval in zip(values, closed.in_avals, strict=True)
         ]
         trace = DischargeTrace(current.value)
-        current.set_local(trace)
-        try:
+        with config.override(current, trace):
             outs = staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(trace.parent)
-            trace.finished = True
+        trace.finished = True
         return outs + [args[i].read() for i in finals]
 
     avals = [a.inner_aval if type(a) is refs.AbstractRef else a for a in closed.in_avals]

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minijax.core import deferral
+from minijax.core import config, deferral
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from minijax.core.operators import Value
@@ -64,11 +64,8 @@ class PartialTrace(NestedTrace):
 
     def evaluate_known(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """Runs a jaxpr on known values, outside this trace."""
-        current.set_local(self.parent)
-        try:
+        with config.override(current, self.parent):
             return staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(self)
 
 
 class Linearized(NamedTuple):
@@ -164,11 +161,8 @@ def _partial_eval_jaxpr(
             staged.new_arg(aval) if u else next(given)
             for aval, u in zip(in_avals, unknown, strict=True)
         ]
-        current.set_local(trace)
-        try:
+        with config.override(current, trace):
             outs = staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(trace.parent)
         forced = force or [False] * len(outs)
         out_unknown[:] = [trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)]
         jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])

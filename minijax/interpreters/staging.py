@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -54,16 +55,9 @@ _SCALARS = (int, float, bool, complex, np.generic)
 _new_tracer = object.__new__
 
 
-class own_lines:  # noqa: N801  a context manager reads as what it gives
+def own_lines() -> AbstractContextManager[None]:
     """Context manager: what a user's function makes inside comes from its own lines."""
-
-    __slots__ = ("_previous",)
-
-    def __enter__(self) -> None:
-        self._previous = origin.swap_local(None)
-
-    def __exit__(self, *_: object) -> None:
-        origin.set_local(self._previous)
+    return config.override(origin, None)
 
 
 class StagingTracer(Tracer):

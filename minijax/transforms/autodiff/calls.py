@@ -12,7 +12,7 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import dtypes, vma
+from minijax.core import config, dtypes, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
@@ -50,13 +50,10 @@ def _batch(
     """Batches a call in any case: its functions may close over tracers of the trace."""
     trace.lock = trace.lock or threading.RLock()
     pairs = list(map(trace.split, args))
-    current.set_local(trace.parent)
-    try:
+    with config.override(current, trace.parent):
         outs, dims = primitive.batch(
             trace, [value for value, _ in pairs], [dim for _, dim in pairs], **params
         )
-    finally:
-        current.set_local(trace)
     return list(map(trace.tracer, outs, dims))
 
 

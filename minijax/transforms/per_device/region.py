@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import axes as core_axes
-from minijax.core import meshes, refs
+from minijax.core import config, meshes, refs
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
@@ -64,14 +64,12 @@ class Region(NamedTuple):
     def entered(self) -> Iterator[None]:
         """While this is entered, what is traced is written per device of the axes."""
         pairs = [(n, s) for n, s in self.outer.shape_tuple if n in self.axes]
-        around = meshes.abstract_mesh.swap_local(self.inner)
-        checked = core_axes.check_vma.swap_local(self.check_vma)
-        try:
-            with core_axes.extend_all(core_axes.Axis(n, s, "mesh") for n, s in pairs):
-                yield
-        finally:
-            core_axes.check_vma.set_local(checked)
-            meshes.abstract_mesh.set_local(around)
+        with (
+            config.override(meshes.abstract_mesh, self.inner),
+            config.override(core_axes.check_vma, self.check_vma),
+            core_axes.extend_all(core_axes.Axis(n, s, "mesh") for n, s in pairs),
+        ):
+            yield
 
     def ordered(self, names: Any) -> tuple[Any, ...]:
         """Names of axes in the order of the mesh."""

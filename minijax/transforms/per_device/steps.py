@@ -114,16 +114,13 @@ class StepTrace(Trace):
     def outside(self) -> Iterator[None]:
         """While this is entered, operations go to the parent, where the `shard_map` is called."""
         scope, mesh, checked = self._outside
-        trace_around = current.swap_local(self.parent)
-        mesh_around = meshes.abstract_mesh.swap_local(mesh)
-        checked_around = core_axes.check_vma.swap_local(checked)
-        try:
-            with core_axes.only(scope):
-                yield
-        finally:
-            core_axes.check_vma.set_local(checked_around)
-            meshes.abstract_mesh.set_local(mesh_around)
-            current.set_local(trace_around)
+        with (
+            config.override(current, self.parent),
+            config.override(meshes.abstract_mesh, mesh),
+            config.override(core_axes.check_vma, checked),
+            core_axes.only(scope),
+        ):
+            yield
 
     def stacked(self, aval: ShapedArray) -> tuple[Any, ...]:
         """The axes along which the blocks of a value are kept one by one."""
@@ -491,16 +488,13 @@ def run(
         in_specs: how they are cut.
         specs_of: tells how the results, which it is given, are put together.
     """
-    around = current.value
-    trace = StepTrace(primitive, around, region, name)
-    with region.entered():
-        current.set_local(trace)
-        try:
+    trace = StepTrace(primitive, current.value, region, name)
+    try:
+        with region.entered(), config.override(current, trace):
             blocks = trace.enter(args, in_specs)
             outs = function(*blocks)
             result = trace.leave(outs, specs_of(outs))
             trace.write_back(args, blocks, in_specs)
-        finally:
-            current.set_local(around)
-            trace.finished = True
+    finally:
+        trace.finished = True
     return result

@@ -70,12 +70,9 @@ class Prepared(NamedTuple):
 @contextlib.contextmanager
 def inside(params: Mapping[str, Any]) -> Iterator[None]:
     """Context manager: inside it, the axis of a map is in scope."""
-    with axes.extend(params["axis_name"], params["global_axis_size"], "pmap"):
-        before = axes.check_vma.swap_local(False)
-        try:
-            yield
-        finally:
-            axes.check_vma.set_local(before)
+    axis = axes.extend(params["axis_name"], params["global_axis_size"], "pmap")
+    with axis, config.override(axes.check_vma, False):
+        yield
 
 
 def sliced_avals(avals: Sequence[Any], along: Axes) -> list[Any]:
