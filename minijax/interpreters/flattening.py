@@ -28,6 +28,22 @@ def function_name(function: Callable[..., Any]) -> str:
     return getattr(function, "__name__", None) or type(function).__name__
 
 
+def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """A transformation that gives a decorator where it is called without a function.
+
+    Args:
+        transformation: takes a function by position, and options by name.
+    """
+
+    @functools.wraps(transformation)
+    def transform(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        if function is None:
+            return functools.partial(transformation, **options)
+        return transformation(function, **options)
+
+    return transform
+
+
 def source_of(function: Callable[..., Any]) -> str:
     """The function's name, and where it is defined where that can be told."""
     inner = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function

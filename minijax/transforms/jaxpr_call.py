@@ -17,14 +17,14 @@ from __future__ import annotations
 import contextlib
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from minijax.core import check, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
-from minijax.interpreters import batching, jvp, partial_eval, passes, staging, transpose
+from minijax.interpreters import batching, checking, jvp, partial_eval, passes, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import functionalization
@@ -34,6 +34,22 @@ from minijax.transforms.autodiff import calls
 
 Places = Sequence[Any]
 """Positions of operands or results; what a transformation adds is None, or an entry of its own."""
+
+
+class Backward(NamedTuple):
+    """A transposed jaxpr, and what it has to do with the operation that held the first one.
+
+    Attributes:
+        jaxpr: takes known operands and cotangents; returns cotangents.
+        known: the operands that it takes, by position.
+        cts: the results whose cotangents it takes.
+        wanted: the operands whose cotangents it returns.
+    """
+
+    jaxpr: ClosedJaxpr
+    known: Sequence[int]
+    cts: Sequence[int]
+    wanted: Sequence[int]
 
 
 class JaxprCall(Primitive):
@@ -94,25 +110,10 @@ class JaxprCall(Primitive):
         split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
         return split, [None for i in split.sources if i is None]
 
-    def transposed(
-        self,
-        params: Mapping[str, Any],
-        jaxpr: ClosedJaxpr,
-        known: Sequence[int],
-        cts: Sequence[int],
-        wanted: Sequence[int],
-    ) -> dict[str, Any]:
-        """The parameters for the transposed jaxpr.
-
-        Args:
-            params: the parameters of the operation.
-            jaxpr: takes known operands and cotangents; returns cotangents.
-            known: the operands that it takes, by position.
-            cts: the results whose cotangents it takes.
-            wanted: the operands whose cotangents it returns.
-        """
-        operands = [*known, *(None for _ in cts)]
-        return self.arranged(params, jaxpr, operands, [None for _ in wanted])
+    def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
+        """The parameters for the transposed jaxpr, from those of the operation."""
+        operands = [*backward.known, *(None for _ in backward.cts)]
+        return self.arranged(params, backward.jaxpr, operands, [None for _ in backward.wanted])
 
     def batched(
         self,
@@ -175,10 +176,10 @@ class JaxprCall(Primitive):
         linear = [is_linear(x) for x in args]
         has_ct = [type(ct) is not Zero for ct in cts]
         with self.inside(params):
-            backward, nonzero = transpose.transpose_jaxpr(params["jaxpr"], linear, has_ct)
+            jaxpr, nonzero = transpose.transpose_jaxpr(params["jaxpr"], linear, has_ct)
         known, given = _places(linear, False), _places(has_ct, True)
         wanted = list(itertools.compress(_places(linear, True), nonzero))
-        changed = self.transposed(params, backward, known, given, wanted)
+        changed = self.transposed(params, Backward(jaxpr, known, given, wanted))
         outs = self.bind(*(args[i] for i in known), *(cts[i] for i in given), **changed)
         return self.summed(transpose.of_arguments(linear, nonzero, outs), params)
 
@@ -250,11 +251,14 @@ def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
     return [i for i, flag in enumerate(flags) if bool(flag) is wanted]
 
 
-def check_call(
+@checking.check_inside.rule(JaxprCall)
+def _check_inside(
     primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of operations that call the parameter `jaxpr` with all their operands."""
     inner = checker.inner(params["jaxpr"])
+    if "donated_invars" in params:
+        params = {**params, "donated_invars": ()}
     return _call(primitive, checker, args, {**params, "jaxpr": inner.closed}, inner)
 
 

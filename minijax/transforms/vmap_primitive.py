@@ -93,11 +93,6 @@ class Vmap(JaxprCall):
         return list(outs), [1 for _ in outs]
 
 
-@printing.shows.rule(Vmap)
-def _shown_params_of_vmap(primitive: Vmap, params: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: params[k] for k in ("jaxpr", "mapped", "size")}
-
-
 @key_reuse.follow_keys.rule(Vmap)
 def _follow_keys_of_vmap(
     primitive: Vmap,
@@ -123,6 +118,7 @@ def _check_inside_of_vmap(
     return first_fault(checker, inner, outs, params["size"])
 
 
+printing.hidden_params.set(frozenset({"axis_name", "spmd_axis_name"}), Vmap)
 vma.agree.rule(Vmap)(casts.agree_call)
 core_axes.binds_axis.set("axis_name", Vmap)
 

@@ -13,7 +13,16 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import numpy as np
 
@@ -294,9 +303,7 @@ class JitFunction:
 
     def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Sequence[Any]) -> stages.Traced:
         """The stage of a staged program."""
-        trees = in_tree, staged.out_tree
-        options, device = staged.resolved_options, staged.device
-        return stages.Traced(staged.closed, staged.outer, *trees, options, leaves, device)
+        return stages.Traced(staged._replace(options=staged.resolved_options), in_tree, leaves)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
@@ -353,42 +360,31 @@ def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
         error(RuntimeError, "jit", problem, got=got, fix=fix)
 
 
+class Options(TypedDict, total=False):
+    """The options of `jit`, as types."""
+
+    in_shardings: object
+    out_shardings: object
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Device | None
+    backend: str | None
+    inline: bool
+    compiler_options: dict[str, Any] | None
+
+
 @overload
+def jit(fun: Callable[P, R], /, **options: Unpack[Options]) -> JitWrapped[P, R]: ...
+@overload
+def jit(**options: Unpack[Options]) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
+
+
+@flattening.or_decorator
 def jit(
     fun: Callable[P, R],
-    /,
-    *,
-    in_shardings: object = ...,
-    out_shardings: object = ...,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Iterable[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Iterable[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Device | None = ...,
-    backend: str | None = ...,
-    inline: bool = ...,
-    compiler_options: dict[str, Any] | None = ...,
-) -> JitWrapped[P, R]: ...
-@overload
-def jit(
-    *,
-    in_shardings: object = ...,
-    out_shardings: object = ...,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Iterable[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Iterable[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Device | None = ...,
-    backend: str | None = ...,
-    inline: bool = ...,
-    compiler_options: dict[str, Any] | None = ...,
-) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
-
-
-def jit(
-    fun: Callable[P, R] | None = None,
     /,
     *,
     in_shardings: object = UNSPECIFIED,
@@ -402,7 +398,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> JitWrapped[P, R] | Callable[[Callable[P, R]], JitWrapped[P, R]]:
+) -> JitWrapped[P, R]:
     """Compiles `fun` with XLA, once for each signature of its arguments.
 
     The function is traced with abstract values: Python code in it runs once per signature, and
@@ -451,22 +447,6 @@ def jit(
             ] a
           in (b,) }
     """
-    if fun is None:
-        decorator: Any = functools.partial(
-            jit,
-            in_shardings=in_shardings,
-            out_shardings=out_shardings,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            keep_unused=keep_unused,
-            device=device,
-            backend=backend,
-            inline=inline,
-            compiler_options=compiler_options,
-        )
-        return decorator
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         error(TypeError, "jit", "cannot compile a generator or a coroutine.", got=repr(fun))

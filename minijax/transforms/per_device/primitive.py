@@ -37,7 +37,7 @@ from minijax.lowering.regions import Border
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import named
-from minijax.transforms.jaxpr_call import JaxprCall, first_fault
+from minijax.transforms.jaxpr_call import Backward, JaxprCall, first_fault
 from minijax.transforms.per_device import steps
 from minijax.transforms.per_device.region import (
     Region,
@@ -187,24 +187,20 @@ class ShardMap(JaxprCall):
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )
 
-    def transposed(
-        self,
-        params: Mapping[str, Any],
-        jaxpr: ClosedJaxpr,
-        known: Sequence[int],
-        cts: Sequence[int],
-        wanted: Sequence[int],
-    ) -> dict[str, Any]:
-        region, in_specs = region_of(params), params["in_specs"]
-        ct_specs = tuple(params["out_specs"][i] for i in cts)
-        result_specs = tuple(in_specs[i] for i in wanted)
+    def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
+        region, in_specs, jaxpr = region_of(params), params["in_specs"], backward.jaxpr
+        ct_specs = tuple(params["out_specs"][i] for i in backward.cts)
+        result_specs = tuple(in_specs[i] for i in backward.wanted)
         if not region.check_vma:
             with region.entered():
                 jaxpr = _older_convention(region, jaxpr, ct_specs, result_specs)
         return {
             **params,
             "jaxpr": jaxpr,
-            "in_specs": (*(in_specs[i] for i in known), *map(rules.cotangent_spec, ct_specs)),
+            "in_specs": (
+                *(in_specs[i] for i in backward.known),
+                *map(rules.cotangent_spec, ct_specs),
+            ),
             "out_specs": tuple(map(rules.cotangent_spec, result_specs)),
         }
 
@@ -244,7 +240,8 @@ refs.with_references.rule(ShardMap)(references.with_references)
 
 
 @assignment.names_placement.rule(ShardMap)
-def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: MeshAxes, **_: Any) -> Any:
+def placement_of_mesh(primitive: Primitive, *, mesh: MeshAxes, **_: Any) -> Any:
+    """The rule `names_placement` of operations on a mesh: the devices, if it has any."""
     return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
 

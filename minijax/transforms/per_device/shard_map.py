@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, Required, TypedDict, TypeVar, Unpack, overload
 
 from minijax.core import config, meshes, tree, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
@@ -50,34 +50,28 @@ other_meshes: dict[type, Callable[[Callable[..., Any], Any, Any, Any], Callable[
 function, the mesh, in_specs and out_specs."""
 
 
+class Options(TypedDict, total=False):
+    """The options of `shard_map`, as types."""
+
+    out_specs: Required[object]
+    in_specs: object
+    mesh: MeshAxes | None
+    axis_names: Any
+    check_vma: bool
+    check_rep: bool | None
+
+
+@overload
+def shard_map(f: Callable[P, R], /, **options: Unpack[Options]) -> Callable[P, R]: ...
 @overload
 def shard_map(
-    f: Callable[P, R],
-    /,
-    *,
-    out_specs: object,
-    in_specs: object = ...,
-    mesh: MeshAxes | None = ...,
-    axis_names: Any = ...,
-    check_vma: bool = ...,
-    check_rep: bool | None = ...,
-) -> Callable[P, R]: ...
-@overload
-def shard_map(
-    f: None = None,
-    /,
-    *,
-    out_specs: object,
-    in_specs: object = ...,
-    mesh: MeshAxes | None = ...,
-    axis_names: Any = ...,
-    check_vma: bool = ...,
-    check_rep: bool | None = ...,
+    f: None = None, /, **options: Unpack[Options]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
+@flattening.or_decorator
 def shard_map(
-    f: Callable[P, R] | None = None,
+    f: Callable[P, R],
     /,
     *,
     out_specs: object = INFER,
@@ -86,7 +80,7 @@ def shard_map(
     axis_names: Any = frozenset(),
     check_vma: bool = True,
     check_rep: bool | None = None,
-) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+) -> Callable[P, R]:
     """Runs a function on each device of a mesh, on that device's blocks of the arguments.
 
     Inside, collectives such as `lax.psum` communicate over the names of the mesh's axes.
@@ -128,15 +122,6 @@ def shard_map(
     """
     if check_rep is not None:
         check_vma = check_rep
-    if f is None:
-        return functools.partial(
-            shard_map,
-            out_specs=out_specs,
-            in_specs=in_specs,
-            mesh=mesh,
-            axis_names=axis_names,
-            check_vma=check_vma,
-        )
     eager.check_callable("shard_map", f)
     if out_specs is INFER:
         error(

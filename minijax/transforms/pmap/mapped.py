@@ -24,9 +24,9 @@ from minijax.transforms.jit import arguments, jit, stages
 from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
+from minijax.transforms.vmap import mapped_dims
 
 if TYPE_CHECKING:
-    from minijax.core.aval import ShapedArray
     from minijax.core.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -227,11 +227,10 @@ class PmapFunction(jit.JitFunction):
     def traced(self, staged: jit.Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
         """The stage of a staged map."""
         jaxpr, info = _parts(staged)
-        trees = in_tree, staged.out_tree
         if programs.is_shard_map(jaxpr, info):
             closed, options = programs.as_shard_map(jaxpr, info)
-            return stages.Traced(closed, staged.outer, *trees, options, leaves, None)
-        return Traced(staged.closed, staged.outer, *trees, staged.options, leaves, None)
+            return stages.Traced(staged._replace(closed=closed, options=options), in_tree, leaves)
+        return Traced(staged, in_tree, leaves)
 
     @property
     def may_run_eagerly(self) -> bool:
@@ -450,8 +449,12 @@ def in_axes_of(
             )
         in_axes = tuple(in_axes[i] for i in positions)
     given = tree.flatten_in_axes("pmap in_axes", in_tree, in_axes)
-    along = tuple(_canonical(i, axis, avals[i], names) for i, axis in enumerate(given))
-    size = _size(avals, along, names)
+    along, size = mapped_dims("pmap", given, avals, names, "all devices share")
+    if size is None:
+        refuse(
+            "no argument is mapped, so there is nothing to map over.",
+            fix="map at least one argument (in_axes)",
+        )
     wanted = mapping.axis_size
     owner = mapping.devices[0].client if mapping.devices else mapping.backend
     # A map inside another one is over devices of this process.
@@ -467,45 +470,6 @@ def in_axes_of(
     if mapping.devices is not None:
         processes = len({device.process_index for device in mapping.devices})
     return MappedArguments(along, size, size * processes if wanted is None else wanted)
-
-
-def _canonical(
-    index: int, axis: int | None, aval: ShapedArray, names: Callable[[], Sequence[str]]
-) -> int | None:
-    if axis is None:
-        return None
-    if not -aval.ndim <= axis < aval.ndim:
-        refuse(
-            f"axis {axis} of the argument {names()[index]} does not exist.",
-            got=str(aval),
-            expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
-            "in_axes=None for arguments that all devices share",
-        )
-    return int(axis % aval.ndim)
-
-
-def _size(avals: Sequence[Any], along: Axes, names: Callable[[], Sequence[str]]) -> int:
-    sizes = {
-        i: aval.shape[axis]
-        for i, (aval, axis) in enumerate(zip(avals, along, strict=True))
-        if axis is not None
-    }
-    if not sizes:
-        refuse(
-            "no argument is mapped, so there is nothing to map over.",
-            fix="map at least one argument (in_axes)",
-        )
-    if len(set(sizes.values())) > 1:
-        lines = [
-            f"{names()[i]}: {avals[i]}, dimension {along[i]} has size {size}"
-            for i, size in sizes.items()
-        ]
-        refuse(
-            "the sizes of the mapped dimensions disagree.",
-            got="\n".join(lines),
-            expected="one size; in_axes=None for arguments that all devices share",
-        )
-    return int(next(iter(sizes.values())))
 
 
 def out_axes_of(out_axes: AxesTree, out_tree: PyTreeDef, avals: Sequence[Any]) -> Axes:
