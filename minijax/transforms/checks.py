@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import config, effects, tree, tree_registry, vma
+from minijax.core import config, effects, errors, tree, tree_registry, vma
 from minijax.core.aval import aval_of, has_aval
-from minijax.core.errors import CheckError, error, message
+from minijax.core.errors import CheckError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
@@ -460,9 +460,8 @@ def check_error(error: Error) -> None:
         >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
-        raise TypeError(
-            message("checkify.check_error", "expected an Error.", got=f"{type(error).__name__}")
-        )
+        got = type(error).__name__
+        errors.error(TypeError, "checkify.check_error", "expected an Error.", got=got)
     error.report()
 
 

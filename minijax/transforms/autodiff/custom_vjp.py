@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from minijax.core import dtypes, printing, tree, vma
 from minijax.core.aval import aval_of
-from minijax.core.errors import UnexpectedTracerError, error, message
+from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, passes, staging
@@ -29,9 +29,6 @@ from minijax.transforms import jaxpr_call
 from minijax.transforms.autodiff import calls, custom_jvp
 from minijax.transforms.autodiff.calls import Call
 from minijax.transforms.autodiff.custom_jvp import Arguments, FlatPrimal, Rule, SymbolicZero
-
-if TYPE_CHECKING:
-    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 
@@ -130,16 +127,17 @@ class CustomLin(Primitive):
         return [None] * num_res + [ct for ct, p in zip(found, perturbed, strict=True) if p]
 
     def impl(self, *args: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
+        error(
+            TypeError,
+            f"custom_vjp of {name}",
+            "a function with custom reverse rules has no forward-mode derivative.",
+            got="jvp, jacfwd or linearize of it, directly or inside hessian",
+            expected="reverse mode: grad, vjp, jacrev",
+            fix="minijax.custom_jvp, whose rule serves both modes; or do not call "
+            f"{name} itself in its fwd rule, but what it computes",
+        )
 
-    def lower(self, ctx: LoweringContext, *values: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
-
-    def jvp(self, *args: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
-
-    def batch(self, *args: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
+    lower = jvp = batch = impl
 
 
 @printing.shows.rule(CustomLin)
@@ -157,18 +155,6 @@ vma.vary.rule(CustomLin)(vma.from_types)
 
 custom_vjp_call_p = CustomVjpCall()
 custom_lin_p = CustomLin()
-
-
-def _refuse_forward_mode(name: str) -> NoReturn:
-    error(
-        TypeError,
-        f"custom_vjp of {name}",
-        "a function with custom reverse rules has no forward-mode derivative.",
-        got="jvp, jacfwd or linearize of it, directly or inside hessian",
-        expected="reverse mode: grad, vjp, jacrev",
-        fix="minijax.custom_jvp, whose rule serves both modes; or do not call "
-        f"{name} itself in its fwd rule, but what it computes",
-    )
 
 
 def _batched_forward(
@@ -368,7 +354,7 @@ class _FlatForward:
             else:
                 mixed.append(i)
         if mixed:
-            raise self._varies(mixed, by_leaf)
+            self._refuse_varying(mixed, by_leaf)
         if wrong:
             problem = f"{self.backward} returns cotangents of other shapes than the arguments."
             got = "\n".join(wrong)
@@ -378,7 +364,7 @@ class _FlatForward:
             )
         return cotangents
 
-    def _varies(self, numbers: Sequence[int], cotangents: Sequence[Any]) -> ValueError:
+    def _refuse_varying(self, numbers: Sequence[int], cotangents: Sequence[Any]) -> None:
         """The error for cotangents that are of another kind over mesh axes than they must be."""
         names = self.given.names()
         lines, fixes = [], []
@@ -388,15 +374,14 @@ class _FlatForward:
             more = vma.of(given).varying - vma.of(aval).varying
             if more:
                 fixes.append(f"lax.psum(ct, {vma.argument_text(more)}) for {names[i]}")
-        return ValueError(
-            message(
-                self.backward.title,
-                f"{self.backward} returns cotangents that vary over other mesh axes than the "
-                "arguments do.",
-                got="\n".join(lines),
-                expected="for what all devices have the sum of what each contributes",
-                fix="; ".join(fixes) or None,
-            )
+        error(
+            ValueError,
+            self.backward.title,
+            f"{self.backward} returns cotangents that vary over other mesh axes than the "
+            "arguments do.",
+            got="\n".join(lines),
+            expected="for what all devices have the sum of what each contributes",
+            fix="; ".join(fixes) or None,
         )
 
     def _by_leaf(self, found: object) -> list[Any]:
