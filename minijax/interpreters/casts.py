@@ -40,7 +40,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Params, Trace, current
+from minijax.core.trace import NestedTrace, Params, Trace, current
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -428,7 +428,7 @@ Arguments = tuple[Sequence[Any], dict[str, Any]]
 _DROPPED = (pvary_p, reduced_vary_cast_p, preduced_p)
 
 
-class WideningTrace(Trace):
+class WideningTrace(NestedTrace):
     """Leaves away casts to what operands are already; everything goes on to `parent`."""
 
     __slots__ = ("parent",)
@@ -438,17 +438,13 @@ class WideningTrace(Trace):
         self.parent = parent
 
     def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
-        current.set_local(self.parent)
-        try:
-            if primitive in _DROPPED:
-                varying = vma.of(aval_of(args[0])).varying
-                missing = tuple(name for name in params["axes"] if name not in varying)
-                if not missing:
-                    return list(args)
-                params = {"axes": missing}
-            return self.parent.process(primitive, args, params)
-        finally:
-            current.set_local(self)
+        if primitive in _DROPPED:
+            varying = vma.of(aval_of(args[0])).varying
+            missing = tuple(name for name in params["axes"] if name not in varying)
+            if not missing:
+                return list(args)
+            params = {"axes": missing}
+        return self.pass_on(primitive, args, params)
 
 
 def retyped(

@@ -10,7 +10,7 @@ that simple operations share are at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minijax.core import aval as core_aval
 from minijax.core import deferral
@@ -116,13 +116,14 @@ def is_linear(x: object) -> bool:
     return type(x) is UndefinedPrimal
 
 
-class JVPTracer(Tracer):
-    """A primal value and its tangent."""
+class PrimalTracer(Tracer):
+    """A primal value, and what is known of its derivatives."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("primal",)
+    # What messages say is done to it.
+    what_happens: ClassVar[str]
 
     primal: Any
-    tangent: Any
 
     def concrete(self) -> Any:
         primal = self.primal
@@ -130,7 +131,16 @@ class JVPTracer(Tracer):
 
     def origin(self) -> str:
         primal = self.primal
-        return primal.origin() if isinstance(primal, Tracer) else "differentiated"
+        return primal.origin() if isinstance(primal, Tracer) else self.what_happens
+
+
+class JVPTracer(PrimalTracer):
+    """A primal value and its tangent."""
+
+    __slots__ = ("tangent",)
+    what_happens = "differentiated"
+
+    tangent: Any
 
     def __repr__(self) -> str:
         return f"JVPTracer({self.aval}, primal={self.primal!r}, tangent={self.tangent!r})"

@@ -14,6 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minijax.core import config
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.operators import Value
@@ -21,7 +22,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
-from minijax.interpreters.jvp import Zero
+from minijax.interpreters.jvp import PrimalTracer, Zero
 from minijax.interpreters.structural import instantiate
 
 Series = Sequence[Any]
@@ -36,21 +37,13 @@ Rule = Callable[..., tuple[Sequence[Any], Sequence[Series]]]
 _new_tracer = object.__new__
 
 
-class TaylorTracer(Tracer):
+class TaylorTracer(PrimalTracer):
     """A primal value and its derivatives."""
 
-    __slots__ = ("primal", "series")
+    __slots__ = ("series",)
+    what_happens = "expanded in a Taylor series"
 
-    primal: Any
     series: Series
-
-    def concrete(self) -> Any:
-        primal = self.primal
-        return primal.concrete() if isinstance(primal, Tracer) else primal
-
-    def origin(self) -> str:
-        primal = self.primal
-        return primal.origin() if isinstance(primal, Tracer) else "expanded in a Taylor series"
 
 
 class TaylorTrace(Trace):
@@ -174,14 +167,12 @@ def taylor_flat(
     function_name: str = "",
 ) -> tuple[list[Any], list[Series]]:
     """Runs `function` on primals and their series of length `order`; the same of the results."""
-    before = current.value
-    trace = TaylorTrace(before, order, rules, function_name)
-    current.set_local(trace)
+    trace = TaylorTrace(current.value, order, rules, function_name)
     try:
-        outs = function(*map(trace.tracer, primals, series))
-        pairs = list(map(trace.split, outs))
+        with config.override(current, trace):
+            outs = function(*map(trace.tracer, primals, series))
+            pairs = list(map(trace.split, outs))
     finally:
-        current.set_local(before)
         trace.finished = True
     return [primal for primal, _ in pairs], [terms for _, terms in pairs]
 

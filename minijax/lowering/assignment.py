@@ -468,12 +468,9 @@ def public_sharding(
     """
     ndim = physical_aval(aval).ndim
     for own in originals:
-        if isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim:
-            found = placement.native(own, ndim)
-            if found.hlo == tiling and found.devices == assignment.devices:
-                return own
-            break
-        if isinstance(own, PmapSharding) and len(own.sharding_spec.sharding) == aval.ndim:
+        if (isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim) or (
+            isinstance(own, PmapSharding) and len(own.sharding_spec.sharding) == aval.ndim
+        ):
             found = placement.native(own, ndim)
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own

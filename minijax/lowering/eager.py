@@ -6,6 +6,7 @@ are answered by jaxlib's C++ call path.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -137,7 +138,7 @@ def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
         if closed is None:
             _staged.misses += 1
             info = DebugInfo("eager", primitive.name)
-            function = _bind_function(primitive, params)
+            function = functools.partial(primitive.bind_all, **params)
             closed = programs[key] = staging.stage_closed(function, avals, info)
         else:
             _staged.hits += 1
@@ -150,13 +151,6 @@ def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
         return miss(*args)[0]
 
     return native_function(primitive.name, python, miss)
-
-
-def _bind_function(primitive: Primitive, params: Params) -> Callable[..., Sequence[Any]]:
-    def function(*args: Any) -> Sequence[Any]:
-        return primitive.bind_all(*args, **params)
-
-    return function
 
 
 def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) -> Any:

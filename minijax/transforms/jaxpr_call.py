@@ -15,6 +15,7 @@ that a checked function can still be differentiated from outside.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple
@@ -262,20 +263,6 @@ def _check_inside(
     return _call(primitive, checker, args, {**params, "jaxpr": inner.closed}, inner)
 
 
-def check_custom_jvp_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any]:
-    """The rule of `custom_jvp_call`."""
-    return _call_with_rule(primitive, checker, args, params, "jvp", _with_state_jvp)
-
-
-def check_custom_vjp_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any]:
-    """The rule of `custom_vjp_call`."""
-    return _call_with_rule(primitive, checker, args, params, "fwd", _with_state_fwd)
-
-
 def check_custom_vmap_call(
     primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
 ) -> Sequence[Any]:
@@ -292,12 +279,12 @@ def check_custom_vmap_call(
 
 
 def _call_with_rule(
+    rule: str,
+    with_state: Callable[[Callable[..., Any], Checked, int, str], Callable[..., Any]],
     primitive: Primitive,
     checker: Checker,
     args: Sequence[Any],
     params: dict[str, Any],
-    rule: str,
-    with_state: Callable[[Callable[..., Any], Checked, int, str], Callable[..., Any]],
 ) -> Sequence[Any]:
     """A call whose parameter `rule` is the user's: it gives the state, too, as the call does."""
     inner = checker.inner(params["call_jaxpr"])
@@ -357,3 +344,8 @@ def _with_state_fwd(
 
     with_state.__name__ = getattr(rule, "__name__", name)
     return with_state
+
+
+check_custom_jvp_call = functools.partial(_call_with_rule, "jvp", _with_state_jvp)
+check_custom_vjp_call = functools.partial(_call_with_rule, "fwd", _with_state_fwd)
+"""The rules `check_inside` of functions with rules of the user's."""

@@ -18,7 +18,7 @@ _RAGGED = "lax.collectives.exchanges"
 _CASTS = "interpreters.casts"
 _DEVICES = "lowering.regions"
 _SHARD_MAP = "transforms.per_device.primitive"
-_REGION = "transforms.shard_map_region"
+_REGION = "transforms.per_device.region"
 
 _GROUPS = ("axis_index_groups=axis_index_groups", "axis_index_groups=None")
 _REST = ", **params)"

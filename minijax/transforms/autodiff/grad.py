@@ -63,8 +63,10 @@ class _Aux:
         return tuple(out)
 
 
-def _split_aux(out_tree: PyTreeDef, outs: Sequence[Any]) -> tuple[Any, int, Any]:
+def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Sequence[Any]) -> tuple[Any, int, Any]:
     """For a pair (value, aux): the tree of value, its number of leaves, and aux itself."""
+    if not has_aux:
+        return out_tree, len(outs), None
     value_tree, aux_tree = out_tree.children()
     count = value_tree.num_leaves
     return value_tree, count, tree.unflatten(aux_tree, outs[count:])
@@ -131,12 +133,10 @@ def jvp(
     names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
     dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
     outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
-    if has_aux:
-        value_tree, count, aux = _split_aux(flat.out_tree, outs)
-        made = list(map(_derivative, out_dots[:count]))
-        return tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made), aux
-    made = list(map(_derivative, out_dots))
-    return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
+    value_tree, count, aux = _split_aux(has_aux, flat.out_tree, outs)
+    made = list(map(_derivative, out_dots[:count]))
+    pair = tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made)
+    return (*pair, aux) if has_aux else pair
 
 
 def _of_kind(x: Value, aval: ShapedArray) -> Any:
@@ -259,10 +259,9 @@ def _linearized(
     tangent_avals = tuple(a.tangent_aval() for a in avals)
     nonzero = tuple(a.dtype != dtypes.float0 for a in tangent_avals)
     lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
-    out_tree, count, aux = flat.out_tree, len(lin.outs), None
+    out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
     jaxpr = lin.jaxpr
     if has_aux:
-        out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
         jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
     call = _LinearCall(
         jaxpr,
@@ -509,9 +508,7 @@ def _value_and_grad(
                 check_input(name, place, aval, holomorphic, allow_int)
         nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
         lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
-        out_tree, count, aux = flat.out_tree, len(lin.outs), None
-        if has_aux:
-            out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
+        out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
         value = tree.unflatten(out_tree, lin.outs[:count])
         _check_scalar(name, fun, value, out_tree, holomorphic)
         cts: list[Any] = [

@@ -28,7 +28,7 @@ import numpy as np
 
 from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
@@ -275,10 +275,11 @@ class JitFunction:
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed, outer = lifted(jaxpr, consts)
-        trees = in_tree, flat.out_tree
-        in_shardings, out_shardings = _placements(
-            self.name, self.settings, *trees, avals, closed.out_avals, info
-        )
+        in_shardings = self.settings.in_shardings.for_arguments(self.name, in_tree)
+        arguments.check(self.name, "in_shardings", in_shardings, avals, info.arg_names)
+        out_shardings = self.settings.out_shardings.for_results(self.name, flat.out_tree)
+        outs = closed.out_avals
+        arguments.check(self.name, "out_shardings", out_shardings, outs, info.result_paths)
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
@@ -316,23 +317,6 @@ class JitFunction:
         avals, places = staged.closed.out_avals, staged.resolved_options.out_shardings
         known = map(stages.known_placement, places or (None,) * len(avals))
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
-
-
-def _placements(
-    name: str,
-    given: Settings,
-    in_tree: PyTreeDef,
-    out_tree: PyTreeDef,
-    in_avals: Sequence[Any],
-    out_avals: Sequence[Any],
-    info: DebugInfo,
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The placements that the user gives, for each flat argument and result."""
-    ins = given.in_shardings.for_arguments(name, in_tree)
-    arguments.check(name, "in_shardings", ins, in_avals, info.arg_names)
-    outs = given.out_shardings.for_results(name, out_tree)
-    arguments.check(name, "out_shardings", outs, out_avals, info.result_paths)
-    return ins, outs
 
 
 def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:

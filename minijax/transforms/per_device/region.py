@@ -184,12 +184,17 @@ def divide_rule(
     params = eqn.params
     closed: ClosedJaxpr = params["jaxpr"]
     region = region_of(params)
-    divided: _Divided = closed.remember(
-        ("divide shard_map", region, tuple(wanted), policy),
-        lambda: _divided(region, closed, wanted, policy),
-    )
-    body, passed = divided
     count = len(eqn.outvars)
+
+    def make() -> tuple[remat.DividedBody, Passing]:
+        # Where types tell what varies, a result comes back as the block that left.
+        with region.entered():
+            body = remat.divide_body(closed, wanted, policy, [region.check_vma] * count)
+            numbers = [i - count if i >= count else None for i in body.saved]
+            parameters = [None] * len(closed.in_avals) + numbers
+            return body, passing(region, body.now, count, body.again, parameters)
+
+    body, passed = closed.remember(("divide shard_map", region, tuple(wanted), policy), make)
     with region.entered():
         wholes = [
             region.whole(aval, spec)
@@ -210,24 +215,6 @@ def divide_rule(
         },
     )
     return remat.Division([now], remat.without_unread(again), saved)
-
-
-class _Divided(NamedTuple):
-    body: remat.DividedBody
-    passed: Passing
-
-
-def _divided(
-    region: Region, closed: ClosedJaxpr, wanted: Sequence[bool], policy: remat.Policy
-) -> _Divided:
-    # Where types tell what varies, a result comes back as the block that left.
-    reusable = [region.check_vma] * len(wanted)
-    with region.entered():
-        body = remat.divide_body(closed, wanted, policy, reusable)
-        count = len(wanted)
-        numbers = [i - count if i >= count else None for i in body.saved]
-        parameters = [None] * len(closed.in_avals) + numbers
-        return _Divided(body, passing(region, body.now, count, body.again, parameters))
 
 
 class Passing(NamedTuple):

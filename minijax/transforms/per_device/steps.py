@@ -183,9 +183,7 @@ class StepTrace(Trace):
         if around is eager.EAGER:
             return primitive.impl(*args, **params)
 
-        def function(*values: Any) -> Sequence[Any]:
-            return primitive.bind_all(*values, **params)
-
+        function = functools.partial(primitive.bind_all, **params)
         jaxpr, consts = staging.stage(function, list(map(aval_of, args)))
         closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
         given = [*consts, *args]
@@ -382,10 +380,7 @@ def _step(
     region: Region, primitive: Any, params: Any, operands: tuple[Operand, ...], context: Any
 ) -> Step:
     """The program of one operation; `context` is what else tracing depends on."""
-
-    def function(*blocks: Any) -> Sequence[Any]:
-        return primitive.bind_all(*blocks, **dict(params))
-
+    function = functools.partial(primitive.bind_all, **dict(params))
     return _program(region, function, operands, primitive.name)
 
 

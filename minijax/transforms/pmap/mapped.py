@@ -185,7 +185,10 @@ class PmapFunction(jit.JitFunction):
             _check_no_references(self.name, [*consts, *(v.aval for v in jaxpr.invars)])
             closed, outer = jit.lifted(jaxpr, consts)
             in_axes = (None,) * len(outer) + along.axes
-            _check_uniform(closed, in_axes, self.axis_name)
+            along_axis = frozenset({self.axis_name})
+            given = [frozenset[Any]() if axis is None else along_axis for axis in in_axes]
+            # No device may wait for others that never come.
+            checks.check_untyped("pmap", closed, given, along_axis)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         static = tuple(where for where, _, _ in statics)
         settings = self.settings._replace(static_argnums=static)
@@ -313,13 +316,6 @@ def _check_no_references(name: str, values: Sequence[Any]) -> None:
             problem = f"{name} uses a reference from outside, which several devices would share."
             fix = "pass its value, ref[...], and make references inside: new_ref(x)"
             error(NotImplementedError, "pmap", problem, got=str(aval), fix=fix)
-
-
-def _check_uniform(closed: Any, in_axes: Axes, axis_name: Hashable) -> None:
-    """Refuses programs whose devices may wait for others that never come."""
-    along = frozenset({axis_name})
-    given = [frozenset[Any]() if axis is None else along for axis in in_axes]
-    checks.check_untyped("pmap", closed, given, along)
 
 
 def pmap(
