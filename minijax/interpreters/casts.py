@@ -38,7 +38,7 @@ from minijax.core.aval import (
 )
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import NestedTrace, Params, Trace, current
 from minijax.interpreters import staging
@@ -89,9 +89,7 @@ class Cast(Primitive):
         """The transpose."""
         raise NotImplementedError
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> tuple[Any, Any]:
         return self.bind(args[0], axes=axes), dims[0]
 
 
@@ -101,9 +99,7 @@ core_axes.axis_params.set(("axes",), Cast)
 
 
 @vma.vary.rule(Cast)
-def _vary_of_cast(
-    primitive: Cast, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
-) -> ManualAxisType:
+def _vary_of_cast(primitive: Cast, avals: Avals, outs: Avals, *, axes: Axes) -> ManualAxisType:
     given, over = vma.of(avals[0]), frozenset(axes)
     # The usual cast, of what is the same everywhere, needs no text of what would be refused.
     if given is not NOT_MANUAL or not primitive.begins_invarying:
@@ -231,9 +227,7 @@ class TypedSum(Primitive):
     def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
         return all_reduce(ctx, x, "stablehlo.add", axes)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> tuple[Any, Any]:
         return self.bind(args[0], axes=axes), dims[0]
 
 
@@ -257,7 +251,7 @@ class PSumInvariant(TypedSum):
 
 @vma.vary.rule(PSumInvariant)
 def _vary_of_psum_invariant(
-    primitive: PSumInvariant, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+    primitive: PSumInvariant, avals: Avals, outs: Avals, *, axes: Axes
 ) -> ManualAxisType:
     given, named = vma.of(avals[0]), frozenset(axes)
     if any(isinstance(axis, int) for axis in axes):
@@ -286,7 +280,7 @@ class UnreducedPSum(TypedSum):
 
 @vma.vary.rule(UnreducedPSum)
 def _vary_of_unreduced_psum(
-    primitive: UnreducedPSum, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+    primitive: UnreducedPSum, avals: Avals, outs: Avals, *, axes: Axes
 ) -> ManualAxisType:
     check_unreduced("lax.unreduced_psum", avals[0], axes)
     given, named = vma.of(avals[0]), frozenset(axes)
@@ -361,7 +355,7 @@ def all_reduce(
 
 
 def agreeing(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
+    trace: Trace, primitive: Primitive, args: Values, params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments and parameters of an operation, cast in `trace` so that they fit together.
 
@@ -437,7 +431,7 @@ class WideningTrace(NestedTrace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         if primitive in _DROPPED:
             varying = vma.of(aval_of(args[0])).varying
             missing = tuple(name for name in params["axes"] if name not in varying)
@@ -495,12 +489,12 @@ def _wider(kind: ManualAxisType, axes: Varying) -> Any:
     return manual_type(kind.varying | axes, kind.unreduced, kind.reduced - axes)
 
 
-def varying_axes(values: Sequence[Any]) -> list[Varying]:
+def varying_axes(values: Values) -> list[Varying]:
     """The axes over which values vary."""
     return [vma.of(aval_of(x)).varying for x in values]
 
 
-def of_types(avals: Sequence[Any]) -> list[Varying]:
+def of_types(avals: Avals) -> list[Varying]:
     """The axes over which values of some types vary."""
     return [vma.of(aval).varying for aval in avals]
 
@@ -510,7 +504,7 @@ def united(first: Sequence[Varying], second: Sequence[Varying]) -> list[Varying]
     return [a | b for a, b in zip(first, second, strict=True)]
 
 
-def cast(trace: Trace, values: Sequence[Any], varying: Sequence[Varying]) -> list[Any]:
+def cast(trace: Trace, values: Values, varying: Sequence[Varying]) -> list[Any]:
     """Values that vary at least over some axes, cast in `trace` where they do not."""
     return [
         x if refs.is_reference(x) else varied(trace, x, axes)
@@ -518,9 +512,7 @@ def cast(trace: Trace, values: Sequence[Any], varying: Sequence[Varying]) -> lis
     ]
 
 
-def agree_call(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: Params
-) -> Arguments:
+def agree_call(primitive: Primitive, trace: Trace, args: Values, params: Params) -> Arguments:
     """The rule `agree` of operations that call the parameter `jaxpr` with all their operands."""
     closed: ClosedJaxpr = params["jaxpr"]
     varying = united(varying_axes(args), of_types(closed.in_avals))

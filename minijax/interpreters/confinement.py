@@ -14,6 +14,7 @@ from typing import Any
 from minijax.core import config
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.core.trace import NestedTrace, Params, Trace, Tracer, current
@@ -38,7 +39,7 @@ class ConfiningTrace(NestedTrace):
         self.parent = parent
         self.owner = owner
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         self.check(args)
         if stage_functions.of(primitive) is not None:
             params = confine(params, self.owner)
@@ -95,7 +96,7 @@ class Confined:
 
 
 def _confined(
-    trace: jvp.JVPTrace, primitive: Primitive, args: Sequence[Any], params: Params
+    trace: jvp.JVPTrace, primitive: Primitive, args: Values, params: Params
 ) -> Sequence[Any]:
     params = confine(params, trace)
     if trace.concerns(primitive, args, params):

@@ -15,7 +15,7 @@ from minijax.core import config, refs
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import passes, staging
@@ -30,7 +30,7 @@ class DischargeTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
             if refs.makes_references.of(primitive) or refs.any_cell(args):
@@ -95,7 +95,7 @@ def without_references(closed: ClosedJaxpr) -> ClosedJaxpr:
     return discharge_jaxpr(closed, ()).closed
 
 
-def without_references_open(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+def without_references_open(jaxpr: Jaxpr, consts: Values) -> tuple[Jaxpr, list[Any]]:
     """As `without_references`, of an open jaxpr and the values of its constants."""
     if not has_references(jaxpr):
         return jaxpr, list(consts)
@@ -181,7 +181,7 @@ def discharge_call(
     return write_finals(outs, [args[i] for i in finals])
 
 
-def write_finals(outs: Sequence[Any], cells: Sequence[refs.Cell]) -> list[Any]:
+def write_finals(outs: Values, cells: Sequence[refs.Cell]) -> list[Any]:
     """Puts the last results of an operation into cells, and returns the others."""
     count = len(outs) - len(cells)
     for cell, value in zip(cells, outs[count:], strict=True):

@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.runtime.array import Array
 
 
@@ -168,7 +168,7 @@ class FlatFunction:
 
 
 def avals_of(
-    leaves: Sequence[Any], names: Callable[[], Sequence[str]], transformation: str
+    leaves: Values, names: Callable[[], Sequence[str]], transformation: str
 ) -> tuple[Any, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 

@@ -19,6 +19,7 @@ import numpy as np
 from minijax.core import config, dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
+from minijax.core.operators import Values
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import current
 from minijax.interpreters import checking, discharge
@@ -170,7 +171,7 @@ def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
 _used_elements: dict[int, Numbers] = {}
 
 
-def use_arguments(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
     """Uses up the keys among the arguments of a program that is about to run.
 
     Raises:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from minijax.core import config, deferral
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
 from minijax.interpreters import jvp, passes, staging
@@ -46,7 +46,7 @@ class PartialTrace(NestedTrace):
         """Whether a value is a variable of the staged program."""
         return type(x) is StagingTracer and x.traced_by is self.unknown
 
-    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
+    def concerns(self, primitive: Primitive, args: Values, params: Params) -> bool:
         """Whether one of the arguments is unknown."""
         unknown = self.unknown
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -54,15 +54,15 @@ class PartialTrace(NestedTrace):
                 return True
         return False
 
-    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         if primitive.partial_eval is not None:
-            outs: Sequence[Any] = primitive.partial_eval(self, args, params)
+            outs: Values = primitive.partial_eval(self, args, params)
             return outs
         return self.unknown.process(primitive, args, params)
 
     process_known = NestedTrace.pass_on
 
-    def evaluate_known(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    def evaluate_known(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
         """Runs a jaxpr on known values, outside this trace."""
         with config.override(current, self.parent):
             return staging.eval_closed_jaxpr(closed, *args)
@@ -80,7 +80,7 @@ class Linearized(NamedTuple):
 
 def linearize_flat(
     function: Callable[..., Sequence[Any]],
-    primals: Sequence[Any],
+    primals: Values,
     nonzero: Sequence[bool],
     debug_info: DebugInfo,
 ) -> Linearized:
@@ -190,7 +190,7 @@ def _partial_eval_jaxpr(
     )
 
 
-def _merge_residuals(staged: Jaxpr, residuals: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+def _merge_residuals(staged: Jaxpr, residuals: Values) -> tuple[Jaxpr, list[Any]]:
     """Writes residuals that are literals into the staged jaxpr, and merges repeated ones."""
     seen: dict[Any, Var] = {}
     replaced: dict[Any, Any] = {}

@@ -15,7 +15,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.operators import Value
+from minijax.core.operators import BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
@@ -94,9 +94,7 @@ class MoveToMemory(Primitive):
     def transpose(self, ct: Any, x: Any, *, kind: str) -> tuple[Any]:
         return (move_to_memory_p.bind(ct, kind=x.aval.memory_kind or "device"),)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, kind: str
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, kind: str) -> tuple[Any, Any]:
         return self.bind(args[0], kind=kind), dims[0]
 
 

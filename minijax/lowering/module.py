@@ -22,6 +22,7 @@ from minijax.core.aval import AbstractTodo, AbstractToken, ManualAxisType, abstr
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
@@ -108,7 +109,7 @@ class Lowering:
         self,
         name: str,
         jaxpr: Jaxpr,
-        consts: Sequence[Any],
+        consts: Values,
         *,
         scope: tuple[str, ...] = (),
         public: bool = False,
@@ -153,13 +154,7 @@ class Lowering:
                 outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
-    def call(
-        self,
-        ctx: LoweringContext,
-        closed: ClosedJaxpr,
-        name: str,
-        args: Sequence[Any],
-    ) -> list[Any]:
+    def call(self, ctx: LoweringContext, closed: ClosedJaxpr, name: str, args: Values) -> list[Any]:
         """Calls `closed` as a private function, which is added once however often it is called.
 
         What has started must be done in the same function, so such calls are written out.
@@ -220,8 +215,8 @@ def host_value(value: ir.Value) -> np.ndarray[Any, Any]:
 def lower_jaxpr(
     ctx: LoweringContext,
     jaxpr: Jaxpr,
-    consts: Sequence[Any],
-    args: Sequence[Any],
+    consts: Values,
+    args: Values,
     scope: tuple[str, ...] = (),
     location: Any = None,
 ) -> list[Any]:
@@ -294,7 +289,7 @@ def lower_region(
     ctx: LoweringContext,
     closed: ClosedJaxpr,
     ordered: Sequence[Any],
-    args: Sequence[Any],
+    args: Values,
     scope: tuple[str, ...] = (),
 ) -> list[Any]:
     """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
@@ -313,7 +308,7 @@ def lower_region(
 
 
 def _lower_physically(
-    ctx: LoweringContext, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
+    ctx: LoweringContext, primitive: Primitive, operands: Values, params: dict[str, Any]
 ) -> list[Any]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
     size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)

@@ -27,6 +27,7 @@ from minijax.core.aval import ManualAxisType
 from minijax.core.dtypes import DType
 from minijax.core.errors import InternalError, error
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
+from minijax.core.operators import Values
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext, string
 from minijax.sharding import hlo
@@ -218,7 +219,7 @@ def region(
     ctx: LoweringContext,
     mesh: MeshAxes,
     manual: Sequence[Any],
-    operands: Sequence[Any],
+    operands: Values,
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -255,10 +256,7 @@ def region(
 
 
 def on_each_device(
-    ctx: LoweringContext,
-    operands: Sequence[Any],
-    types: Sequence[Any],
-    body: Callable[..., Sequence[Any]],
+    ctx: LoweringContext, operands: Values, types: Sequence[Any], body: Callable[..., Sequence[Any]]
 ) -> list[Any]:
     """The results of what each device does with whole values.
 
@@ -303,7 +301,7 @@ def _with_shardy(
     ctx: LoweringContext,
     inner: PartitionAxes,
     manual: Sequence[Any],
-    operands: Sequence[Any],
+    operands: Values,
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -365,7 +363,7 @@ def _sharding_text(symbol: str, border: Border, is_open: bool) -> str:
 def _with_gspmd(
     ctx: LoweringContext,
     inner: PartitionAxes,
-    operands: Sequence[Any],
+    operands: Values,
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],

@@ -14,7 +14,7 @@ from minijax.core import config, meshes, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.trace import current
 from minijax.interpreters import flattening
 from minijax.interpreters.reshard import reshard_to
@@ -215,7 +215,7 @@ def _with_axes_of(
     return call
 
 
-def _mesh_around(name: str, values: Sequence[Any]) -> AbstractMesh:
+def _mesh_around(name: str, values: Values) -> AbstractMesh:
     mesh = meshes.get_abstract_mesh()
     if mesh.empty:
         mesh = rules.mesh_of(map(aval_of, values)) or mesh

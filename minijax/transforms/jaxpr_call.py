@@ -23,6 +23,7 @@ from typing import Any, ClassVar, NamedTuple
 from minijax.core import check, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import batching, checking, jvp, partial_eval, passes, staging, transpose
@@ -133,9 +134,7 @@ class JaxprCall(Primitive):
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return self.outside(refs.effects_of_body(jaxpr.jaxpr), params)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         nonzero = [type(t) is not Zero for t in tangents]
         with self.inside(params):
             derivative, out_nonzero = jvp.jvp_jaxpr(params["jaxpr"], nonzero)
@@ -150,7 +149,7 @@ class JaxprCall(Primitive):
         count = len(out_nonzero)
         return list(outs[:count]), with_zeros(out_nonzero, outs[count:], map(aval_of, outs[:count]))
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: Any, args: Values, params: dict[str, Any]) -> list[Any]:
         flags = [trace.is_unknown(x) for x in args]
         with self.inside(params):
             split, passed = self.split(params, flags)
@@ -173,7 +172,7 @@ class JaxprCall(Primitive):
             staged_outs = trace.unknown.process(self, operands, own)
         return merge_lists(split.out_unknown, known_outs[: len(out_known)], staged_outs)
 
-    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
         linear = [is_linear(x) for x in args]
         has_ct = [type(ct) is not Zero for ct in cts]
         with self.inside(params):
@@ -185,7 +184,7 @@ class JaxprCall(Primitive):
         return self.summed(transpose.of_arguments(linear, nonzero, outs), params)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], /, **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], Sequence[int | None]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         is_batched = [d is not None for d in dims]
@@ -229,7 +228,7 @@ def walk_call(call: JaxprCall, run: Any, *args: Any, jaxpr: ClosedJaxpr, **param
     run(jaxpr, *args)
 
 
-def first_fault(checker: Checker, inner: Checked, outs: Sequence[Any], size: int) -> Sequence[Any]:
+def first_fault(checker: Checker, inner: Checked, outs: Values, size: int) -> Sequence[Any]:
     """The results of a checked function of one example, which ran on `size` of them.
 
     The state of each example comes before its results; the first fault among them is noted.
@@ -254,7 +253,7 @@ def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
 
 @checking.check_inside.rule(JaxprCall)
 def _check_inside(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of operations that call the parameter `jaxpr` with all their operands."""
     inner = checker.inner(params["jaxpr"])
@@ -264,7 +263,7 @@ def _check_inside(
 
 
 def check_custom_vmap_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vmap_call`: the function itself, which is batched as it stands.
 
@@ -283,7 +282,7 @@ def _call_with_rule(
     with_state: Callable[[Callable[..., Any], Checked, int, str], Callable[..., Any]],
     primitive: Primitive,
     checker: Checker,
-    args: Sequence[Any],
+    args: Values,
     params: dict[str, Any],
 ) -> Sequence[Any]:
     """A call whose parameter `rule` is the user's: it gives the state, too, as the call does."""
@@ -295,12 +294,8 @@ def _call_with_rule(
 
 
 def _call(
-    primitive: Primitive,
-    checker: Checker,
-    args: Sequence[Any],
-    params: dict[str, Any],
-    inner: Checked,
-) -> Sequence[Any]:
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any], inner: Checked
+) -> Values:
     outs = list(primitive.bind(*args, **params))
     if not inner.sites:
         return outs
@@ -308,7 +303,7 @@ def _call(
     return outs[STATE_SIZE:]
 
 
-def _state(inner: Checked, args: Sequence[Any]) -> list[Any]:
+def _state(inner: Checked, args: Values) -> list[Any]:
     return staging.eval_closed_jaxpr(inner.closed, *args)[:STATE_SIZE]
 
 
@@ -317,7 +312,7 @@ def _with_state_jvp(
 ) -> Callable[..., Any]:
     """The rule of a function that returns its state, too; what it closed over are arguments."""
 
-    def with_state(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def with_state(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         calls.check_constants(name, tangents, num_consts)
         state = _state(inner, primals)
         outs, out_dots = rule(primals[num_consts:], tangents[num_consts:])
@@ -337,7 +332,7 @@ def _with_state_fwd(
         outs, residuals, backward = rule(perturbed[num_consts:], *args[num_consts:])
         nothing = [Zero(aval_of(x).tangent_aval()) for x in args[:num_consts]]
 
-        def backward_with_state(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        def backward_with_state(residuals: Values, cts: Values) -> list[Any]:
             return [*nothing, *backward(residuals, cts[STATE_SIZE:])]
 
         return [*state, *outs], residuals, backward_with_state

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from minijax.core import config, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
+from minijax.core.operators import Avals
 from minijax.interpreters import flattening, named_batching
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import eager
@@ -161,7 +162,7 @@ def _paths(fun: Callable[..., Any], in_tree: PyTreeDef) -> Sequence[str]:
 def mapped_dims(
     user: str,
     axes: Sequence[int | None],
-    avals: Sequence[Any],
+    avals: Avals,
     names: Callable[[], Sequence[str]],
     others: str,
     size: int | None = None,

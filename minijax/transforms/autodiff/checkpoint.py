@@ -22,6 +22,7 @@ from minijax.core import dtypes, source, tree, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED
 from minijax.interpreters import checking, flattening, partial_eval, passes, staging
@@ -225,15 +226,13 @@ class Name(Primitive):
     def lower(self, ctx: LoweringContext, x: object, *, name: str) -> Any:
         return x
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, name: str) -> tuple[Any, Any]:
         return self.bind(*primals, name=name), tangents[0]
 
     def transpose(self, ct: object, x: object, *, name: str) -> tuple[Any]:
         return (ct,)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, name: str
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, name: str) -> tuple[Any, Any]:
         return self.bind(args[0], name=name), dims[0]
 
 

@@ -16,6 +16,7 @@ import numpy as np
 from minijax.core import dtypes, printing, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, passes, staging
@@ -48,8 +49,8 @@ class CustomVjpCall(calls.FunctionCall):
 
     def jvp(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         *,
         name: str,
         call_jaxpr: Call,
@@ -80,7 +81,7 @@ class CustomVjpCall(calls.FunctionCall):
         return outs, out_dots
 
     def batch(
-        self, trace: BatchTrace, args: Sequence[Any], dims: Sequence[Any], **params: Any
+        self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], Sequence[Any]]:
         return calls.batch_with(self, trace, args, dims, params, "fwd", _batched_forward)
 
@@ -113,7 +114,7 @@ class CustomLin(Primitive):
 
     def transpose(
         self,
-        cts: Sequence[Any],
+        cts: Values,
         *args: Any,
         backward: FlatBackward,
         num_res: int,
@@ -158,7 +159,7 @@ custom_lin_p = CustomLin()
 
 
 def _batched_forward(
-    trace: BatchTrace, forward: FlatForward, dims: Sequence[Any], out_dims: calls.OutDims
+    trace: BatchTrace, forward: FlatForward, dims: BatchDims, out_dims: calls.OutDims
 ) -> FlatForward:
     """The forward rule on whole batches; the backward one sums what unmapped arguments get."""
 
@@ -191,7 +192,7 @@ def _batched_backward(
     out_dims: calls.OutDims,
     arg_dims: Sequence[Any],
 ) -> FlatBackward:
-    def on_batch(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def on_batch(residuals: Values, cts: Values) -> list[Any]:
         ct_dims = out_dims.dims or ()
         count = len(residuals)
         moving = [i for i, ct in enumerate(cts) if type(ct) is not Zero]
@@ -326,7 +327,7 @@ class _FlatForward:
             self.rule.title, f"a residual of {self.rule}", residuals, residual_tree
         )
 
-        def backward(values: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        def backward(values: Values, cts: Values) -> list[Any]:
             ct = tree.unflatten(out_tree, [custom_jvp.shown(ct, self.symbolic) for ct in cts])
             found = self.backward(*self.held, tree.unflatten(residual_tree, values), ct)
             return self._checked(found)
@@ -364,7 +365,7 @@ class _FlatForward:
             )
         return cotangents
 
-    def _refuse_varying(self, numbers: Sequence[int], cotangents: Sequence[Any]) -> None:
+    def _refuse_varying(self, numbers: Sequence[int], cotangents: Values) -> None:
         """The error for cotangents that are of another kind over mesh axes than they must be."""
         names = self.given.names()
         lines, fixes = [], []

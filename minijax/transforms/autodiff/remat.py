@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 from minijax.core import effects, refs, vma
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, used_variables
+from minijax.core.operators import Values
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import (
     casts,
@@ -68,7 +69,7 @@ class Remat(JaxprCall):
         scope = ("rematted_computation",) if differentiated else ("checkpoint",)
         return module.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, args, scope)
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: Any, args: Values, params: dict[str, Any]) -> list[Any]:
         _check_repeatable(params["jaxpr"])
         unknown = [trace.is_unknown(x) for x in args]
         split = _split(params["jaxpr"], unknown, params["policy"])

@@ -22,6 +22,7 @@ from minijax.core import axes, config, refs, source
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.core.native import Traceback
+from minijax.core.operators import Values
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import current
 from minijax.lax import semaphores
@@ -292,7 +293,7 @@ class _Follower:
         self.watch = watch
         self.thoroughly = thoroughly
 
-    def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    def run(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
         """The results of a program."""
         jaxpr = closed.jaxpr
         values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
@@ -408,7 +409,7 @@ class _Follower:
         self._once(body, [*body_args, *carry])
         return carry
 
-    def _once(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    def _once(self, closed: ClosedJaxpr, args: Values) -> None:
         """Follows a step that stands for any number of steps."""
         with self.watch.perhaps(_counted(closed.jaxpr, args)):
             self.run(closed, args)
@@ -429,7 +430,7 @@ _RULES: dict[str, Any] = {
 }
 
 
-def _regions(args: Sequence[Any], *indices: Index) -> list[Region]:
+def _regions(args: Values, *indices: Index) -> list[Region]:
     """The places among the operands of an operation on references."""
     return [
         Region(place.ref, place.where, tuple(map(_position, place.operands)))
@@ -442,7 +443,7 @@ def _position(x: Any) -> Any:
     return x if isinstance(x, Unknown) else int(x) if np.ndim(x) == 0 else Unknown()
 
 
-def _counted(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Memory]:
+def _counted(jaxpr: Jaxpr, args: Values) -> list[Memory]:
     """The semaphores among some arguments that a jaxpr changes."""
     changed = {e.reference for e in jaxpr.effects if isinstance(e, refs.ReferenceEffect)}
     return [
@@ -465,7 +466,7 @@ def _value_of(x: object) -> Any:
     return x if isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)) else Unknown()
 
 
-def _computed(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
+def _computed(eqn: Eqn, args: Values) -> list[Any]:
     """The results of an equation on arrays, if they can be known."""
     small = all(getattr(v.aval, "size", _MOST_ELEMENTS + 1) <= _MOST_ELEMENTS for v in eqn.outvars)
     if not small or any(isinstance(x, Unknown) for x in args):

@@ -30,6 +30,7 @@ from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
@@ -38,7 +39,7 @@ from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
 from minijax.transforms.jit.primitive import jit_p
-from minijax.transforms.jit.stages import JitWrapped
+from minijax.transforms.jit.stages import JitWrapped, Staged
 
 if TYPE_CHECKING:
     from minijax.core.tree import PyTreeDef
@@ -62,26 +63,6 @@ class Settings(NamedTuple):
     out_shardings: PlacementTree = arguments.NOTHING
     # What the user asked of another transformation that is called and staged as `jit` is.
     more: Any = None
-
-
-class Staged(NamedTuple):
-    """A function staged for one signature."""
-
-    closed: ClosedJaxpr
-    outer: list[Any]
-    out_tree: Any
-    options: program.Options
-    inline: bool
-    device: Any
-    # Whether arguments are references, which have rules of their own.
-    takes_references: bool
-    # What another transformation knows of the program.
-    more: Any = None
-
-    @property
-    def resolved_options(self) -> program.Options:
-        """The options, whose bare specs now mean placements on the mesh in force."""
-        return arguments.resolved(self.closed, self.options)
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
@@ -150,7 +131,7 @@ class JitFunction:
             eager.check_no_tracers(leaves)
         return self.run(staged, leaves)
 
-    def bind(self, staged: Staged, values: Sequence[Any]) -> Sequence[Any]:
+    def bind(self, staged: Staged, values: Values) -> Sequence[Any]:
         """Applies a staged program in the current trace, as one equation unless it is inlined."""
         closed = arguments.constrained(staged.closed, staged.options)
         if staged.inline:
@@ -164,7 +145,7 @@ class JitFunction:
             device=staged.device,
         )
 
-    def run(self, staged: Staged, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
+    def run(self, staged: Staged, leaves: Values) -> tuple[Any, Any, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
         options = staged.resolved_options
         outs = program.results(staged.closed, leaves, options, staged.device)
@@ -216,7 +197,7 @@ class JitFunction:
         return leaves, positions, len(dyn_args), key
 
     def _stage_new(
-        self, key: Any, leaves: Sequence[Any], positions: Sequence[int] | None, num_args: int
+        self, key: Any, leaves: Values, positions: Sequence[int] | None, num_args: int
     ) -> Staged:
         """Stages the function for a signature that is not known yet."""
         in_tree, avals, statics, *_ = key
@@ -260,7 +241,7 @@ class JitFunction:
     def _stage(
         self,
         in_tree: PyTreeDef,
-        avals: Sequence[Any],
+        avals: Avals,
         statics: object,
         positions: Sequence[int] | None,
         num_args: int,
@@ -302,7 +283,7 @@ class JitFunction:
         in_tree = self.signature(args, kwargs)[3][0]
         return self.traced(staged, in_tree, leaves)
 
-    def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Sequence[Any]) -> stages.Traced:
+    def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Values) -> stages.Traced:
         """The stage of a staged program."""
         return stages.Traced(staged._replace(options=staged.resolved_options), in_tree, leaves)
 
@@ -319,7 +300,7 @@ class JitFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
-def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr whose traced constants are its first operands, and these constants."""
     traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
     outer = [c for c, t in zip(consts, traced, strict=True) if t]
@@ -332,11 +313,11 @@ def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]
     return ClosedJaxpr(jaxpr, consts), outer
 
 
-def _any_finished(values: Sequence[Any]) -> bool:
+def _any_finished(values: Values) -> bool:
     return any(isinstance(x, Tracer) and x.traced_by.finished for x in values)
 
 
-def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
+def _check_may_trace(name: str, avals: Avals) -> None:
     if config.no_tracing.value:
         problem = f"{name} would be traced, which `no_tracing` forbids."
         got = f"arguments of types {', '.join(map(str, avals))}"

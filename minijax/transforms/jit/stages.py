@@ -7,7 +7,16 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
 
 import numpy as np
 
@@ -17,6 +26,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Values
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, placed_programs, program
@@ -32,7 +42,6 @@ from minijax.transforms.jit import arguments
 
 if TYPE_CHECKING:
     from minijax.core.tree import PyTreeDef
-    from minijax.transforms.jit.jit import Staged
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -192,7 +201,7 @@ def struct_of(aval: ShapedArray, sharding: object = None) -> Any:
     )
 
 
-def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
+def check_no_structs(name: str, leaves: Values, info: DebugInfo) -> None:
     """Refuses descriptions of arrays where arrays are needed.
 
     Raises:
@@ -244,6 +253,26 @@ class ArgInfo:
 
     def __repr__(self) -> str:
         return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
+
+
+class Staged(NamedTuple):
+    """A function staged for one signature."""
+
+    closed: ClosedJaxpr
+    outer: list[Any]
+    out_tree: Any
+    options: program.Options
+    inline: bool
+    device: Any
+    # Whether arguments are references, which have rules of their own.
+    takes_references: bool
+    # What another transformation knows of the program.
+    more: Any = None
+
+    @property
+    def resolved_options(self) -> program.Options:
+        """The options, whose bare specs now mean placements on the mesh in force."""
+        return arguments.resolved(self.closed, self.options)
 
 
 class _Stage:
@@ -301,7 +330,7 @@ class Traced(_Stage):
         { lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a in (b,) }
     """
 
-    def __init__(self, staged: Staged, in_tree: PyTreeDef, args: Sequence[Any]) -> None:
+    def __init__(self, staged: Staged, in_tree: PyTreeDef, args: Values) -> None:
         super().__init__(staged, in_tree)
         given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
         names = self._closed.jaxpr.debug_info.arg_names
@@ -468,7 +497,7 @@ class Compiled(_Stage):
         results = discharge.write_finals(outs, [values[i] for i in self._written])
         return tree.unflatten(self.out_tree, results)
 
-    def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
+    def _check_call(self, args: Any, kwargs: Any, leaves: Values, in_tree: Any) -> None:
         if in_tree != self.in_tree:
             self._refuse_tree(args, kwargs, in_tree)
         info = self._closed.jaxpr.debug_info

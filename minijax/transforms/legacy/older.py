@@ -20,6 +20,7 @@ from minijax.core import config, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error, message
 from minijax.core.meshes import MeshAxes, PartitionSpec
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.interpreters import flattening
 from minijax.interpreters.jvp import jvp_of_unary_linear
@@ -65,7 +66,7 @@ class _BorderOfRegion(Primitive):
         error(ValueError, self.name, "a device's block is no array of its own.", fix=fix)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes, **params: Any
+        self, size: int, args: Values, dims: BatchDims, *, axes: Axes, **params: Any
     ) -> tuple[Any, Any]:
         (d,) = dims
         shifted = tuple((name, dim + (dim >= d)) for name, dim in axes)

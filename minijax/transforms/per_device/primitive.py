@@ -18,6 +18,7 @@ from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
+from minijax.core.operators import Values
 from minijax.interpreters import (
     batching,
     casts,
@@ -69,7 +70,7 @@ def _walk(
 
 
 def _check_inside(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any]
 ) -> list[Any]:
     """The rule `check_inside`: each device returns its first fault."""
     region = region_of(params)
@@ -205,7 +206,7 @@ class ShardMap(JaxprCall):
         }
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], /, **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         region, in_specs, out_specs = region_of(params), params["in_specs"], params["out_specs"]
         names = tuple(n for n in named_batching.spmd_axes() if n in region.axes)
@@ -277,7 +278,7 @@ def _with_batch(specs: Specs, dims: Sequence[int | None], entry: object) -> Spec
     )
 
 
-def _borders(wholes: Sequence[Any], blocks: Sequence[Any], specs: Specs) -> list[Border]:
+def _borders(wholes: Sequence[Any], blocks: Values, specs: Specs) -> list[Border]:
     return [
         Border(spec, physical_aval(whole).ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
         for whole, block, spec in zip(wholes, blocks, specs, strict=True)

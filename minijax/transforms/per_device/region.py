@@ -22,7 +22,7 @@ from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.trace import Trace, current
 from minijax.interpreters import casts, partial_eval, remat, staging
 from minijax.interpreters.structural import new_axis
@@ -148,7 +148,7 @@ def match(x: Value, spec: PartitionSpec, region: Region) -> Any:
 
 
 def agree_rule(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Values, params: dict[str, Any]
 ) -> casts.Arguments:
     """The rule `agree`: inside a `shard_map` over other axes, operands may vary over these."""
     region = region_of(params)

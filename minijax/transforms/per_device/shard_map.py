@@ -23,6 +23,7 @@ from minijax.core.meshes import (
     PartitionSpec,
     names_of,
 )
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import current
 from minijax.interpreters import flattening, passes, staging, uniformity
 from minijax.lax.control_flow import checks
@@ -199,8 +200,8 @@ class _Mapped(NamedTuple):
         self,
         region: Region,
         flat: flattening.FlatFunction,
-        leaves: Sequence[Any],
-        avals: Sequence[Any],
+        leaves: Values,
+        avals: Avals,
         in_specs: Sequence[PartitionSpec],
         info: DebugInfo,
     ) -> Any:
@@ -235,7 +236,7 @@ class _Mapped(NamedTuple):
         self,
         region: Region,
         flat: flattening.FlatFunction,
-        leaves: Sequence[Any],
+        leaves: Values,
         in_specs: Sequence[PartitionSpec],
     ) -> Any:
         outs = steps.run(
@@ -250,7 +251,7 @@ class _Mapped(NamedTuple):
         return tree.unflatten(flat.out_tree, outs)
 
     def _in_specs(
-        self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: DebugInfo
+        self, region: Region, args: tuple[Any, ...], avals: Avals, info: DebugInfo
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the arguments."""
         given = self.in_specs
@@ -280,7 +281,7 @@ class _Mapped(NamedTuple):
         return specs
 
     def _out_specs(
-        self, region: Region, flat: flattening.FlatFunction, outs: Sequence[Any]
+        self, region: Region, flat: flattening.FlatFunction, outs: Values
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the results."""
         specs = tree.broadcast_prefix(
@@ -368,7 +369,7 @@ def _mesh_for(given: object) -> MeshAxes:
     return given
 
 
-def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: DebugInfo) -> MeshAxes:
+def _mesh_of_arguments(mesh: AbstractMesh, leaves: Values, info: DebugInfo) -> MeshAxes:
     """The mesh with devices that stands for an abstract one, where nothing is being traced.
 
     Raises:

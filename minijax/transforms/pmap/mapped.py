@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from minijax.core import axes, config, monitoring, refs, tree
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, key_reuse, staging
 from minijax.lax.control_flow import checks
@@ -150,7 +151,7 @@ class PmapFunction(jit.JitFunction):
         return super().signature(args, kwargs)
 
     def _sliced(
-        self, in_tree: PyTreeDef, avals: Sequence[Any], positions: Sequence[int] | None
+        self, in_tree: PyTreeDef, avals: Avals, positions: Sequence[int] | None
     ) -> MappedArguments:
         """How the arguments of a call are mapped."""
         info = self.debug_info(in_tree, positions)
@@ -170,11 +171,11 @@ class PmapFunction(jit.JitFunction):
     def _stage(
         self,
         in_tree: PyTreeDef,
-        avals: Sequence[Any],
+        avals: Avals,
         statics: Any,
         positions: Sequence[int] | None,
         num_args: int,
-    ) -> jit.Staged:
+    ) -> stages.Staged:
         along = self._sliced(in_tree, avals, positions)
         flat = self._flat(in_tree, statics, positions)
         info = self.debug_info(in_tree, positions)
@@ -199,7 +200,7 @@ class PmapFunction(jit.JitFunction):
         mapped = self._info(along, in_axes, out_axes, (False,) * len(outer) + donated)
         whole = applied({**mapped._asdict(), "jaxpr": closed})
         options = program.Options(self.name, donated=mapped.donated_invars)
-        return jit.Staged(
+        return stages.Staged(
             whole,
             outer,
             flat.out_tree,
@@ -210,7 +211,7 @@ class PmapFunction(jit.JitFunction):
             more=mapped,
         )
 
-    def bind(self, staged: jit.Staged, values: Sequence[Any]) -> Sequence[Any]:
+    def bind(self, staged: stages.Staged, values: Values) -> Sequence[Any]:
         """Applies a staged map in the current trace."""
         jaxpr, info = _parts(staged)
         if not programs.is_shard_map(jaxpr, info):
@@ -220,14 +221,14 @@ class PmapFunction(jit.JitFunction):
         options = options._replace(in_shardings=(), out_shardings=())
         return super().bind(staged._replace(closed=closed, options=options, inline=False), values)
 
-    def run(self, staged: jit.Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
+    def run(self, staged: stages.Staged, values: Values) -> tuple[Any, Any, bool]:
         """Runs a staged map where nothing is traced."""
         if config.debug_key_reuse.value:
             key_reuse.use_arguments(staged.closed, values)
         outs = programs.executable_for(*_parts(staged))(values)
         return tree.unflatten(staged.out_tree, outs), None, True
 
-    def traced(self, staged: jit.Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
+    def traced(self, staged: stages.Staged, in_tree: Any, leaves: Values) -> stages.Traced:
         """The stage of a staged map."""
         jaxpr, info = _parts(staged)
         if programs.is_shard_map(jaxpr, info):
@@ -260,7 +261,7 @@ class PmapFunction(jit.JitFunction):
         flat = self._flat(in_tree, statics, positions)
         out_axes: Axes = ()
 
-        def place(avals: Sequence[Any]) -> Axes:
+        def place(avals: Avals) -> Axes:
             nonlocal out_axes
             out_axes = out_axes_of(mapping.out_axes, flat.out_tree, avals)
             return out_axes
@@ -277,7 +278,7 @@ class PmapFunction(jit.JitFunction):
         return tree.unflatten(flat.out_tree, outs)
 
 
-def _parts(staged: jit.Staged) -> tuple[Any, MapInfo]:
+def _parts(staged: stages.Staged) -> tuple[Any, MapInfo]:
     """The jaxpr of a slice, and what else is known about a staged map."""
     return staged.closed.eqns[0].params["jaxpr"], staged.more
 
@@ -304,7 +305,7 @@ class Traced(stages.Traced):
         return stages.Lowered(self, lowered, made.where, ())
 
 
-def _check_no_references(name: str, values: Sequence[Any]) -> None:
+def _check_no_references(name: str, values: Values) -> None:
     """Refuses references from outside of a map: devices would write to them in any order.
 
     Raises:
@@ -427,7 +428,7 @@ def in_axes_of(
     mapping: Mapping,
     in_tree: PyTreeDef,
     positions: Sequence[int] | None,
-    avals: Sequence[Any],
+    avals: Avals,
     names: Callable[[], Sequence[str]],
 ) -> MappedArguments:
     """The axis of each flat argument, and the number of slices.
@@ -468,7 +469,7 @@ def in_axes_of(
     return MappedArguments(along, size, size * processes if wanted is None else wanted)
 
 
-def out_axes_of(out_axes: AxesTree, out_tree: PyTreeDef, avals: Sequence[Any]) -> Axes:
+def out_axes_of(out_axes: AxesTree, out_tree: PyTreeDef, avals: Avals) -> Axes:
     """The axis of each flat result.
 
     Raises:

@@ -19,6 +19,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Avals, Values
 from minijax.interpreters import checking, key_reuse, remat
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum
@@ -66,13 +67,7 @@ class Pmap(JaxprCall):
         )
 
     def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        out_axes: Axes,
-        **params: Any,
+        self, avals: Avals, outs: Avals, *, jaxpr: ClosedJaxpr, out_axes: Axes, **params: Any
     ) -> list[PartitionSpec]:
         specs = map(rules.spec_of, jaxpr.out_avals)
         return [
@@ -112,7 +107,7 @@ class Pmap(JaxprCall):
             for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
         ]
 
-    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
         # A result that devices share counts once, and each device has a part in it.
         size = params["global_axis_size"]
         cts = [
@@ -154,7 +149,7 @@ placed_programs.device_count_param.set("global_axis_size", Pmap)
 
 @checking.check_inside.rule(Pmap)
 def _check_inside_of_pmap(
-    primitive: Pmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Pmap, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Any:
     with programs.inside(params):
         inner = checker.inner(params["jaxpr"])
