@@ -55,7 +55,10 @@ def _shown_params_of_jit(primitive: Jit, params: Mapping[str, Any]) -> dict[str,
 def _divide_of_jit(
     primitive: Jit, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
 ) -> remat.Division:
-    return remat.divide_call(eqn, wanted, policy, {"donated_invars": ()})
+    params = {**eqn.params, "donated_invars": ()}
+    body = remat.divided(params["jaxpr"], wanted, policy)
+    now, again = {**params, "jaxpr": body.now}, {**params, "jaxpr": body.again}
+    return remat.divided_call(eqn, body, body.now.out_avals[len(wanted) :], now, again)
 
 
 vma.agree.rule(Jit)(casts.agree_call)

@@ -20,7 +20,7 @@ from minijax.core import axes as core_axes
 from minijax.core import config, meshes, refs
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
 from minijax.core.operators import Value, Values
 from minijax.core.trace import Trace, current
@@ -200,21 +200,15 @@ def divide_rule(
             region.whole(aval, spec)
             for aval, spec in zip(passed.first.out_avals[count:], passed.specs, strict=True)
         ]
-    outvars = eqn.outvars + list(map(Var, wholes))
     specs = (*params["out_specs"], *passed.specs)
-    now = eqn.replace(outvars=outvars, params={**params, "jaxpr": passed.first, "out_specs": specs})
-    saved = [outvars[i] for i in body.saved]
-    again = eqn.replace(
-        invars=eqn.invars + saved,
-        outvars=[outvars[i] for i in body.given],
-        params={
-            **params,
-            "jaxpr": passed.second,
-            "in_specs": (*params["in_specs"], *(specs[i] for i in body.saved)),
-            "out_specs": tuple(specs[i] for i in body.given),
-        },
-    )
-    return remat.Division([now], remat.without_unread(again), saved)
+    now = {**params, "jaxpr": passed.first, "out_specs": specs}
+    again = {
+        **params,
+        "jaxpr": passed.second,
+        "in_specs": (*params["in_specs"], *(specs[i] for i in body.saved)),
+        "out_specs": tuple(specs[i] for i in body.given),
+    }
+    return remat.divided_call(eqn, body, wholes, now, again)
 
 
 class Passing(NamedTuple):

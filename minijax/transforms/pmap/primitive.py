@@ -237,32 +237,17 @@ def _divide(
 ) -> remat.Division:
     """The rule `divide`: two maps, the second of which computes again what was not saved."""
     params = {**eqn.params, "donated_invars": ()}
-    closed: ClosedJaxpr = params["jaxpr"]
-    body: remat.DividedBody = closed.remember(
-        ("divide", tuple(wanted), policy),
-        lambda: remat.divide_body(closed, wanted, policy, [True] * len(wanted)),
-    )
-    new = body.now.out_avals[len(wanted) :]
-    outvars = eqn.outvars + [Var(aval.with_dim(0, params["axis_size"])) for aval in new]
+    body = remat.divided(params["jaxpr"], wanted, policy)
+    new = [aval.with_dim(0, params["axis_size"]) for aval in body.now.out_avals[len(wanted) :]]
     out_axes = params["out_axes"] + (0,) * len(new)
-    now = eqn
-    if new:
-        now = eqn.replace(
-            outvars=outvars, params={**params, "jaxpr": body.now, "out_axes": out_axes}
-        )
-    saved = [outvars[i] for i in body.saved]
-    again = eqn.replace(
-        invars=eqn.invars + saved,
-        outvars=[outvars[i] for i in body.given],
-        params={
-            **params,
-            "jaxpr": body.again,
-            "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
-            "out_axes": tuple(out_axes[i] for i in body.given),
-        },
-        effects=effects.without_axis(body.again.effects, params["axis_name"]),
-    )
-    return remat.Division([now], remat.without_unread(again), saved)
+    now = {**params, "jaxpr": body.now, "out_axes": out_axes}
+    again = {
+        **params,
+        "jaxpr": body.again,
+        "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
+        "out_axes": tuple(out_axes[i] for i in body.given),
+    }
+    return remat.divided_call(eqn, body, new, now, again)
 
 
 def _shifted(items: Axes, batched: Sequence[bool]) -> Axes:
