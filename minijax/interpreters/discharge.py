@@ -102,13 +102,11 @@ def without_references_open(jaxpr: Jaxpr, consts: Values) -> tuple[Jaxpr, list[A
     pure = without_references(ClosedJaxpr(passes.close_over_constants(jaxpr)))
     invars = pure.jaxpr.invars
     count = len(consts)
-    open_jaxpr = Jaxpr(
-        pure.jaxpr.constvars + invars[:count],
-        invars[count:],
-        pure.jaxpr.outvars,
-        pure.jaxpr.eqns,
-        pure.jaxpr.effects,
-        jaxpr.debug_info,
+    open_jaxpr = pure.jaxpr.replace(
+        constvars=pure.jaxpr.constvars + invars[:count],
+        invars=invars[count:],
+        effects=pure.jaxpr.effects,
+        debug_info=jaxpr.debug_info,
     )
     return open_jaxpr, [*pure.consts, *consts]
 

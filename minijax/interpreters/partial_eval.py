@@ -17,6 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
 from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
+from minijax.core.sequences import partition_list
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
 from minijax.interpreters import jvp, passes, staging
 from minijax.interpreters.jvp import Zero
@@ -165,11 +166,12 @@ def _partial_eval_jaxpr(
             outs = staging.eval_closed_jaxpr(closed, *args)
         forced = force or [False] * len(outs)
         out_unknown[:] = [trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)]
-        jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])
+        known_outs, unknown_outs = partition_list(out_unknown, outs)
+        jaxpr, residuals = staged.finish(unknown_outs)
         # The constants are tracers of the known part, whose trace ends before this one.
         staged.constants.clear()
         result.append(jaxpr)
-        return [x for x, u in zip(outs, out_unknown, strict=True) if not u] + residuals
+        return known_outs + residuals
 
     info = closed.jaxpr.debug_info
     known_jaxpr, known_consts = staging.stage(known_function, known_avals, info)
@@ -211,8 +213,5 @@ def _merge_residuals(staged: Jaxpr, residuals: Values) -> tuple[Jaxpr, list[Any]
         return [replaced.get(a, a) if type(a) is Var else a for a in atoms]
 
     eqns = [eqn.replace(invars=swap(eqn.invars)) for eqn in staged.eqns]
-    outvars = swap(staged.outvars)
-    return (
-        Jaxpr(constvars, staged.invars, outvars, eqns, staged.effects, staged.debug_info),
-        atoms,
-    )
+    changes = {"constvars": constvars, "outvars": swap(staged.outvars), "eqns": eqns}
+    return staged.replace(**changes, effects=staged.effects), atoms

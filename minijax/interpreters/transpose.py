@@ -15,6 +15,7 @@ from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.operators import Values
+from minijax.core.sequences import partition_list
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, with_zeros
 from minijax.interpreters.structural import add_tangents, instantiate
@@ -130,8 +131,7 @@ def _transpose_jaxpr(
     closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool], force: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[bool]]:
     jaxpr = closed.jaxpr
-    known_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if not lin]
-    linear_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if lin]
+    known_vars, linear_vars = partition_list(linear, jaxpr.invars)
     open_jaxpr = Jaxpr(
         jaxpr.constvars + known_vars, linear_vars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects
     )

@@ -25,6 +25,7 @@ from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from minijax.core.native import Device
 from minijax.core.operators import Values
+from minijax.core.sequences import partition_list
 from minijax.interpreters import diagnosis, discharge, key_reuse, passes
 from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
 from minijax.lowering.assignment import Assignment, Layout
@@ -318,19 +319,11 @@ def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     ]
     if not any(is_large):
         return closed, []
-    large_vars = [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if large]
-    lifted = Jaxpr(
-        [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if not large],
-        large_vars + jaxpr.invars,
-        jaxpr.outvars,
-        jaxpr.eqns,
-        jaxpr.effects,
-        jaxpr.debug_info,
-    )
-    small = [c for c, large in zip(closed.consts, is_large, strict=True) if not large]
-    return ClosedJaxpr(lifted, small), [
-        c for c, large in zip(closed.consts, is_large, strict=True) if large
-    ]
+    small_vars, large_vars = partition_list(is_large, jaxpr.constvars)
+    small, large = partition_list(is_large, closed.consts)
+    invars = large_vars + jaxpr.invars
+    lifted = jaxpr.replace(constvars=small_vars, invars=invars, effects=jaxpr.effects)
+    return ClosedJaxpr(lifted, small), large
 
 
 def compile_lowered(

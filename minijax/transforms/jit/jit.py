@@ -31,6 +31,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
 from minijax.core.operators import Avals, Values
+from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
@@ -303,14 +304,12 @@ class JitFunction:
 def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr whose traced constants are its first operands, and these constants."""
     traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
-    outer = [c for c, t in zip(consts, traced, strict=True) if t]
+    known, outer = partition_list(traced, consts)
     if outer:
-        first = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
-        jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
-        consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+        jaxpr.constvars, first = partition_list(traced, jaxpr.constvars)
         jaxpr.invars = first + jaxpr.invars
         jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
-    return ClosedJaxpr(jaxpr, consts), outer
+    return ClosedJaxpr(jaxpr, known), outer
 
 
 def _any_finished(values: Values) -> bool:
