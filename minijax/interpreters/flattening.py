@@ -38,7 +38,7 @@ def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(transformation)
     def transform(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
         if function is None:
-            return functools.partial(transformation, **options)
+            return functools.partial(transform, **options)
         return transformation(function, **options)
 
     return transform

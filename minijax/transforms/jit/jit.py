@@ -434,7 +434,8 @@ def jit(
         PlacementTree.of("in_shardings", in_shardings),
         PlacementTree.of("out_shardings", out_shardings),
     )
-    return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
+    # Between the user's line and this one is the frame of `or_decorator`.
+    return _native(JitFunction(fun, settings, made_at=source.calling_frame(between=1)))
 
 
 def _native(half: JitFunction) -> Any:
