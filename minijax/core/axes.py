@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from minijax.core import config
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
@@ -138,19 +139,9 @@ class extend_all:  # noqa: N801  a context manager reads as a verb
         _environment.set_local(self._previous)
 
 
-class only:  # noqa: N801  a context manager reads as a verb
+def only(axes: Iterable[Axis]) -> config.override[tuple[Axis, ...]]:
     """Context manager: inside it, these axes are in scope and no others, the last one innermost."""
-
-    __slots__ = ("_axes", "_previous")
-
-    def __init__(self, axes: Iterable[Axis]) -> None:
-        self._axes = tuple(axes)
-
-    def __enter__(self) -> None:
-        self._previous = _environment.swap_local(self._axes)
-
-    def __exit__(self, *_: object) -> None:
-        _environment.set_local(self._previous)
+    return config.override(_environment, tuple(axes))
 
 
 def extend(name: str, size: int, kind: str = "vmap") -> extend_all:
@@ -158,16 +149,9 @@ def extend(name: str, size: int, kind: str = "vmap") -> extend_all:
     return extend_all(() if name is None else (Axis(name, size, kind),))
 
 
-class outside:  # noqa: N801  a context manager reads as a place
+def outside() -> config.override[tuple[Axis, ...]]:
     """Context manager: inside it, no axis is in scope."""
-
-    __slots__ = ("_previous",)
-
-    def __enter__(self) -> None:
-        self._previous = _environment.swap_local(())
-
-    def __exit__(self, *_: object) -> None:
-        _environment.set_local(self._previous)
+    return only(())
 
 
 def in_scope() -> tuple[Axis, ...]:

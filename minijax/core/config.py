@@ -55,8 +55,8 @@ class Context(AbstractContextManager[Any]):
         return cast(F, inside)
 
 
-class _Override(Context, Generic[T]):
-    """Context manager that gives a state a thread-local value and restores the former one."""
+class override(Context, Generic[T]):  # noqa: N801  a context manager reads as a verb
+    """Context manager: inside it, a native state has another value in this thread."""
 
     __slots__ = ("_native", "_previous", "_value")
 
@@ -134,7 +134,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         self._native.set_global(self._parse(self.name, value))
 
     def __call__(self, new_val: Any = UNSPECIFIED) -> Context:
-        return _Override(self._native, self.checked(new_val))
+        return override(self._native, self.checked(new_val))
 
     def checked(self, new_val: object) -> T:
         """A value that the state can have, of what a context manager is given.
@@ -267,7 +267,7 @@ class UserContext(Generic[T]):
         self._native.set_global(value)
 
     def __call__(self, value: T) -> Context:
-        return _Override(self._native, value)
+        return override(self._native, value)
 
 
 _numbers = itertools.count()

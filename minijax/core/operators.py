@@ -7,12 +7,13 @@ editors read what is there in the block that never runs.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable
     from typing import Generic, Self, TypeAlias, TypeVar
 
     A = TypeVar("A")
@@ -285,3 +286,13 @@ class ArrayOperators(ArrayMethods):
 
 Value: TypeAlias = ArrayOperators | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
 """What traces handle: an array or a tracer, an array or a scalar of NumPy, or a number."""
+
+Values: TypeAlias = Sequence[Any]
+"""What rules are given: arrays, numbers and tracers; symbolic zeros among tangents; and MLIR's
+values where an operation is lowered."""
+
+BatchDims: TypeAlias = Sequence[Any]
+"""Where the batch dimension of each operand is; None for what is the same for all examples."""
+
+Avals: TypeAlias = Sequence[Any]
+"""Types of operands or results."""

@@ -81,9 +81,9 @@ def summarize(traceback: Traceback | None) -> str:
     return "-" if frame is None else str(frame)
 
 
-def calling_frame() -> Frame:
-    """The line that called the function that asks."""
-    frame: Any = sys._getframe(2)
+def calling_frame(between: int = 0) -> Frame:
+    """The line that called the function that asks, with so many frames of ours between them."""
+    frame: Any = sys._getframe(2 + between)
     if frame.f_code in _boundaries:
         frame = frame.f_back
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)

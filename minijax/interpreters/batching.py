@@ -16,7 +16,7 @@ from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Value
+from minijax.core.operators import BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
@@ -97,7 +97,7 @@ class BatchTrace(NestedTrace):
             check_alive(x)
         return x, None
 
-    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         pairs = list(map(self.split, args))
         values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
         current.set_local(self.parent)
@@ -112,14 +112,14 @@ class BatchTrace(NestedTrace):
         return (self.tracer(outs, out_dims),)
 
     def apply(
-        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[Any], params: Params
+        self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
     ) -> tuple[Any, Any]:
         """The results of an operation on whole batches, and their batch dimensions."""
         found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)
         return found
 
     def run(
-        self, function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[Any]
+        self, function: Callable[..., Sequence[Any]], args: Values, dims: BatchDims
     ) -> tuple[list[Any], list[int | None]]:
         """Runs `function` on a whole batch; its results and their batch dimensions."""
         before = current.swap_local(self)
@@ -134,7 +134,7 @@ class BatchTrace(NestedTrace):
 def batch_flat(
     function: Callable[..., Sequence[Any]],
     size: int,
-    args: Sequence[Any],
+    args: Values,
     dims: Sequence[int | None],
     *,
     kind: Any = None,

@@ -25,7 +25,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, meshes, refs, vma
+from minijax.core import config, dtypes, meshes, refs, vma
 from minijax.core import effects as core_effects
 from minijax.core.aval import (
     NO_AXES,
@@ -38,9 +38,9 @@ from minijax.core.aval import (
 )
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Params, Trace, current
+from minijax.core.trace import NestedTrace, Params, Trace, current
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -89,9 +89,7 @@ class Cast(Primitive):
         """The transpose."""
         raise NotImplementedError
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> tuple[Any, Any]:
         return self.bind(args[0], axes=axes), dims[0]
 
 
@@ -101,9 +99,7 @@ core_axes.axis_params.set(("axes",), Cast)
 
 
 @vma.vary.rule(Cast)
-def _vary_of_cast(
-    primitive: Cast, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
-) -> ManualAxisType:
+def _vary_of_cast(primitive: Cast, avals: Avals, outs: Avals, *, axes: Axes) -> ManualAxisType:
     given, over = vma.of(avals[0]), frozenset(axes)
     # The usual cast, of what is the same everywhere, needs no text of what would be refused.
     if given is not NOT_MANUAL or not primitive.begins_invarying:
@@ -231,9 +227,7 @@ class TypedSum(Primitive):
     def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
         return all_reduce(ctx, x, "stablehlo.add", axes)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> tuple[Any, Any]:
         return self.bind(args[0], axes=axes), dims[0]
 
 
@@ -257,7 +251,7 @@ class PSumInvariant(TypedSum):
 
 @vma.vary.rule(PSumInvariant)
 def _vary_of_psum_invariant(
-    primitive: PSumInvariant, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+    primitive: PSumInvariant, avals: Avals, outs: Avals, *, axes: Axes
 ) -> ManualAxisType:
     given, named = vma.of(avals[0]), frozenset(axes)
     if any(isinstance(axis, int) for axis in axes):
@@ -286,7 +280,7 @@ class UnreducedPSum(TypedSum):
 
 @vma.vary.rule(UnreducedPSum)
 def _vary_of_unreduced_psum(
-    primitive: UnreducedPSum, avals: Sequence[Any], outs: Sequence[Any], *, axes: Axes
+    primitive: UnreducedPSum, avals: Avals, outs: Avals, *, axes: Axes
 ) -> ManualAxisType:
     check_unreduced("lax.unreduced_psum", avals[0], axes)
     given, named = vma.of(avals[0]), frozenset(axes)
@@ -361,7 +355,7 @@ def all_reduce(
 
 
 def agreeing(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
+    trace: Trace, primitive: Primitive, args: Values, params: Params
 ) -> tuple[Sequence[Any], dict[str, Any]]:
     """Arguments and parameters of an operation, cast in `trace` so that they fit together.
 
@@ -428,7 +422,7 @@ Arguments = tuple[Sequence[Any], dict[str, Any]]
 _DROPPED = (pvary_p, reduced_vary_cast_p, preduced_p)
 
 
-class WideningTrace(Trace):
+class WideningTrace(NestedTrace):
     """Leaves away casts to what operands are already; everything goes on to `parent`."""
 
     __slots__ = ("parent",)
@@ -437,18 +431,14 @@ class WideningTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
-        current.set_local(self.parent)
-        try:
-            if primitive in _DROPPED:
-                varying = vma.of(aval_of(args[0])).varying
-                missing = tuple(name for name in params["axes"] if name not in varying)
-                if not missing:
-                    return list(args)
-                params = {"axes": missing}
-            return self.parent.process(primitive, args, params)
-        finally:
-            current.set_local(self)
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+        if primitive in _DROPPED:
+            varying = vma.of(aval_of(args[0])).varying
+            missing = tuple(name for name in params["axes"] if name not in varying)
+            if not missing:
+                return list(args)
+            params = {"axes": missing}
+        return self.pass_on(primitive, args, params)
 
 
 def retyped(
@@ -483,12 +473,9 @@ def _retyped(
     def function(*args: Any) -> list[Any]:
         around = current.value
         trace = WideningTrace(around)
-        current.set_local(trace)
-        try:
+        with config.override(current, trace):
             outs = staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(around)
-            trace.finished = True
+        trace.finished = True
         return [varied(around, x, axes) for x, axes in zip(outs, out_varying, strict=True)]
 
     return ClosedJaxpr(*staging.stage(function, avals, closed.jaxpr.debug_info))
@@ -502,12 +489,12 @@ def _wider(kind: ManualAxisType, axes: Varying) -> Any:
     return manual_type(kind.varying | axes, kind.unreduced, kind.reduced - axes)
 
 
-def varying_axes(values: Sequence[Any]) -> list[Varying]:
+def varying_axes(values: Values) -> list[Varying]:
     """The axes over which values vary."""
     return [vma.of(aval_of(x)).varying for x in values]
 
 
-def of_types(avals: Sequence[Any]) -> list[Varying]:
+def of_types(avals: Avals) -> list[Varying]:
     """The axes over which values of some types vary."""
     return [vma.of(aval).varying for aval in avals]
 
@@ -517,7 +504,7 @@ def united(first: Sequence[Varying], second: Sequence[Varying]) -> list[Varying]
     return [a | b for a, b in zip(first, second, strict=True)]
 
 
-def cast(trace: Trace, values: Sequence[Any], varying: Sequence[Varying]) -> list[Any]:
+def cast(trace: Trace, values: Values, varying: Sequence[Varying]) -> list[Any]:
     """Values that vary at least over some axes, cast in `trace` where they do not."""
     return [
         x if refs.is_reference(x) else varied(trace, x, axes)
@@ -525,9 +512,7 @@ def cast(trace: Trace, values: Sequence[Any], varying: Sequence[Varying]) -> lis
     ]
 
 
-def agree_call(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: Params
-) -> Arguments:
+def agree_call(primitive: Primitive, trace: Trace, args: Values, params: Params) -> Arguments:
     """The rule `agree` of operations that call the parameter `jaxpr` with all their operands."""
     closed: ClosedJaxpr = params["jaxpr"]
     varying = united(varying_axes(args), of_types(closed.in_avals))

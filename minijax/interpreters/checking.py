@@ -25,6 +25,7 @@ from minijax.core.errors import (
     error,
     message,
 )
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 from minijax.interpreters.structural import to_batch_dim
@@ -218,14 +219,12 @@ class Check(Primitive):
             "jit(checkify(f)) or checkify(jit(f))",
         )
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         self.bind(*primals, **params)
         return [], []
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, batch_dims: int, **params: Any
+        self, size: int, args: Values, dims: BatchDims, *, batch_dims: int, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         moved = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         self.bind(*moved, batch_dims=batch_dims + 1, **params)
@@ -234,7 +233,7 @@ class Check(Primitive):
 
 @check_inside.rule(Check)
 def _check_inside_of_check(
-    primitive: Check, checker: Any, args: Sequence[Any], params: dict[str, Any]
+    primitive: Check, checker: Any, args: Values, params: dict[str, Any]
 ) -> Any:
     for fault in faults.of(primitive)(args, (), **params):
         checker.judge(fault)
@@ -244,8 +243,8 @@ def _check_inside_of_check(
 @faults.rule(Check)
 def _faults_of_check(
     primitive: Check,
-    args: Sequence[Any],
-    outs: Sequence[Any],
+    args: Values,
+    outs: Values,
     *,
     kind: str,
     text: str,
@@ -297,7 +296,7 @@ def site_of(fault: Fault, primitive: str, source: Any) -> Site:
     )
 
 
-def error_of(site: Site, place: int, values: Sequence[Any], function: str = "") -> CheckError:
+def error_of(site: Site, place: int, values: Values, function: str = "") -> CheckError:
     """The error for a fault at a flat position of what is checked."""
     index = tuple(map(int, np.unravel_index(place, site.shape)))
     example, element = index[: site.batch_dims], index[site.batch_dims :]

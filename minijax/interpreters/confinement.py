@@ -11,11 +11,13 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.core import config
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
-from minijax.core.trace import Params, Trace, Tracer, current
+from minijax.core.trace import NestedTrace, Params, Trace, Tracer, current
 from minijax.interpreters import jvp
 
 stage_functions = Rules("stage_functions")
@@ -27,25 +29,21 @@ Functions may close over tracers.  The rule `batch` of an operation with this ru
 trace in place of the size, and a parameter `name` tells whose functions they are."""
 
 
-class ConfiningTrace(Trace):
+class ConfiningTrace(NestedTrace):
     """Hands every operation to `parent`, and refuses those on tracers of `owner`."""
 
-    __slots__ = ("owner", "parent")
+    __slots__ = ("owner",)
 
     def __init__(self, parent: Trace, owner: Trace, function_name: str) -> None:
         super().__init__(function_name)
         self.parent = parent
         self.owner = owner
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         self.check(args)
         if stage_functions.of(primitive) is not None:
             params = confine(params, self.owner)
-        current.set_local(self.parent)
-        try:
-            return self.parent.process(primitive, args, params)
-        finally:
-            current.set_local(self)
+        return self.pass_on(primitive, args, params)
 
     def check(self, values: Any) -> None:
         """Refuses tracers of the owner, also inside tuples and lists."""
@@ -87,20 +85,18 @@ class Confined:
         owner = self.owner()
         if owner is None:
             return self.function(*args)
-        before = current.value
-        trace = ConfiningTrace(before, owner, self.name)
-        current.set_local(trace)
+        trace = ConfiningTrace(current.value, owner, self.name)
         try:
-            outs = self.function(*args)
-            trace.check(outs)
+            with config.override(current, trace):
+                outs = self.function(*args)
+                trace.check(outs)
         finally:
-            current.set_local(before)
             trace.finished = True
         return outs
 
 
 def _confined(
-    trace: jvp.JVPTrace, primitive: Primitive, args: Sequence[Any], params: Params
+    trace: jvp.JVPTrace, primitive: Primitive, args: Values, params: Params
 ) -> Sequence[Any]:
     params = confine(params, trace)
     if trace.concerns(primitive, args, params):

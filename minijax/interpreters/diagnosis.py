@@ -11,7 +11,7 @@ from typing import Any
 
 from minijax.core import config, source
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.rules import Rules
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
@@ -31,7 +31,7 @@ class _Search:
         self.tells_lines = tells_lines
 
     @classmethod
-    def for_bad_results(cls, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    def for_bad_results(cls, closed: ClosedJaxpr, args: Values) -> None:
         """Runs a program, and raises the error for the first bad result that it meets."""
         # Programs of eager functions are shared by all lines that call them.
         tells_lines = closed.jaxpr.debug_info.traced_for != "eager"
@@ -51,14 +51,14 @@ class _Search:
             values.update(zip(eqn.outvars, self.apply(eqn, operands), strict=True))
         return [v.value if type(v) is Literal else values[v] for v in jaxpr.outvars]
 
-    def apply(self, eqn: Eqn, operands: Sequence[Any]) -> Sequence[Any]:
+    def apply(self, eqn: Eqn, operands: Values) -> Sequence[Any]:
         """The results of one operation.
 
         Raises:
             FloatingPointError: one of them is bad; of an operation inside, if the operation
                 holds jaxprs.
         """
-        outs: Sequence[Any] = eqn.primitive.bind_all(*operands, **eqn.params)
+        outs: Values = eqn.primitive.bind_all(*operands, **eqn.params)
         for out in outs:
             bad, where = self._find_bad(out)
             if bad is not None:
@@ -84,7 +84,7 @@ class _Search:
                 return bad, f" on {place}" if place else ""
         return None, ""
 
-    def _origin(self, operands: Sequence[Any]) -> str:
+    def _origin(self, operands: Values) -> str:
         shown = ", ".join(
             f"{x.aval.str_short()} with {bad.word} at {bad.position}"
             for x in operands
@@ -93,9 +93,7 @@ class _Search:
         return f", from an operand that had one already: {shown}" if shown else ""
 
 
-def explain_bad_result(
-    name: str, origin: Any, bad: execute.Bad, out: Value, args: Sequence[Any]
-) -> None:
+def explain_bad_result(name: str, origin: Any, bad: execute.Bad, out: Value, args: Values) -> None:
     """Raises the error that says which operation of a program has made a result bad.
 
     Args:

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import refs
+from minijax.core import config, refs
 from minijax.core.aval import AbstractValue
-from minijax.core.errors import MissingRule, error, message
+from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import passes, staging
@@ -30,29 +30,24 @@ class DischargeTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         current.set_local(self.parent)
         try:
             if refs.makes_references.of(primitive) or refs.any_cell(args):
                 rule = refs.discharge.of(primitive)
                 if rule is None:
-                    raise _no_rule(primitive)
+                    error(
+                        MissingRule,
+                        primitive.name,
+                        "the primitive has no rule for references (discharge).",
+                        fix="read the reference before the operation, and write it afterwards",
+                    )
                 outs = rule(*args, **params)
                 return outs if primitive.multiple_results else (outs,)
             params = {key: _pure_param(value) for key, value in params.items()}
             return self.parent.process(primitive, args, params)
         finally:
             current.set_local(self)
-
-
-def _no_rule(primitive: Primitive) -> MissingRule:
-    return MissingRule(
-        message(
-            primitive.name,
-            "the primitive has no rule for references (discharge).",
-            fix="read the reference before the operation, and write it afterwards",
-        )
-    )
 
 
 def _pure_param(value: object) -> Any:
@@ -100,20 +95,18 @@ def without_references(closed: ClosedJaxpr) -> ClosedJaxpr:
     return discharge_jaxpr(closed, ()).closed
 
 
-def without_references_open(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+def without_references_open(jaxpr: Jaxpr, consts: Values) -> tuple[Jaxpr, list[Any]]:
     """As `without_references`, of an open jaxpr and the values of its constants."""
     if not has_references(jaxpr):
         return jaxpr, list(consts)
     pure = without_references(ClosedJaxpr(passes.close_over_constants(jaxpr)))
     invars = pure.jaxpr.invars
     count = len(consts)
-    open_jaxpr = Jaxpr(
-        pure.jaxpr.constvars + invars[:count],
-        invars[count:],
-        pure.jaxpr.outvars,
-        pure.jaxpr.eqns,
-        pure.jaxpr.effects,
-        jaxpr.debug_info,
+    open_jaxpr = pure.jaxpr.replace(
+        constvars=pure.jaxpr.constvars + invars[:count],
+        invars=invars[count:],
+        effects=pure.jaxpr.effects,
+        debug_info=jaxpr.debug_info,
     )
     return open_jaxpr, [*pure.consts, *consts]
 
@@ -137,12 +130,9 @@ def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
             for x, aval in zip(values, closed.in_avals, strict=True)
         ]
         trace = DischargeTrace(current.value)
-        current.set_local(trace)
-        try:
+        with config.override(current, trace):
             outs = staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(trace.parent)
-            trace.finished = True
+        trace.finished = True
         return outs + [args[i].read() for i in finals]
 
     avals = [a.inner_aval if type(a) is refs.AbstractRef else a for a in closed.in_avals]
@@ -189,7 +179,7 @@ def discharge_call(
     return write_finals(outs, [args[i] for i in finals])
 
 
-def write_finals(outs: Sequence[Any], cells: Sequence[refs.Cell]) -> list[Any]:
+def write_finals(outs: Values, cells: Sequence[refs.Cell]) -> list[Any]:
     """Puts the last results of an operation into cells, and returns the others."""
     count = len(outs) - len(cells)
     for cell, value in zip(cells, outs[count:], strict=True):

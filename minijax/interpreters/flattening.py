@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.runtime.array import Array
 
 
@@ -26,6 +26,22 @@ def function_name(function: Callable[..., Any]) -> str:
     while isinstance(function, functools.partial):
         function = function.func
     return getattr(function, "__name__", None) or type(function).__name__
+
+
+def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
+    """A transformation that gives a decorator where it is called without a function.
+
+    Args:
+        transformation: takes a function by position, and options by name.
+    """
+
+    @functools.wraps(transformation)
+    def transform(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+        if function is None:
+            return functools.partial(transform, **options)
+        return transformation(function, **options)
+
+    return transform
 
 
 def source_of(function: Callable[..., Any]) -> str:
@@ -152,7 +168,7 @@ class FlatFunction:
 
 
 def avals_of(
-    leaves: Sequence[Any], names: Callable[[], Sequence[str]], transformation: str
+    leaves: Values, names: Callable[[], Sequence[str]], transformation: str
 ) -> tuple[Any, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 

@@ -10,7 +10,7 @@ that simple operations share are at the end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from minijax.core import aval as core_aval
 from minijax.core import deferral
@@ -18,7 +18,7 @@ from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_handlers, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
@@ -116,13 +116,14 @@ def is_linear(x: object) -> bool:
     return type(x) is UndefinedPrimal
 
 
-class JVPTracer(Tracer):
-    """A primal value and its tangent."""
+class PrimalTracer(Tracer):
+    """A primal value, and what is known of its derivatives."""
 
-    __slots__ = ("primal", "tangent")
+    __slots__ = ("primal",)
+    # What messages say is done to it.
+    what_happens: ClassVar[str]
 
     primal: Any
-    tangent: Any
 
     def concrete(self) -> Any:
         primal = self.primal
@@ -130,7 +131,16 @@ class JVPTracer(Tracer):
 
     def origin(self) -> str:
         primal = self.primal
-        return primal.origin() if isinstance(primal, Tracer) else "differentiated"
+        return primal.origin() if isinstance(primal, Tracer) else self.what_happens
+
+
+class JVPTracer(PrimalTracer):
+    """A primal value and its tangent."""
+
+    __slots__ = ("tangent",)
+    what_happens = "differentiated"
+
+    tangent: Any
 
     def __repr__(self) -> str:
         return f"JVPTracer({self.aval}, primal={self.primal!r}, tangent={self.tangent!r})"
@@ -172,7 +182,7 @@ class JVPTrace(NestedTrace):
             check_alive(x)
         return x, Zero.like(x)
 
-    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         args, params = self.typing.operands(self, primitive, args, params)
         primals, tangents = zip(*map(self.split, args), strict=True)
         current.set_local(self.parent)
@@ -187,8 +197,8 @@ class JVPTrace(NestedTrace):
 
 def jvp_flat(
     function: Callable[..., Sequence[Any]],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Values,
+    tangents: Values,
     function_name: str = "",
     parent: Trace | None = None,
 ) -> tuple[list[Any], list[Any]]:
@@ -259,7 +269,7 @@ def _jvp_jaxpr(
 
 
 def jvp_of_unary_linear(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    primitive: Primitive, primals: Values, tangents: Values, **params: Any
 ) -> tuple[Any, Any]:
     """The jvp of an operation linear in its one argument: applies it to the tangent."""
     out = primitive.bind(*primals, **params)
@@ -269,7 +279,7 @@ def jvp_of_unary_linear(
 
 
 def jvp_of_constant(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    primitive: Primitive, primals: Values, tangents: Values, **params: Any
 ) -> tuple[Any, Any]:
     """The jvp of an operation whose result does not follow its arguments' tangents."""
     out = primitive.bind(*primals, **params)

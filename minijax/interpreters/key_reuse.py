@@ -16,9 +16,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, source
+from minijax.core import config, dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
+from minijax.core.operators import Values
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import current
 from minijax.interpreters import checking, discharge
@@ -137,11 +138,8 @@ class KeyFlow:
                 return None
             operands.append(atom.value if numbers is None else numbers.astype(np.int32))
         # Numbers are known, whatever is being traced.
-        previous = current.swap_local(current.get_global())
-        try:
+        with config.override(current, current.get_global()):
             outs = eqn.primitive.bind_all(*operands, **eqn.params)
-        finally:
-            current.set_local(previous)
         return [np.asarray(out).astype(np.int64) for out in outs]
 
 
@@ -173,7 +171,7 @@ def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
 _used_elements: dict[int, Numbers] = {}
 
 
-def use_arguments(closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
     """Uses up the keys among the arguments of a program that is about to run.
 
     Raises:

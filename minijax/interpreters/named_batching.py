@@ -14,6 +14,7 @@ from minijax.core import axes
 from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.meshes import names_of
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace
 from minijax.interpreters import batching
@@ -92,7 +93,7 @@ class NamedBatchTrace(BatchTrace):
         super().__init__(parent, size, function_name)
         self.kind = kind
 
-    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
+    def concerns(self, primitive: Primitive, args: Values, params: Params) -> bool:
         """Whether an argument is mapped, or the operation names the axis of the batch."""
         return super().concerns(primitive, args, params) or self._is_named(primitive, params)
 
@@ -110,7 +111,7 @@ class NamedBatchTrace(BatchTrace):
         return any(name in axes.used_by(jaxpr) for jaxpr in jaxprs_in_params(params))
 
     def apply(
-        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[Any], params: Params
+        self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
     ) -> tuple[Any, Any]:
         rule = axes.batch_axis.of(primitive)
         if rule is None or not self._is_named(primitive, params):
@@ -119,7 +120,7 @@ class NamedBatchTrace(BatchTrace):
         return found
 
     def run(
-        self, function: Callable[..., Sequence[Any]], args: Sequence[Any], dims: Sequence[Any]
+        self, function: Callable[..., Sequence[Any]], args: Values, dims: BatchDims
     ) -> tuple[list[Any], list[int | None]]:
         with axes.extend(self.kind.axis_name, self.size):
             return super().run(function, args, dims)
@@ -136,7 +137,7 @@ class SpmdBatchTrace(NamedBatchTrace):
         return bool(self.kind.spmd_axes)
 
     def apply(
-        self, primitive: Primitive, values: Sequence[Any], dims: Sequence[Any], params: Params
+        self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
     ) -> tuple[Any, Any]:
         found = self.kind.spmd_axes
         rule = axes.batch_spmd.of(primitive)
@@ -149,7 +150,7 @@ class SpmdBatchTrace(NamedBatchTrace):
 def batch_flat(
     function: Callable[..., Sequence[Any]],
     size: int,
-    args: Sequence[Any],
+    args: Values,
     dims: Sequence[int | None],
     *,
     axis_name: Any = None,

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from minijax.core import deferral
+from minijax.core import config, deferral
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
+from minijax.core.sequences import partition_list
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
 from minijax.interpreters import jvp, passes, staging
 from minijax.interpreters.jvp import Zero
@@ -46,7 +47,7 @@ class PartialTrace(NestedTrace):
         """Whether a value is a variable of the staged program."""
         return type(x) is StagingTracer and x.traced_by is self.unknown
 
-    def concerns(self, primitive: Primitive, args: Sequence[Any], params: Params) -> bool:
+    def concerns(self, primitive: Primitive, args: Values, params: Params) -> bool:
         """Whether one of the arguments is unknown."""
         unknown = self.unknown
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -54,21 +55,18 @@ class PartialTrace(NestedTrace):
                 return True
         return False
 
-    def interpret(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         if primitive.partial_eval is not None:
-            outs: Sequence[Any] = primitive.partial_eval(self, args, params)
+            outs: Values = primitive.partial_eval(self, args, params)
             return outs
         return self.unknown.process(primitive, args, params)
 
     process_known = NestedTrace.pass_on
 
-    def evaluate_known(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    def evaluate_known(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
         """Runs a jaxpr on known values, outside this trace."""
-        current.set_local(self.parent)
-        try:
+        with config.override(current, self.parent):
             return staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(self)
 
 
 class Linearized(NamedTuple):
@@ -83,7 +81,7 @@ class Linearized(NamedTuple):
 
 def linearize_flat(
     function: Callable[..., Sequence[Any]],
-    primals: Sequence[Any],
+    primals: Values,
     nonzero: Sequence[bool],
     debug_info: DebugInfo,
 ) -> Linearized:
@@ -164,18 +162,16 @@ def _partial_eval_jaxpr(
             staged.new_arg(aval) if u else next(given)
             for aval, u in zip(in_avals, unknown, strict=True)
         ]
-        current.set_local(trace)
-        try:
+        with config.override(current, trace):
             outs = staging.eval_closed_jaxpr(closed, *args)
-        finally:
-            current.set_local(trace.parent)
         forced = force or [False] * len(outs)
         out_unknown[:] = [trace.is_unknown(x) or f for x, f in zip(outs, forced, strict=True)]
-        jaxpr, residuals = staged.finish([x for x, u in zip(outs, out_unknown, strict=True) if u])
+        known_outs, unknown_outs = partition_list(out_unknown, outs)
+        jaxpr, residuals = staged.finish(unknown_outs)
         # The constants are tracers of the known part, whose trace ends before this one.
         staged.constants.clear()
         result.append(jaxpr)
-        return [x for x, u in zip(outs, out_unknown, strict=True) if not u] + residuals
+        return known_outs + residuals
 
     info = closed.jaxpr.debug_info
     known_jaxpr, known_consts = staging.stage(known_function, known_avals, info)
@@ -196,7 +192,7 @@ def _partial_eval_jaxpr(
     )
 
 
-def _merge_residuals(staged: Jaxpr, residuals: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
+def _merge_residuals(staged: Jaxpr, residuals: Values) -> tuple[Jaxpr, list[Any]]:
     """Writes residuals that are literals into the staged jaxpr, and merges repeated ones."""
     seen: dict[Any, Var] = {}
     replaced: dict[Any, Any] = {}
@@ -217,8 +213,5 @@ def _merge_residuals(staged: Jaxpr, residuals: Sequence[Any]) -> tuple[Jaxpr, li
         return [replaced.get(a, a) if type(a) is Var else a for a in atoms]
 
     eqns = [eqn.replace(invars=swap(eqn.invars)) for eqn in staged.eqns]
-    outvars = swap(staged.outvars)
-    return (
-        Jaxpr(constvars, staged.invars, outvars, eqns, staged.effects, staged.debug_info),
-        atoms,
-    )
+    changes = {"constvars": constvars, "outvars": swap(staged.outvars), "eqns": eqns}
+    return staged.replace(**changes, effects=staged.effects), atoms

@@ -85,14 +85,8 @@ def _eliminate(
     if isinstance(keep_inputs, bool):
         keep_inputs = [keep_inputs] * len(jaxpr.invars)
     kept = [keep or v in live for v, keep in zip(jaxpr.invars, keep_inputs, strict=True)]
-    result = Jaxpr(
-        jaxpr.constvars,
-        [v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep],
-        outvars,
-        eqns[::-1],
-        None,
-        jaxpr.debug_info,
-    )
+    invars = [v for v, keep in zip(jaxpr.invars, kept, strict=True) if keep]
+    result = jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns[::-1])
     if config.enable_checks.value:
         check_jaxpr(result)
     return result, kept, live
@@ -140,27 +134,14 @@ def _with_constants_in(closed: ClosedJaxpr, used: Container[Var]) -> ClosedJaxpr
     ]
     if len(pairs) == len(jaxpr.constvars):
         return closed
-    pruned = Jaxpr(
-        [var for var, _ in pairs],
-        jaxpr.invars,
-        jaxpr.outvars,
-        jaxpr.eqns,
-        jaxpr.effects,
-        jaxpr.debug_info,
-    )
+    pruned = jaxpr.replace(constvars=[var for var, _ in pairs], effects=jaxpr.effects)
     return ClosedJaxpr(pruned, [value for _, value in pairs])
 
 
 def close_over_constants(jaxpr: Jaxpr) -> Jaxpr:
     """The jaxpr with its constants as leading parameters."""
-    return Jaxpr(
-        [],
-        jaxpr.constvars + jaxpr.invars,
-        jaxpr.outvars,
-        jaxpr.eqns,
-        jaxpr.effects,
-        jaxpr.debug_info,
-    )
+    invars = jaxpr.constvars + jaxpr.invars
+    return jaxpr.replace(constvars=[], invars=invars, effects=jaxpr.effects)
 
 
 unlowered_params: Facts[frozenset[str]] = Facts("unlowered_params", frozenset())

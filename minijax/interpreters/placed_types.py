@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.core import axes, meshes, vma
 from minijax.core.aval import NOT_MANUAL, AbstractValue
+from minijax.core.operators import Avals, Values
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
@@ -37,7 +38,7 @@ class PlacedTyping(Typing):
         self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
 
     def operands(
-        self, trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
+        self, trace: Trace, primitive: Primitive, args: Values, params: Params
     ) -> tuple[Sequence[Any], dict[str, Any]]:
         return casts.agreeing(trace, primitive, args, params)
 
@@ -45,7 +46,7 @@ class PlacedTyping(Typing):
         self,
         trace: Trace,
         primitive: Primitive,
-        args: Sequence[Any],
+        args: Values,
         atoms: list[Any],
         avals: list[Any],
         params: Params,
@@ -63,7 +64,7 @@ class PlacedTyping(Typing):
         self,
         trace: Any,
         primitive: Primitive,
-        args: Sequence[Any],
+        args: Values,
         atoms: list[Any],
         avals: list[Any],
         params: Params,
@@ -87,7 +88,7 @@ class PlacedTyping(Typing):
             self.has_vma = any(a.manual_axis_type is not NOT_MANUAL for a in outs)
         return atoms, params, out
 
-    def enter(self, avals: Sequence[Any], function_name: str) -> Callable[[], None] | None:
+    def enter(self, avals: Avals, function_name: str) -> Callable[[], None] | None:
         """Puts the mesh of the arguments in force, where no mesh is."""
         if not self.has_shardings or not meshes.abstract_mesh.value.empty:
             return None
@@ -126,13 +127,11 @@ def _may_place(primitive: Primitive) -> Detour | None:
     return _placing_where_asked if rules.sharding_param.of(primitive) else None
 
 
-def _placing(trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params) -> None:
+def _placing(trace: Trace, primitive: Primitive, args: Values, params: Params) -> None:
     _place(trace)
 
 
-def _placing_where_asked(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
-) -> None:
+def _placing_where_asked(trace: Trace, primitive: Primitive, args: Values, params: Params) -> None:
     if params.get(rules.sharding_param.of(primitive)) is not None:
         _place(trace)
 

@@ -16,7 +16,7 @@ import numpy as np
 from minijax.core import config, source, tree
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
@@ -53,7 +53,7 @@ class Recording(NamedTuple):
 
 
 def call(
-    trace: StagingTrace, function: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]
+    trace: StagingTrace, function: Callable[..., Any], args: Values, kwargs: dict[str, Any]
 ) -> Any:
     """The results of `function`, staged by `trace`, which is the current one."""
     leaves, structure = tree.flatten((args, kwargs))
@@ -76,7 +76,7 @@ def call(
 
 
 def _facts(
-    trace: StagingTrace, leaves: Sequence[Any], traced: list[StagingTracer]
+    trace: StagingTrace, leaves: Values, traced: list[StagingTracer]
 ) -> tuple[Any, ...] | None:
     """All that a call can know of its arguments; None where that is too much to remember.
 

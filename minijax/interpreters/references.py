@@ -13,6 +13,7 @@ from typing import Any
 
 from minijax.core import refs
 from minijax.core.errors import error
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Detour, Params, Trace
 from minijax.interpreters import batching, flattening, jvp, partial_eval, staging
@@ -21,22 +22,20 @@ from minijax.interpreters.staging import StagingTrace, StagingTracer
 Outs = Sequence[Any] | None
 
 
-def _by_value(trace: Any, primitive: Any, args: Sequence[Any], params: Params) -> Outs:
+def _by_value(trace: Any, primitive: Any, args: Values, params: Params) -> Outs:
     if any(map(refs.is_reference, args)) and trace.concerns(primitive, args, params):
-        outs: Sequence[Any] = refs.with_references.of(primitive)(args, params)
+        outs: Values = refs.with_references.of(primitive)(args, params)
         return outs
     return None
 
 
-def _here(trace: Any, primitive: Any, args: Sequence[Any], params: Params) -> Outs:
+def _here(trace: Any, primitive: Any, args: Values, params: Params) -> Outs:
     """What is written to a reference may belong to a trace that has no part in the operands."""
-    outs: Sequence[Any] = trace.interpret(primitive, args, params)
+    outs: Values = trace.interpret(primitive, args, params)
     return outs
 
 
-def _here_if_tangent(
-    trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params
-) -> Outs:
+def _here_if_tangent(trace: Trace, primitive: Primitive, args: Values, params: Params) -> Outs:
     """The tangent of a reference is unknown even if it begins as a known zero."""
     return _here(trace, primitive, args, params) if params["is_tangent"] else None
 
@@ -52,7 +51,7 @@ def _detour(making: Detour, calling: Detour | None) -> Any:
     return find
 
 
-def _watching(trace: Any, primitive: Primitive, args: Sequence[Any], params: Params) -> None:
+def _watching(trace: Any, primitive: Primitive, args: Values, params: Params) -> None:
     watch(trace)
 
 
@@ -68,7 +67,7 @@ def watch(trace: StagingTrace) -> None:
         trace.checks += (_check,)
 
 
-def _check(trace: StagingTrace, function: Callable[..., Any], outs: Sequence[Any]) -> None:
+def _check(trace: StagingTrace, function: Callable[..., Any], outs: Values) -> None:
     refs.check_uses(trace.eqns, trace.parameters())
     for i, x in enumerate(outs):
         if not refs.is_reference(x):

@@ -15,7 +15,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
@@ -94,9 +94,7 @@ class MoveToMemory(Primitive):
     def transpose(self, ct: Any, x: Any, *, kind: str) -> tuple[Any]:
         return (move_to_memory_p.bind(ct, kind=x.aval.memory_kind or "device"),)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, kind: str
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, kind: str) -> tuple[Any, Any]:
         return self.bind(args[0], kind=kind), dims[0]
 
 
@@ -234,34 +232,36 @@ def divide_body(
     )
 
 
-def divide_call(
-    eqn: Eqn, wanted: Sequence[bool], policy: Policy, params: dict[str, Any]
-) -> Division:
-    """The `divide` rule of an operation that calls its parameter `jaxpr` once.
-
-    Args:
-        eqn: the call.
-        wanted: which of its results are needed later.
-        policy: what to save.
-        params: parameters of the new calls, except `jaxpr`.
-    """
-    closed: ClosedJaxpr = eqn.params["jaxpr"]
+def divided(closed: ClosedJaxpr, wanted: Sequence[bool], policy: Policy) -> DividedBody:
+    """As `divide_body`, where results may be saved values, and remembered with the jaxpr."""
     body: DividedBody = closed.remember(
         ("divide", tuple(wanted), policy),
         lambda: divide_body(closed, wanted, policy, [True] * len(wanted)),
     )
-    outvars = eqn.outvars + list(map(Var, body.now.out_avals[len(eqn.outvars) :]))
-    now = eqn
-    if len(outvars) > len(eqn.outvars):
-        now = eqn.replace(outvars=outvars, params={**eqn.params, **params, "jaxpr": body.now})
+    return body
+
+
+def divided_call(
+    eqn: Eqn, body: DividedBody, new: Avals, now: dict[str, Any], again: dict[str, Any]
+) -> Division:
+    """Two calls in place of one, the second of which computes again what was not saved.
+
+    Args:
+        eqn: the call of one jaxpr.
+        body: the jaxpr, divided.
+        new: the types of the first call's further results.
+        now: the parameters of the first call.
+        again: the parameters of the second call.
+    """
+    outvars = eqn.outvars + list(map(Var, new))
     saved = [outvars[i] for i in body.saved]
-    again = eqn.replace(
+    second = eqn.replace(
         invars=eqn.invars + saved,
         outvars=[outvars[i] for i in body.given],
-        params={**eqn.params, **params, "jaxpr": body.again},
-        effects=body.again.effects,
+        params=again,
     )
-    return Division([now], without_unread(again), saved)
+    first = eqn.replace(outvars=outvars, params=now) if new else eqn
+    return Division([first], without_unread(second), saved)
 
 
 def without_unread(eqn: Eqn) -> list[Eqn]:

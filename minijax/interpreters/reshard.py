@@ -6,13 +6,12 @@ which the partitioner makes the communication.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import dtypes, printing
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
@@ -31,9 +30,7 @@ class Reshard(Primitive):
     def abstract_eval(self, x: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
         return x
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, dst_sharding: NamedSharding
-    ) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, dst_sharding: NamedSharding) -> PartitionSpec:
         return rules.given_spec(self, outs[0], dst_sharding)
 
     def lower(self, ctx: Any, x: Value, *, dst_sharding: NamedSharding) -> Any:
@@ -44,7 +41,7 @@ class Reshard(Primitive):
         return (reshard_to(ct, back),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, dst_sharding: NamedSharding
+        self, size: int, args: Values, dims: BatchDims, *, dst_sharding: NamedSharding
     ) -> tuple[Any, Any]:
         (x,), (dim,) = args, dims
         entry = rules.free_entry(dst_sharding, aval_of(x), dim)

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,7 +34,7 @@ from minijax.core.jaxpr import (
     Literal,
     Var,
 )
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import PLAIN, Detours, Params, Trace, Tracer, Typing, check_alive, current
 
@@ -54,16 +55,9 @@ _SCALARS = (int, float, bool, complex, np.generic)
 _new_tracer = object.__new__
 
 
-class own_lines:  # noqa: N801  a context manager reads as what it gives
+def own_lines() -> AbstractContextManager[None]:
     """Context manager: what a user's function makes inside comes from its own lines."""
-
-    __slots__ = ("_previous",)
-
-    def __enter__(self) -> None:
-        self._previous = origin.swap_local(None)
-
-    def __exit__(self, *_: object) -> None:
-        origin.set_local(self._previous)
+    return config.override(origin, None)
 
 
 class StagingTracer(Tracer):
@@ -132,7 +126,7 @@ class StagingTrace(Trace):
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         invars, avals = [], []
         for x in args:
             if type(x) is StagingTracer and x.traced_by is self:
@@ -181,7 +175,7 @@ class StagingTrace(Trace):
         return found
 
     def finish(
-        self, outs: Sequence[Any], debug_info: DebugInfo = NO_DEBUG_INFO
+        self, outs: Values, debug_info: DebugInfo = NO_DEBUG_INFO
     ) -> tuple[Jaxpr, list[Any]]:
         """The finished jaxpr with results `outs`, and its constants."""
         outvars = [self.atom(x) for x in outs]
@@ -209,9 +203,7 @@ class StagingTrace(Trace):
 
 
 def stage(
-    function: Callable[..., Sequence[Any]],
-    avals: Sequence[Any],
-    debug_info: DebugInfo = NO_DEBUG_INFO,
+    function: Callable[..., Sequence[Any]], avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
 ) -> tuple[Jaxpr, list[Any]]:
     """Runs `function` on tracers of the given types; it returns a flat sequence of values.
 
@@ -246,9 +238,7 @@ def stage(
 
 
 def stage_closed(
-    function: Callable[..., Sequence[Any]],
-    avals: Sequence[Any],
-    debug_info: DebugInfo = NO_DEBUG_INFO,
+    function: Callable[..., Sequence[Any]], avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
 ) -> ClosedJaxpr:
     """As `stage`, for functions that close over no tracers of outer traces."""
     jaxpr, consts = stage(function, avals, debug_info)
@@ -257,7 +247,7 @@ def stage_closed(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Any) -> list[Any]:
     """The results of `jaxpr` on constants and arguments, each operation in the current trace.
 
     Source:     mirrors jax.core.eval_jaxpr (0.10).

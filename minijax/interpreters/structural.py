@@ -17,7 +17,7 @@ from minijax.core import dtypes, hooks, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import Zero, jvp_of_unary_linear
@@ -33,7 +33,7 @@ class AddAny(Primitive):
     name = "add_any"
     shard = rules.elementwise
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         return self.bind(*primals), add_tangents(*tangents)
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
@@ -45,7 +45,7 @@ class AddAny(Primitive):
     def transpose(self, ct: Value, x: Value, y: Value) -> tuple[Any, Any]:
         return ct, ct
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
         dim = next(d for d in dims if d is not None)
         x, y = (to_batch_dim(arg, d, dim, size) for arg, d in zip(args, dims, strict=True))
         return self.bind(x, y), dim
@@ -95,13 +95,7 @@ class BroadcastInDim(Primitive):
             )
 
     def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        shape: Shape,
-        broadcast_dimensions: Shape,
-        sharding: Any,
+        self, avals: Avals, outs: Avals, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
     ) -> PartitionSpec:
         if sharding is not None:
             return rules.given_spec(self, outs[0], sharding)
@@ -139,8 +133,8 @@ class BroadcastInDim(Primitive):
     def batch(
         self,
         size: int,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         shape: Shape,
         broadcast_dimensions: Shape,
@@ -175,9 +169,7 @@ class Transpose(Primitive):
             error(TypeError, "lax.transpose", problem, got=got, expected=expected)
         return x.with_shape(tuple(x.shape[p] for p in permutation))
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, permutation: Shape
-    ) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, permutation: Shape) -> PartitionSpec:
         return rules.permuted(rules.spec_of(avals[0]), permutation)
 
     def lower(self, ctx: Any, x: Value, *, permutation: Shape) -> Any:
@@ -187,7 +179,7 @@ class Transpose(Primitive):
         return (transpose(ct, np.argsort(permutation).tolist()),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, permutation: Shape
+        self, size: int, args: Values, dims: BatchDims, *, permutation: Shape
     ) -> tuple[Any, int]:
         dim = dims[0]
         rest = (p + (p >= dim) for p in permutation)
@@ -210,9 +202,7 @@ class ReduceSum(Primitive):
         check_axes("lax.reduce_sum", x, axes)
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
-    def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, axes: Shape, out_sharding: Any
-    ) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, axes: Shape, out_sharding: Any) -> PartitionSpec:
         if out_sharding is not None:
             return rules.given_spec(self, outs[0], out_sharding)
         return rules.dropped(rules.spec_of(avals[0]), axes)
@@ -225,7 +215,7 @@ class ReduceSum(Primitive):
         return (broadcast_in_dim(ct, x.aval.shape, kept, sharding=rules.of_cotangent(x.aval)),)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Shape, out_sharding: Any
+        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, out_sharding: Any
     ) -> tuple[Any, int]:
         dim = dims[0]
         moved = tuple(a + (a >= dim) for a in axes)
@@ -362,7 +352,7 @@ def add_tangents(x: Any, y: Any) -> Any:
 
 
 def jvp_of_linear(
-    primitive: Primitive, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
+    primitive: Primitive, primals: Values, tangents: Values, **params: Any
 ) -> tuple[Any, Any]:
     """The jvp of an operation linear in all arguments together: applies it to the tangents."""
     out = primitive.bind(*primals, **params)

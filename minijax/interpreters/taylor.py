@@ -14,14 +14,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from minijax.core import config
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
-from minijax.interpreters.jvp import Zero
+from minijax.interpreters.jvp import PrimalTracer, Zero
 from minijax.interpreters.structural import instantiate
 
 Series = Sequence[Any]
@@ -36,21 +37,13 @@ Rule = Callable[..., tuple[Sequence[Any], Sequence[Series]]]
 _new_tracer = object.__new__
 
 
-class TaylorTracer(Tracer):
+class TaylorTracer(PrimalTracer):
     """A primal value and its derivatives."""
 
-    __slots__ = ("primal", "series")
+    __slots__ = ("series",)
+    what_happens = "expanded in a Taylor series"
 
-    primal: Any
     series: Series
-
-    def concrete(self) -> Any:
-        primal = self.primal
-        return primal.concrete() if isinstance(primal, Tracer) else primal
-
-    def origin(self) -> str:
-        primal = self.primal
-        return primal.origin() if isinstance(primal, Tracer) else "expanded in a Taylor series"
 
 
 class TaylorTrace(Trace):
@@ -85,7 +78,7 @@ class TaylorTrace(Trace):
             check_alive(x)
         return x, (Zero.like(x),) * self.order
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         parent = self.parent
         current.set_local(parent)
         try:
@@ -101,7 +94,7 @@ class TaylorTrace(Trace):
             current.set_local(self)
 
     def run(
-        self, function: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Any
+        self, function: Callable[..., Sequence[Any]], primals: Values, series: Any
     ) -> tuple[list[Any], list[Series]]:
         """Series of the results of `function`; of any order, with the rules of this trace."""
         order = len(series[0]) if series else self.order
@@ -132,7 +125,7 @@ class TaylorTrace(Trace):
         return staging.stage_closed(function, avals, closed.jaxpr.debug_info)
 
     def spread(
-        self, primals: Sequence[Any], series: Sequence[Series], moving: Sequence[bool]
+        self, primals: Values, series: Sequence[Series], moving: Sequence[bool]
     ) -> list[Any]:
         """Each primal followed by its series, where it moves."""
         return [
@@ -142,7 +135,7 @@ class TaylorTrace(Trace):
         ]
 
     def gather(
-        self, values: Sequence[Any], avals: Sequence[Any], moving: Sequence[bool]
+        self, values: Values, avals: Avals, moving: Sequence[bool]
     ) -> tuple[list[Any], list[Series]]:
         """The primals and the series of values that `spread` made."""
         given = iter(values)
@@ -155,7 +148,7 @@ class TaylorTrace(Trace):
         return primals, series
 
 
-def admits_series(avals: Sequence[Any]) -> list[bool]:
+def admits_series(avals: Avals) -> list[bool]:
     """Which types have tangents: those of floating-point and complex numbers."""
     return [not aval.is_extended and aval.tangent_aval().dtype == aval.dtype for aval in avals]
 
@@ -167,21 +160,19 @@ def moves(series: Series) -> bool:
 
 def taylor_flat(
     function: Callable[..., Sequence[Any]],
-    primals: Sequence[Any],
+    primals: Values,
     series: Sequence[Series],
     order: int,
     rules: Mapping[Any, Rule],
     function_name: str = "",
 ) -> tuple[list[Any], list[Series]]:
     """Runs `function` on primals and their series of length `order`; the same of the results."""
-    before = current.value
-    trace = TaylorTrace(before, order, rules, function_name)
-    current.set_local(trace)
+    trace = TaylorTrace(current.value, order, rules, function_name)
     try:
-        outs = function(*map(trace.tracer, primals, series))
-        pairs = list(map(trace.split, outs))
+        with config.override(current, trace):
+            outs = function(*map(trace.tracer, primals, series))
+            pairs = list(map(trace.split, outs))
     finally:
-        current.set_local(before)
         trace.finished = True
     return [primal for primal, _ in pairs], [terms for _, terms in pairs]
 
@@ -189,7 +180,7 @@ def taylor_flat(
 def by_jvp(
     trace: TaylorTrace,
     primitive: Primitive,
-    primals: Sequence[Any],
+    primals: Values,
     series: Sequence[Series],
     params: Params,
 ) -> tuple[Sequence[Any], list[Series]]:
@@ -224,7 +215,7 @@ def by_jvp(
 
 def _velocity(
     primitive: Primitive,
-    primals: Sequence[Any],
+    primals: Values,
     velocities: Sequence[Any],
     moving: Sequence[bool],
     params: Params,

@@ -14,6 +14,8 @@ from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.operators import Values
+from minijax.core.sequences import partition_list
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, with_zeros
 from minijax.interpreters.structural import add_tangents, instantiate
@@ -24,7 +26,7 @@ else:
     reshard = deferral.module("minijax.interpreters.reshard")
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], cotangents: Sequence[Any]) -> list[Any]:
+def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Values) -> list[Any]:
     """Cotangents of the parameters of `jaxpr`, which is linear in them; some may be `Zero`.
 
     Equations that do not depend on a parameter are evaluated first.
@@ -129,8 +131,7 @@ def _transpose_jaxpr(
     closed: ClosedJaxpr, linear: Sequence[bool], ct_nonzero: Sequence[bool], force: Sequence[bool]
 ) -> tuple[ClosedJaxpr, list[bool]]:
     jaxpr = closed.jaxpr
-    known_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if not lin]
-    linear_vars = [v for v, lin in zip(jaxpr.invars, linear, strict=True) if lin]
+    known_vars, linear_vars = partition_list(linear, jaxpr.invars)
     open_jaxpr = Jaxpr(
         jaxpr.constvars + known_vars, linear_vars, jaxpr.outvars, jaxpr.eqns, jaxpr.effects
     )

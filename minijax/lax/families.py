@@ -15,7 +15,7 @@ from typing import Any, TypeAlias, TypeGuard
 
 import numpy as np
 
-from minijax.core import dtypes, vma
+from minijax.core import dtypes, operators, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
@@ -32,14 +32,10 @@ from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
-Values: TypeAlias = Sequence[Any]
-"""What rules are given: arrays, numbers and tracers; symbolic zeros among tangents."""
-
-BatchDims: TypeAlias = Sequence[Any]
-"""Where the batch dimension of each operand is; None for what is the same for all examples."""
-
-Avals: TypeAlias = Sequence[Any]
-"""Types of operands or results."""
+Values: TypeAlias = operators.Values
+BatchDims: TypeAlias = operators.BatchDims
+Avals: TypeAlias = operators.Avals
+"""What the rules of primitives are given."""
 
 Params: TypeAlias = Mapping[str, Any]
 """The parameters of an operation."""

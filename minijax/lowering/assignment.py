@@ -19,6 +19,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
+from minijax.core.operators import Avals, Values
 from minijax.core.rules import Rules
 from minijax.runtime import client, placement
 from minijax.runtime.array import Array, physical_aval, to_numpy
@@ -150,7 +151,7 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
 
 
 def gather(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Any, kept: Sequence[int] | None = None
+    closed: ClosedJaxpr, args: Values, options: Any, kept: Sequence[int] | None = None
 ) -> Assignment:
     """The assignment of one call.
 
@@ -294,7 +295,7 @@ def on_one_device(device: Device, *, committed: bool) -> Assignment:
 
 
 def layout_without_devices(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Any, kept: Sequence[int] | None = None
+    closed: ClosedJaxpr, args: Values, options: Any, kept: Sequence[int] | None = None
 ) -> Layout | None:
     """The layout of a program of which nothing but abstract meshes is known.
 
@@ -327,11 +328,11 @@ def layout_without_devices(
     )
 
 
-def _layout(partitions: int, ins: Sequence[Any], outs: Sequence[Any]) -> Layout:
+def _layout(partitions: int, ins: Sequence[Any], outs: Values) -> Layout:
     return Layout(partitions, tuple(map(_abstract, ins)), tuple(map(_abstract, outs)))
 
 
-def _canonical(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Sharding | None]:
+def _canonical(shardings: Sequence[Any], avals: Avals) -> list[Sharding | None]:
     return [
         None if sharding is None else placement.canonical(sharding, aval.ndim)
         for sharding, aval in zip(shardings, avals, strict=True)
@@ -339,7 +340,7 @@ def _canonical(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Sharding 
 
 
 def _own_placements(
-    args: Sequence[Any], avals: Sequence[Any], kept: Sequence[int] | None
+    args: Values, avals: Avals, kept: Sequence[int] | None
 ) -> list[Sharding | None]:
     """What committed arguments demand, where they are used."""
     return [
@@ -468,12 +469,9 @@ def public_sharding(
     """
     ndim = physical_aval(aval).ndim
     for own in originals:
-        if isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim:
-            found = placement.native(own, ndim)
-            if found.hlo == tiling and found.devices == assignment.devices:
-                return own
-            break
-        if isinstance(own, PmapSharding) and len(own.sharding_spec.sharding) == aval.ndim:
+        if (isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim) or (
+            isinstance(own, PmapSharding) and len(own.sharding_spec.sharding) == aval.ndim
+        ):
             found = placement.native(own, ndim)
             if found.hlo == tiling and found.devices == assignment.devices:
                 return own

@@ -24,6 +24,7 @@ from jaxlib.mlir import ir
 from minijax.core import dtypes
 from minijax.core.aval import AbstractToken, ShapedArray
 from minijax.core.errors import error
+from minijax.core.operators import Avals, Values
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import physical_aval
@@ -201,7 +202,7 @@ def column_major(ndim: int) -> Layout:
 def custom_call(
     ctx: LoweringContext,
     target: str,
-    operands: Sequence[Any],
+    operands: Values,
     operand_avals: Sequence[Any],
     result_avals: Sequence[Any],
     *,
@@ -260,7 +261,7 @@ def custom_call(
 def build(
     ctx: LoweringContext,
     target: str,
-    operands: Sequence[Any],
+    operands: Values,
     result_types: Sequence[Any],
     *,
     config: Mapping[str, Any] | str | None = None,
@@ -359,9 +360,7 @@ def _config(config: Mapping[str, Any] | str | None) -> dict[str, Any]:
     return {"backend_config": stablehlo.dictionary(dict(config))}
 
 
-def filled(
-    avals: Sequence[Any], layouts: Sequence[Layout | None] | None = None
-) -> tuple[Layout, ...]:
+def filled(avals: Avals, layouts: Sequence[Layout | None] | None = None) -> tuple[Layout, ...]:
     """The layout of each value: row-major where none is given."""
     given = [None] * len(avals) if layouts is None else layouts
     return tuple(

@@ -6,6 +6,7 @@ are answered by jaxlib's C++ call path.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -16,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, leaked
 from minijax.interpreters import named_batching, placed_types, staging
@@ -37,7 +38,7 @@ class EagerTrace(Trace):
 
     __slots__ = ()
 
-    def process(self, primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
         discharge = _discharge_of(primitive)
         if discharge is not None and (refs.makes_references.of(primitive) or refs.any_cell(args)):
             out = discharge(*args, **params)
@@ -137,7 +138,7 @@ def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
         if closed is None:
             _staged.misses += 1
             info = DebugInfo("eager", primitive.name)
-            function = _bind_function(primitive, params)
+            function = functools.partial(primitive.bind_all, **params)
             closed = programs[key] = staging.stage_closed(function, avals, info)
         else:
             _staged.hits += 1
@@ -152,14 +153,7 @@ def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
     return native_function(primitive.name, python, miss)
 
 
-def _bind_function(primitive: Primitive, params: Params) -> Callable[..., Sequence[Any]]:
-    def function(*args: Any) -> Sequence[Any]:
-        return primitive.bind_all(*args, **params)
-
-    return function
-
-
-def fast_path(executable: Any, num_args: int, result: Any, args: Sequence[Any]) -> Any:
+def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
     """Data for jaxlib's call path, or None where a call must pass through Python."""
     if not executable.may_be_called_by_cpp:
         return None
@@ -181,7 +175,7 @@ def _is_shared(x: Any) -> bool:
     return type.__instancecheck__(Array, x) and array.is_shared(x.buffer)
 
 
-def check_no_tracers(args: Sequence[Any]) -> None:
+def check_no_tracers(args: Values) -> None:
     """Refuses tracers where nothing is being traced: they leaked.
 
     Raises:
@@ -192,7 +186,7 @@ def check_no_tracers(args: Sequence[Any]) -> None:
             raise leaked(x)
 
 
-def check_all_here(name: str, args: Sequence[Any]) -> None:
+def check_all_here(name: str, args: Values) -> None:
     """Refuses single operations on arrays of which other processes hold pieces.
 
     Such operations are programs that all processes must run; outside `jit` some may not.

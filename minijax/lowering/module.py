@@ -19,9 +19,10 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, dtypes, effects, source
 from minijax.core.aval import AbstractTodo, AbstractToken, ManualAxisType, abstract_token
-from minijax.core.errors import InternalError, message
+from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
@@ -108,7 +109,7 @@ class Lowering:
         self,
         name: str,
         jaxpr: Jaxpr,
-        consts: Sequence[Any],
+        consts: Values,
         *,
         scope: tuple[str, ...] = (),
         public: bool = False,
@@ -153,13 +154,7 @@ class Lowering:
                 outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
-    def call(
-        self,
-        ctx: LoweringContext,
-        closed: ClosedJaxpr,
-        name: str,
-        args: Sequence[Any],
-    ) -> list[Any]:
+    def call(self, ctx: LoweringContext, closed: ClosedJaxpr, name: str, args: Values) -> list[Any]:
         """Calls `closed` as a private function, which is added once however often it is called.
 
         What has started must be done in the same function, so such calls are written out.
@@ -220,8 +215,8 @@ def host_value(value: ir.Value) -> np.ndarray[Any, Any]:
 def lower_jaxpr(
     ctx: LoweringContext,
     jaxpr: Jaxpr,
-    consts: Sequence[Any],
-    args: Sequence[Any],
+    consts: Values,
+    args: Values,
     scope: tuple[str, ...] = (),
     location: Any = None,
 ) -> list[Any]:
@@ -294,7 +289,7 @@ def lower_region(
     ctx: LoweringContext,
     closed: ClosedJaxpr,
     ordered: Sequence[Any],
-    args: Sequence[Any],
+    args: Values,
     scope: tuple[str, ...] = (),
 ) -> list[Any]:
     """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
@@ -313,7 +308,7 @@ def lower_region(
 
 
 def _lower_physically(
-    ctx: LoweringContext, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any]
+    ctx: LoweringContext, primitive: Primitive, operands: Values, params: dict[str, Any]
 ) -> list[Any]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
     size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)
@@ -390,8 +385,7 @@ def lower_to_module(
     for attributes, path in zip(result_attributes, result_names or (), strict=False):
         attributes["jax.result_info"] = string(path)
     if layout is not None:
-        _place(lowering, arg_attributes, jaxpr.invars, layout.ins)
-        _replicate_scalars(lowering, arg_attributes, jaxpr.invars, layout.ins)
+        _place(lowering, arg_attributes, jaxpr.invars, layout.ins, replicate_scalars=True)
         _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
     if replicas is not None:
         for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
@@ -424,15 +418,9 @@ def verify(module: ir.Module, closed: ClosedJaxpr | Jaxpr) -> None:
     """
     try:
         module.operation.verify()
-    except ir.MLIRError as error:
-        raise source_error(str(error), closed) from None
-
-
-def source_error(text: str, closed: ClosedJaxpr | Jaxpr) -> Exception:
-    """The error for a module that StableHLO refuses: a fault of a lowering rule."""
-    return InternalError(
-        message("lowering", "the module is not valid StableHLO.", got=f"{text}\n{closed}")
-    )
+    except ir.MLIRError as caught:
+        problem = "the module is not valid StableHLO."
+        error(InternalError, "lowering", problem, got=f"{caught}\n{closed}", cause=None)
 
 
 def _place(
@@ -440,26 +428,22 @@ def _place(
     attributes: Sequence[dict[str, Any]],
     variables: Sequence[Any],
     shardings: Sequence[Any],
+    *,
+    replicate_scalars: bool = False,
 ) -> None:
-    """Adds to the attributes of arguments or results where they are placed, if that is said."""
+    """Adds to the attributes of arguments or results where they are placed, if that is said.
+
+    Of scalars, keys among them, there may be said that all devices hold them: there is nothing to
+    choose.
+    """
     for own, var, sharding in zip(attributes, variables, shardings, strict=True):
+        ndim = physical_aval(var.aval).ndim
         if sharding is not None:
-            ndim = physical_aval(var.aval).ndim
             own.update(lowering.partitioning.placement(sharding, ndim))
             if sharding.special_memory_kind is not None:
                 own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
-
-
-def _replicate_scalars(
-    lowering: Lowering,
-    attributes: Sequence[dict[str, Any]],
-    variables: Sequence[Any],
-    shardings: Sequence[Any],
-) -> None:
-    """Says of scalars, keys among them, that all devices hold them: there is nothing to choose."""
-    for own, var, sharding in zip(attributes, variables, shardings, strict=True):
-        if sharding is None and var.aval.shape == ():
-            own.update(lowering.partitioning.replicated(physical_aval(var.aval).ndim))
+        elif replicate_scalars and var.aval.shape == ():
+            own.update(lowering.partitioning.replicated(ndim))
 
 
 def _donation_attributes(

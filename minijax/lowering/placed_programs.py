@@ -23,6 +23,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error, warn
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
+from minijax.core.operators import Avals, Values
 from minijax.core.rules import Facts
 from minijax.lowering import assignment
 from minijax.lowering.assignment import Assignment, Placeholder
@@ -158,7 +159,7 @@ SEVERAL = object()
 
 
 def one_device(
-    args: Sequence[Any], options: Any, closed: ClosedJaxpr, kept: Sequence[int] | None = None
+    args: Values, options: Any, closed: ClosedJaxpr, kept: Sequence[int] | None = None
 ) -> Any:
     """The device that committed arguments demand, None if none do, SEVERAL if it is not so simple.
 
@@ -186,7 +187,7 @@ def one_device(
 
 
 def several(
-    closed: ClosedJaxpr, args: Sequence[Any], options: object, kept: Sequence[int] | None
+    closed: ClosedJaxpr, args: Values, options: object, kept: Sequence[int] | None
 ) -> Assignment:
     """Where a program runs for arguments that say more than one device, or none as simply."""
     if count(closed) > 1:
@@ -194,7 +195,7 @@ def several(
     return assignment.gather(closed, args, options, kept)
 
 
-def originals_of(args: Sequence[Any], options: Any) -> list[Any]:
+def originals_of(args: Values, options: Any) -> list[Any]:
     """For each argument its placement on devices as the user has written it, or None."""
     given = options.in_shardings or (None,) * len(args)
     return [_original(x) if _is_open(g) else g for g, x in zip(given, args, strict=True)]
@@ -264,7 +265,7 @@ def natives(
     return ins, outs
 
 
-def _natives(shardings: Sequence[Any], avals: Sequence[Any]) -> list[Any]:
+def _natives(shardings: Sequence[Any], avals: Avals) -> list[Any]:
     return [
         placement.native(sharding, physical_aval(aval).ndim)
         for sharding, aval in zip(shardings, avals, strict=True)

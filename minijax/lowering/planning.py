@@ -152,13 +152,18 @@ def meshes(module: ir.Module) -> list[ProgramMesh]:
     for operation in module.body.operations:
         if operation.operation.name == "sdy.mesh":
             mesh = _sdy.MeshAttr(operation.attributes["mesh"])
-            axes = [_sdy.MeshAxisAttr(axis) for axis in mesh.axes]
-            sizes = [axis.size for axis in axes]
+            axes = _axis_sizes(mesh)
+            sizes = list(axes.values())
             ids = list(mesh.device_ids) or range(math.prod(sizes))
             if sizes and len(ids) == math.prod(sizes):
-                names = tuple(hlo.axis_name(axis.name) for axis in axes)
-                found.append(ProgramMesh(names, np.array(ids, np.int64).reshape(sizes)))
+                found.append(ProgramMesh(tuple(axes), np.array(ids, np.int64).reshape(sizes)))
     return found
+
+
+def _axis_sizes(mesh: Any) -> dict[str, int]:
+    """The axes of a mesh as Shardy writes it."""
+    axes = map(_sdy.MeshAxisAttr, _sdy.MeshAttr(mesh).axes)
+    return {hlo.axis_name(axis.name): axis.size for axis in axes}
 
 
 def plan(module: ir.Module) -> Planned:
@@ -202,9 +207,8 @@ class _Reader:
         for operation in module.regions[0].blocks[0].operations:
             attributes = operation.attributes
             if operation.operation.name == "sdy.mesh":
-                axes = [_sdy.MeshAxisAttr(axis) for axis in _sdy.MeshAttr(attributes["mesh"]).axes]
-                sizes = {hlo.axis_name(axis.name): axis.size for axis in axes}
-                self._meshes[ir.StringAttr(attributes["sym_name"]).value] = sizes
+                name = ir.StringAttr(attributes["sym_name"]).value
+                self._meshes[name] = _axis_sizes(attributes["mesh"])
             elif operation.operation.name == "func.func":
                 name = ir.StringAttr(attributes["sym_name"]).value
                 self._functions[name] = operation.operation
@@ -251,8 +255,7 @@ class _Reader:
         """Sizes of the axes of a mesh that a sharding refers to or spells out."""
         if isinstance(mesh, ir.FlatSymbolRefAttr):
             return self._meshes[ir.FlatSymbolRefAttr(mesh).value]
-        axes = [_sdy.MeshAxisAttr(axis) for axis in _sdy.MeshAttr(mesh).axes]
-        return {hlo.axis_name(axis.name): axis.size for axis in axes}
+        return _axis_sizes(mesh)
 
     def _walk(self, parent: Any, place: _Place) -> Iterator[Movement]:
         for number, region in enumerate(parent.regions):

@@ -24,6 +24,8 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from minijax.core.native import Device
+from minijax.core.operators import Values
+from minijax.core.sequences import partition_list
 from minijax.interpreters import diagnosis, discharge, key_reuse, passes
 from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
 from minijax.lowering.assignment import Assignment, Layout
@@ -74,7 +76,7 @@ class Options(NamedTuple):
 
 
 def executable_for(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Device | None = None
+    closed: ClosedJaxpr, args: Values, options: Options, device: Device | None = None
 ) -> Executable:
     """The executable for a call with `args`; compiled on the first such call.
 
@@ -95,14 +97,14 @@ def executable_for(
 
 
 def executable_at(
-    closed: ClosedJaxpr, options: Options, where: Assignment, args: Sequence[Any] = ()
+    closed: ClosedJaxpr, options: Options, where: Assignment, args: Values = ()
 ) -> Executable:
     """The executable for a given place; compiled on the first such call."""
     return _executable(closed, args, options, where, where.committed)
 
 
 def _on_mesh(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, kept: Sequence[int] | None
+    closed: ClosedJaxpr, args: Values, options: Options, kept: Sequence[int] | None
 ) -> Executable:
     """The executable for a call whose placements must be looked at one by one.
 
@@ -126,7 +128,7 @@ def _on_mesh(
 
 
 def _executable(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, where: object, committed: bool
+    closed: ClosedJaxpr, args: Values, options: Options, where: object, committed: bool
 ) -> Executable:
     key = options, where, committed, config.use_shardy_partitioner.value
     found = monitoring.compilation.find(closed, key)
@@ -150,7 +152,7 @@ _shared: OrderedDict[Any, Executable] = Cache(
 ).table(OrderedDict())
 
 
-def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Executable:
+def _shared_executable(closed: ClosedJaxpr, args: Values, key: Any) -> Executable:
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
     options, where, committed, _ = key
     found = passes.key_of(module_hooks.with_outfeeds(closed))
@@ -182,7 +184,7 @@ def _shared_executable(closed: ClosedJaxpr, args: Sequence[Any], key: Any) -> Ex
 
 
 def place(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Device | None = None
+    closed: ClosedJaxpr, args: Values, options: Options, device: Device | None = None
 ) -> Assignment:
     """Where a program runs for `args`: arrays, host values or `Placeholder`s."""
     kept = kept_arguments(closed, options)
@@ -317,19 +319,11 @@ def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     ]
     if not any(is_large):
         return closed, []
-    large_vars = [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if large]
-    lifted = Jaxpr(
-        [v for v, large in zip(jaxpr.constvars, is_large, strict=True) if not large],
-        large_vars + jaxpr.invars,
-        jaxpr.outvars,
-        jaxpr.eqns,
-        jaxpr.effects,
-        jaxpr.debug_info,
-    )
-    small = [c for c, large in zip(closed.consts, is_large, strict=True) if not large]
-    return ClosedJaxpr(lifted, small), [
-        c for c, large in zip(closed.consts, is_large, strict=True) if large
-    ]
+    small_vars, large_vars = partition_list(is_large, jaxpr.constvars)
+    small, large = partition_list(is_large, closed.consts)
+    invars = large_vars + jaxpr.invars
+    lifted = jaxpr.replace(constvars=small_vars, invars=invars, effects=jaxpr.effects)
+    return ClosedJaxpr(lifted, small), large
 
 
 def compile_lowered(
@@ -434,9 +428,7 @@ _answered = Cache(
 )
 
 
-def results(
-    closed: ClosedJaxpr, args: Sequence[Any], options: Options, device: Any
-) -> list[Any] | None:
+def results(closed: ClosedJaxpr, args: Values, options: Options, device: Any) -> list[Any] | None:
     """The results of a first call with `args`, if the program computes nothing; else None.
 
     Arguments that are results are copied: who deletes or donates a result keeps the argument.

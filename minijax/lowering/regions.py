@@ -27,6 +27,7 @@ from minijax.core.aval import ManualAxisType
 from minijax.core.dtypes import DType
 from minijax.core.errors import InternalError, error
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
+from minijax.core.operators import Values
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext, string
 from minijax.sharding import hlo
@@ -218,7 +219,7 @@ def region(
     ctx: LoweringContext,
     mesh: MeshAxes,
     manual: Sequence[Any],
-    operands: Sequence[Any],
+    operands: Values,
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -255,10 +256,7 @@ def region(
 
 
 def on_each_device(
-    ctx: LoweringContext,
-    operands: Sequence[Any],
-    types: Sequence[Any],
-    body: Callable[..., Sequence[Any]],
+    ctx: LoweringContext, operands: Values, types: Sequence[Any], body: Callable[..., Sequence[Any]]
 ) -> list[Any]:
     """The results of what each device does with whole values.
 
@@ -303,7 +301,7 @@ def _with_shardy(
     ctx: LoweringContext,
     inner: PartitionAxes,
     manual: Sequence[Any],
-    operands: Sequence[Any],
+    operands: Values,
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -365,7 +363,7 @@ def _sharding_text(symbol: str, border: Border, is_open: bool) -> str:
 def _with_gspmd(
     ctx: LoweringContext,
     inner: PartitionAxes,
-    operands: Sequence[Any],
+    operands: Values,
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -377,41 +375,28 @@ def _with_gspmd(
         fix = "config.update('use_shardy_partitioner', True), or all axes in axis_names"
         error(NotImplementedError, "shard_map", problem, got=got, fix=fix)
     blocks = [
-        full_to_shard(ctx, inner, value, border)
+        crossed(ctx, inner, value, border, inwards=True)
         for value, border in zip(operands, ins, strict=True)
     ]
     with ctx.module.inside(inner):
         results = list(body(ctx, *blocks))
     return [
-        shard_to_full(ctx, inner, value, border)
+        crossed(ctx, inner, value, border, inwards=False)
         for value, border in zip(results, outs, strict=True)
     ]
 
 
-def full_to_shard(
-    ctx: LoweringContext, inner: PartitionAxes, value: ir.Value, border: Border
+def crossed(
+    ctx: LoweringContext, inner: PartitionAxes, value: ir.Value, border: Border, *, inwards: bool
 ) -> Any:
-    """A device's block of a whole value, in GSPMD's words."""
-    whole, manual = _words(inner, border)
-    marked = _custom_call(ctx, "Sharding", value, whole, border.whole, inner, border)
-    return _custom_call(ctx, "SPMDFullToShardShape", marked, manual, border.block, inner, border)
-
-
-def shard_to_full(
-    ctx: LoweringContext, inner: PartitionAxes, value: ir.Value, border: Border
-) -> Any:
-    """The whole value whose blocks devices hold, in GSPMD's words."""
-    whole, manual = _words(inner, border)
-    marked = _custom_call(ctx, "Sharding", value, manual, border.block, inner, border)
-    return _custom_call(ctx, "SPMDShardToFullShape", marked, whole, border.whole, inner, border)
-
-
-def _words(inner: PartitionAxes, border: Border) -> tuple[str, str]:
-    """The tiling of a whole value, and the words for its blocks, as GSPMD writes them."""
+    """A device's block of a whole value, or outwards the whole value of which it is a block."""
     dims = border.spec.dims(border.ndim)
-    return str(hlo.of_spec(inner.mesh, dims)), str(
-        hlo.manual(inner.mesh, inner.manual, border.ndim)
-    )
+    whole = str(hlo.of_spec(inner.mesh, dims)), border.whole
+    block = str(hlo.manual(inner.mesh, inner.manual, border.ndim)), border.block
+    before, after = (whole, block) if inwards else (block, whole)
+    target = "SPMDFullToShardShape" if inwards else "SPMDShardToFullShape"
+    marked = _custom_call(ctx, "Sharding", value, *before, inner, border)
+    return _custom_call(ctx, target, marked, *after, inner, border)
 
 
 def _custom_call(

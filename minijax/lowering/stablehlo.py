@@ -22,6 +22,7 @@ from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
+from minijax.core.operators import Values
 
 Value: TypeAlias = ir.Value
 """A result of an operation in a module, or an argument of a block."""
@@ -272,7 +273,7 @@ class LoweringContext:
     def op(
         self,
         name: str,
-        operands: Sequence[Any],
+        operands: Values,
         attributes: dict[str, Any] | None = None,
         type: Any = None,
     ) -> Any:
@@ -292,7 +293,7 @@ class LoweringContext:
     def ops(
         self,
         name: str,
-        operands: Sequence[Any],
+        operands: Values,
         attributes: dict[str, Any] | None = None,
         types: Sequence[Any] | None = None,
         regions: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]] = (),
@@ -312,7 +313,7 @@ class LoweringContext:
     def operation(
         self,
         name: str,
-        operands: Sequence[Any],
+        operands: Values,
         attributes: dict[str, Any] | None = None,
         types: Sequence[Any] | None = None,
         regions: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]] = (),

@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import config, effects, source, tree, tree_registry, vma
+from minijax.core import config, effects, errors, source, tree, tree_registry, vma
 from minijax.core.aval import aval_of, has_aval
-from minijax.core.errors import CheckError, error, message
+from minijax.core.errors import CheckError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
+from minijax.core.operators import Avals, BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
@@ -115,13 +116,13 @@ class Report(Primitive):
         return lower_call(ctx, "checked", report, values, ctx.avals_in, _REPORT_EFFECT)
 
     def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], *, sites: Sites
+        self, primals: Values, tangents: Values, *, sites: Sites
     ) -> tuple[list[Any], list[Any]]:
         self.bind(*primals, sites=sites)
         return [], []
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sites: Sites
+        self, size: int, args: Values, dims: BatchDims, *, sites: Sites
     ) -> tuple[list[Any], list[Any]]:
         states = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         state, moved = functionalization.first_of_batch(states, sites.sites, size)
@@ -131,7 +132,7 @@ class Report(Primitive):
 
 @checking.check_inside.rule(Report)
 def _check_inside_of_report(
-    primitive: Report, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Report, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Any:
     checker.add(args, params["sites"].sites)
     return ()
@@ -191,7 +192,7 @@ class CheckedFunction:
         count = functionalization.STATE_SIZE if program.sites.sites else 0
         return program.sites, outs[:count], tree.unflatten(program.out_tree, outs[count:])
 
-    def _stage(self, in_tree: PyTreeDef, avals: Sequence[Any], info: DebugInfo) -> Program:
+    def _stage(self, in_tree: PyTreeDef, avals: Avals, info: DebugInfo) -> Program:
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
         with config.checking(self.kinds):
             jaxpr, consts = staging.stage(flat, avals, info)
@@ -459,9 +460,8 @@ def check_error(error: Error) -> None:
         >>> checkify.check_error(error)
     """
     if not isinstance(error, Error):
-        raise TypeError(
-            message("checkify.check_error", "expected an Error.", got=f"{type(error).__name__}")
-        )
+        got = type(error).__name__
+        errors.error(TypeError, "checkify.check_error", "expected an Error.", got=got)
     error.report()
 
 

@@ -12,6 +12,7 @@ from minijax.core import dtypes, guards, printing, tree, tree_errors, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, PartitionSpec
+from minijax.core.operators import Avals, BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, current
 from minijax.interpreters.jvp import jvp_of_unary_linear
@@ -69,7 +70,7 @@ class DevicePut(Primitive):
     jvp = jvp_of_unary_linear
     # Its lowering does so.
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], *, sharding: Any) -> PartitionSpec:
+    def shard(self, avals: Avals, outs: Avals, *, sharding: Any) -> PartitionSpec:
         if isinstance(sharding, NamedSharding):
             return rules.given_spec(self, outs[0], sharding)
         return rules.spec_of(avals[0])
@@ -92,7 +93,7 @@ class DevicePut(Primitive):
         return (ct,)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, sharding: object
+        self, size: int, args: Values, dims: BatchDims, *, sharding: object
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
             sharding = shardings.with_batch_dim(self.name, sharding, dims[0])

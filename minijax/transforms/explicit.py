@@ -6,16 +6,16 @@ the reverse.  At the border values are resharded to the types that hold on the o
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar, overload
 
-from minijax.core import meshes, source, tree
+from minijax.core import config, meshes, source, tree
 from minijax.core.aval import aval_of
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.trace import current
+from minijax.interpreters import flattening
 from minijax.interpreters.reshard import reshard_to
 from minijax.lowering import eager
 from minijax.sharding import rules
@@ -101,9 +101,10 @@ def auto_axes(
 ) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
 
 
+@flattening.or_decorator
 def auto_axes(
-    f: Callable[..., T] | None = None, /, *, axes: object = None, out_sharding: object = None
-) -> Callable[..., T] | Callable[[Callable[..., T]], Callable[..., T]]:
+    f: Callable[..., T], /, *, axes: object = None, out_sharding: object = None
+) -> Callable[..., T]:
     """A function inside which the compiler decides about mesh axes.
 
     Source:     mirrors jax.sharding.auto_axes.
@@ -128,30 +129,7 @@ def auto_axes(
         i32[8]
         [7 6 5 4 3 2 1 0]
     """
-    if f is None:
-        decorator: Any = functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
-        return decorator
-    eager.check_callable("auto_axes", f)
-    default = out_sharding
-
-    @source.result_of(f)
-    def call(*args: Any, out_sharding: object = None, **kwargs: Any) -> Any:
-        wanted = default if out_sharding is None else out_sharding
-        if wanted is None:
-            raise _missing("auto_axes", "out_sharding")
-
-        def border(inner: AbstractMesh, outer: AbstractMesh) -> _Border:
-            def enter(xs: object) -> Any:
-                return tree.map(lambda x: _retyped(x, inner), xs)
-
-            def leave(outs: object) -> Any:
-                return _split(outs, wanted, outer, "auto_axes")
-
-            return enter, leave
-
-        return _across("auto_axes", f, axes, AxisType.Auto, border, args, kwargs)
-
-    return call
+    return _with_axes_of("auto_axes", f, axes, AxisType.Auto, "out_sharding", out_sharding)
 
 
 @overload
@@ -164,9 +142,10 @@ def explicit_axes(
 ) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
 
 
+@flattening.or_decorator
 def explicit_axes(
-    f: Callable[..., T] | None = None, /, *, axes: Any = None, in_sharding: Any = None
-) -> Callable[..., T] | Callable[[Callable[..., T]], Callable[..., T]]:
+    f: Callable[..., T], /, *, axes: Any = None, in_sharding: Any = None
+) -> Callable[..., T]:
     """A function inside which types show how values are split over mesh axes.
 
     Source:     mirrors jax.sharding.explicit_axes.
@@ -191,65 +170,51 @@ def explicit_axes(
         ...     _ = jax.jit(f)(jnp.arange(8))
         i32[8@x]
     """
-    if f is None:
-        decorator: Any = functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
-        return decorator
-    eager.check_callable("explicit_axes", f)
-    default = in_sharding
+    return _with_axes_of("explicit_axes", f, axes, AxisType.Explicit, "in_sharding", in_sharding)
+
+
+def _with_axes_of(
+    name: str, f: Callable[..., T], axes: object, kind: AxisType, option: str, default: object
+) -> Callable[..., T]:
+    """A function with axes of another type, run as a program where nothing is traced.
+
+    Args:
+        name: the transformation.
+        f: the function.
+        axes: the axes that change their type.
+        kind: the type that they have inside.
+        option: what says how values are split on the side where axes are Explicit.
+        default: what it says where a call does not tell.
+    """
+    eager.check_callable(name, f)
 
     @source.result_of(f)
-    def call(*args: Any, in_sharding: Any = None, **kwargs: Any) -> Any:
-        wanted = default if in_sharding is None else in_sharding
+    def call(*args: Any, **kwargs: Any) -> Any:
+        given = kwargs.pop(option, None)
+        wanted = default if given is None else given
         if wanted is None:
-            raise _missing("explicit_axes", "in_sharding")
+            problem = f"needs the keyword argument {option}."
+            error(TypeError, name, problem, fix=f"{name}(f, {option}=spec), or give it in the call")
 
-        def border(inner: AbstractMesh, outer: AbstractMesh) -> _Border:
-            def enter(given: Any) -> Any:
-                positional, named_ones = given
-                return _split(positional, wanted, inner, "explicit_axes"), named_ones
-
-            def leave(outs: object) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
+            outer = _mesh_around(name, tree.leaves((args, kwargs)))
+            inner = outer.update_axis_types(dict.fromkeys(_chosen(name, axes, outer), kind))
+            if kind is AxisType.Explicit:
+                args = _split(args, wanted, inner, name)
+            else:
+                args, kwargs = tree.map(lambda x: _retyped(x, inner), (args, kwargs))
+            with config.override(meshes.abstract_mesh, inner):
+                outs = f(*args, **kwargs)
+            if kind is AxisType.Explicit:
                 return tree.map(lambda x: _retyped(x, outer), outs)
+            return _split(outs, wanted, outer, name)
 
-            return enter, leave
-
-        return _across("explicit_axes", f, axes, AxisType.Explicit, border, args, kwargs)
+        return (jit.jit(run) if current.value is eager.EAGER else run)(*args, **kwargs)
 
     return call
 
 
-_Border = tuple[Callable[[Any], Any], Callable[[Any], Any]]
-
-
-def _across(
-    name: str,
-    f: Callable[..., Any],
-    axes: object,
-    kind: AxisType,
-    border: Callable[[AbstractMesh, AbstractMesh], _Border],
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-) -> Any:
-    """Calls `f` with axes of another type, as a program of its own where nothing is traced."""
-
-    def run(*args: Any, **kwargs: Any) -> Any:
-        outer = _mesh_around(name, tree.leaves((args, kwargs)))
-        inner = outer.update_axis_types(dict.fromkeys(_chosen(name, axes, outer), kind))
-        enter, leave = border(inner, outer)
-        given, options = enter((args, kwargs))
-        before = meshes.abstract_mesh.swap_local(inner)
-        try:
-            outs = f(*given, **options)
-        finally:
-            meshes.abstract_mesh.set_local(before)
-        return leave(outs)
-
-    if current.value is eager.EAGER:
-        return jit.jit(run)(*args, **kwargs)
-    return run(*args, **kwargs)
-
-
-def _mesh_around(name: str, values: Sequence[Any]) -> AbstractMesh:
+def _mesh_around(name: str, values: Values) -> AbstractMesh:
     mesh = meshes.get_abstract_mesh()
     if mesh.empty:
         mesh = rules.mesh_of(map(aval_of, values)) or mesh
@@ -291,16 +256,6 @@ def _split(xs: object, shardings: object, mesh: AbstractMesh, name: str) -> Any:
             error(TypeError, name, "needs shardings or specs.", got=f"{target!r}")
         outs.append(reshard_to(x, named(mesh, spec)))
     return tree.unflatten(treedef, outs)
-
-
-def _missing(name: str, argument: str) -> TypeError:
-    return TypeError(
-        message(
-            name,
-            f"needs the keyword argument {argument}.",
-            fix=f"{name}(f, {argument}=spec), or give it in the call",
-        )
-    )
 
 
 def placed(x: Any, target: object, name: str) -> Any:

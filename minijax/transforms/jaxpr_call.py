@@ -15,16 +15,18 @@ that a checked function can still be differentiated from outside.
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from minijax.core import check, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
+from minijax.core.operators import Values
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import merge_lists
-from minijax.interpreters import batching, jvp, partial_eval, passes, staging, transpose
+from minijax.interpreters import batching, checking, jvp, partial_eval, passes, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import functionalization
@@ -34,6 +36,22 @@ from minijax.transforms.autodiff import calls
 
 Places = Sequence[Any]
 """Positions of operands or results; what a transformation adds is None, or an entry of its own."""
+
+
+class Backward(NamedTuple):
+    """A transposed jaxpr, and what it has to do with the operation that held the first one.
+
+    Attributes:
+        jaxpr: takes known operands and cotangents; returns cotangents.
+        known: the operands that it takes, by position.
+        cts: the results whose cotangents it takes.
+        wanted: the operands whose cotangents it returns.
+    """
+
+    jaxpr: ClosedJaxpr
+    known: Sequence[int]
+    cts: Sequence[int]
+    wanted: Sequence[int]
 
 
 class JaxprCall(Primitive):
@@ -94,25 +112,10 @@ class JaxprCall(Primitive):
         split = partial_eval.partial_eval_jaxpr(params["jaxpr"], unknown)
         return split, [None for i in split.sources if i is None]
 
-    def transposed(
-        self,
-        params: Mapping[str, Any],
-        jaxpr: ClosedJaxpr,
-        known: Sequence[int],
-        cts: Sequence[int],
-        wanted: Sequence[int],
-    ) -> dict[str, Any]:
-        """The parameters for the transposed jaxpr.
-
-        Args:
-            params: the parameters of the operation.
-            jaxpr: takes known operands and cotangents; returns cotangents.
-            known: the operands that it takes, by position.
-            cts: the results whose cotangents it takes.
-            wanted: the operands whose cotangents it returns.
-        """
-        operands = [*known, *(None for _ in cts)]
-        return self.arranged(params, jaxpr, operands, [None for _ in wanted])
+    def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
+        """The parameters for the transposed jaxpr, from those of the operation."""
+        operands = [*backward.known, *(None for _ in backward.cts)]
+        return self.arranged(params, backward.jaxpr, operands, [None for _ in backward.wanted])
 
     def batched(
         self,
@@ -131,9 +134,7 @@ class JaxprCall(Primitive):
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return self.outside(refs.effects_of_body(jaxpr.jaxpr), params)
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         nonzero = [type(t) is not Zero for t in tangents]
         with self.inside(params):
             derivative, out_nonzero = jvp.jvp_jaxpr(params["jaxpr"], nonzero)
@@ -148,7 +149,7 @@ class JaxprCall(Primitive):
         count = len(out_nonzero)
         return list(outs[:count]), with_zeros(out_nonzero, outs[count:], map(aval_of, outs[:count]))
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: Any, args: Values, params: dict[str, Any]) -> list[Any]:
         flags = [trace.is_unknown(x) for x in args]
         with self.inside(params):
             split, passed = self.split(params, flags)
@@ -171,19 +172,19 @@ class JaxprCall(Primitive):
             staged_outs = trace.unknown.process(self, operands, own)
         return merge_lists(split.out_unknown, known_outs[: len(out_known)], staged_outs)
 
-    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
         linear = [is_linear(x) for x in args]
         has_ct = [type(ct) is not Zero for ct in cts]
         with self.inside(params):
-            backward, nonzero = transpose.transpose_jaxpr(params["jaxpr"], linear, has_ct)
+            jaxpr, nonzero = transpose.transpose_jaxpr(params["jaxpr"], linear, has_ct)
         known, given = _places(linear, False), _places(has_ct, True)
         wanted = list(itertools.compress(_places(linear, True), nonzero))
-        changed = self.transposed(params, backward, known, given, wanted)
+        changed = self.transposed(params, Backward(jaxpr, known, given, wanted))
         outs = self.bind(*(args[i] for i in known), *(cts[i] for i in given), **changed)
         return self.summed(transpose.of_arguments(linear, nonzero, outs), params)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], /, **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], Sequence[int | None]]:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         is_batched = [d is not None for d in dims]
@@ -227,7 +228,7 @@ def walk_call(call: JaxprCall, run: Any, *args: Any, jaxpr: ClosedJaxpr, **param
     run(jaxpr, *args)
 
 
-def first_fault(checker: Checker, inner: Checked, outs: Sequence[Any], size: int) -> Sequence[Any]:
+def first_fault(checker: Checker, inner: Checked, outs: Values, size: int) -> Sequence[Any]:
     """The results of a checked function of one example, which ran on `size` of them.
 
     The state of each example comes before its results; the first fault among them is noted.
@@ -250,30 +251,19 @@ def _places(flags: Sequence[bool], wanted: bool) -> list[int]:
     return [i for i, flag in enumerate(flags) if bool(flag) is wanted]
 
 
-def check_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+@checking.check_inside.rule(JaxprCall)
+def _check_inside(
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of operations that call the parameter `jaxpr` with all their operands."""
     inner = checker.inner(params["jaxpr"])
+    if "donated_invars" in params:
+        params = {**params, "donated_invars": ()}
     return _call(primitive, checker, args, {**params, "jaxpr": inner.closed}, inner)
 
 
-def check_custom_jvp_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any]:
-    """The rule of `custom_jvp_call`."""
-    return _call_with_rule(primitive, checker, args, params, "jvp", _with_state_jvp)
-
-
-def check_custom_vjp_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
-) -> Sequence[Any]:
-    """The rule of `custom_vjp_call`."""
-    return _call_with_rule(primitive, checker, args, params, "fwd", _with_state_fwd)
-
-
 def check_custom_vmap_call(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Sequence[Any]:
     """The rule of `custom_vmap_call`: the function itself, which is batched as it stands.
 
@@ -288,12 +278,12 @@ def check_custom_vmap_call(
 
 
 def _call_with_rule(
-    primitive: Primitive,
-    checker: Checker,
-    args: Sequence[Any],
-    params: dict[str, Any],
     rule: str,
     with_state: Callable[[Callable[..., Any], Checked, int, str], Callable[..., Any]],
+    primitive: Primitive,
+    checker: Checker,
+    args: Values,
+    params: dict[str, Any],
 ) -> Sequence[Any]:
     """A call whose parameter `rule` is the user's: it gives the state, too, as the call does."""
     inner = checker.inner(params["call_jaxpr"])
@@ -304,12 +294,8 @@ def _call_with_rule(
 
 
 def _call(
-    primitive: Primitive,
-    checker: Checker,
-    args: Sequence[Any],
-    params: dict[str, Any],
-    inner: Checked,
-) -> Sequence[Any]:
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any], inner: Checked
+) -> Values:
     outs = list(primitive.bind(*args, **params))
     if not inner.sites:
         return outs
@@ -317,7 +303,7 @@ def _call(
     return outs[STATE_SIZE:]
 
 
-def _state(inner: Checked, args: Sequence[Any]) -> list[Any]:
+def _state(inner: Checked, args: Values) -> list[Any]:
     return staging.eval_closed_jaxpr(inner.closed, *args)[:STATE_SIZE]
 
 
@@ -326,7 +312,7 @@ def _with_state_jvp(
 ) -> Callable[..., Any]:
     """The rule of a function that returns its state, too; what it closed over are arguments."""
 
-    def with_state(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def with_state(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         calls.check_constants(name, tangents, num_consts)
         state = _state(inner, primals)
         outs, out_dots = rule(primals[num_consts:], tangents[num_consts:])
@@ -346,10 +332,15 @@ def _with_state_fwd(
         outs, residuals, backward = rule(perturbed[num_consts:], *args[num_consts:])
         nothing = [Zero(aval_of(x).tangent_aval()) for x in args[:num_consts]]
 
-        def backward_with_state(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        def backward_with_state(residuals: Values, cts: Values) -> list[Any]:
             return [*nothing, *backward(residuals, cts[STATE_SIZE:])]
 
         return [*state, *outs], residuals, backward_with_state
 
     with_state.__name__ = getattr(rule, "__name__", name)
     return with_state
+
+
+check_custom_jvp_call = functools.partial(_call_with_rule, "jvp", _with_state_jvp)
+check_custom_vjp_call = functools.partial(_call_with_rule, "fwd", _with_state_fwd)
+"""The rules `check_inside` of functions with rules of the user's."""

@@ -5,12 +5,14 @@ Input: a function of trees.  Output: the same over a new leading, or any other, 
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from minijax.core import config, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
+from minijax.core.operators import Avals
 from minijax.interpreters import flattening, named_batching
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import eager
@@ -95,12 +97,12 @@ class _Mapped(NamedTuple):
         fun = self.function
         leaves, in_tree = tree.flatten((args, kwargs))
         axes = self._axes_of(args, kwargs, in_tree, len(leaves))
-        avals = flattening.avals_of(leaves, lambda: _paths(fun, in_tree), "vmap")
-        dims = [
-            _canonical(fun, in_tree, i, axis, aval)
-            for i, (axis, aval) in enumerate(zip(axes, avals, strict=True))
-        ]
-        size = _batch_size(fun, in_tree, avals, dims, self.axis_size)
+        paths = functools.partial(_paths, fun, in_tree)
+        avals = flattening.avals_of(leaves, paths, "vmap")
+        dims, size = mapped_dims("vmap", axes, avals, paths, "are not mapped", self.axis_size)
+        if size is None:
+            problem = "no argument is mapped, so the size of the batch is unknown."
+            error(ValueError, "vmap", problem, fix="map an argument (in_axes), or give axis_size")
         name = flattening.function_name(fun)
         flat = flattening.FlatFunction(fun, in_tree, name)
         names = {"axis_name": self.axis_name, "spmd_axis_name": self.spmd_axis_name}
@@ -157,47 +159,50 @@ def _paths(fun: Callable[..., Any], in_tree: PyTreeDef) -> Sequence[str]:
     return tree.argument_paths(in_tree, flattening.parameter_names(fun))
 
 
-def _canonical(fun: Any, in_tree: Any, index: int, axis: int | None, aval: Any) -> int | None:
-    """An axis as a non-negative int, or None.
+def mapped_dims(
+    user: str,
+    axes: Sequence[int | None],
+    avals: Avals,
+    names: Callable[[], Sequence[str]],
+    others: str,
+    size: int | None = None,
+) -> tuple[tuple[int | None, ...], int | None]:
+    """The dimension of slices of each leaf of arguments, and the number of slices, if any.
+
+    Args:
+        user: the transformation.
+        axes: the dimension of each leaf, which may count from the end, or None.
+        avals: the types of the leaves.
+        names: tells what messages call the leaves.
+        others: what messages say of arguments that have no axis.
+        size: the number of slices, if the user says it.
 
     Raises:
-        ValueError: the argument has no such dimension.
+        ValueError: a leaf has no such dimension, or the sizes disagree.
     """
-    if axis is None:
-        return None
-    if not -aval.ndim <= axis < aval.ndim:
-        error(
-            ValueError,
-            "vmap",
-            f"axis {axis} of the argument {_paths(fun, in_tree)[index]} does not exist.",
-            got=str(aval),
-            expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
-            "in_axes=None for arguments that are not mapped",
-        )
-    return int(axis % aval.ndim)
-
-
-def _batch_size(
-    fun: Any, in_tree: Any, avals: Sequence[Any], dims: Sequence[Any], axis_size: int | None
-) -> int:
-    sizes = {a.shape[d] for a, d in zip(avals, dims, strict=True) if d is not None}
-    if axis_size is not None:
-        sizes.add(axis_size)
-    if len(sizes) == 1:
-        return int(sizes.pop())
-    if not sizes:
-        problem = "no argument is mapped, so the size of the batch is unknown."
-        error(ValueError, "vmap", problem, fix="map an argument (in_axes), or give axis_size")
-    mapped = [
-        f"{path}: {a}, dimension {d} has size {a.shape[d]}"
-        for path, a, d in zip(_paths(fun, in_tree), avals, dims, strict=True)
-        if d is not None
-    ]
-    if axis_size is not None:
-        mapped.append(f"axis_size: {axis_size}")
-    problem = "the sizes of the mapped dimensions disagree."
-    expected = "one size; in_axes=None for arguments that are not mapped"
-    error(ValueError, "vmap", problem, got="\n".join(mapped), expected=expected)
+    fix = f"in_axes=None for arguments that {others}"
+    dims = []
+    for i, (axis, aval) in enumerate(zip(axes, avals, strict=True)):
+        if axis is not None and not -aval.ndim <= axis < aval.ndim:
+            problem = f"axis {axis} of the argument {names()[i]} does not exist."
+            rank = axis + 1 if axis >= 0 else -axis
+            expected = f"an argument of rank at least {rank}, or {fix}"
+            error(ValueError, user, problem, got=str(aval), expected=expected)
+        dims.append(None if axis is None else int(axis % aval.ndim))
+    sizes = {int(a.shape[d]) for a, d in zip(avals, dims, strict=True) if d is not None}
+    if size is not None:
+        sizes.add(size)
+    if len(sizes) > 1:
+        mapped = [
+            f"{name}: {aval}, dimension {d} has size {aval.shape[d]}"
+            for name, aval, d in zip(names(), avals, dims, strict=True)
+            if d is not None
+        ]
+        if size is not None:
+            mapped.append(f"axis_size: {size}")
+        problem = "the sizes of the mapped dimensions disagree."
+        error(ValueError, user, problem, got="\n".join(mapped), expected=f"one size; {fix}")
+    return tuple(dims), next(iter(sizes), None)
 
 
 def _place(

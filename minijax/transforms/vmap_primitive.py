@@ -14,6 +14,7 @@ from minijax.core import axes as core_axes
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Avals, Values
 from minijax.interpreters import (
     batching,
     casts,
@@ -58,7 +59,7 @@ class Vmap(JaxprCall):
         return [aval.with_dim(0, params["size"]) for aval in params["jaxpr"].out_avals]
 
     def shard(
-        self, avals: Sequence[Any], outs: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
+        self, avals: Avals, outs: Avals, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[PartitionSpec]:
         return [rules.spec_of(aval).inserted(0) for aval in jaxpr.out_avals]
 
@@ -73,12 +74,7 @@ class Vmap(JaxprCall):
         ]
 
     def batch(
-        self,
-        size: int,
-        args: Sequence[Any],
-        dims: Sequence[int | None],
-        /,
-        **params: Any,
+        self, size: int, args: Values, dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], list[int]]:
         # Within one example of this vmap, the other batch is along dimension 0.
         moved = [
@@ -91,11 +87,6 @@ class Vmap(JaxprCall):
             )
         outs = self.bind(*moved, **{**params, "jaxpr": whole})
         return list(outs), [1 for _ in outs]
-
-
-@printing.shows.rule(Vmap)
-def _shown_params_of_vmap(primitive: Vmap, params: Mapping[str, Any]) -> dict[str, Any]:
-    return {k: params[k] for k in ("jaxpr", "mapped", "size")}
 
 
 @key_reuse.follow_keys.rule(Vmap)
@@ -115,7 +106,7 @@ def _follow_keys_of_vmap(
 
 @checking.check_inside.rule(Vmap)
 def _check_inside_of_vmap(
-    primitive: Vmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Vmap, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Any:
     with _axis(params):
         inner = checker.inner(params["jaxpr"])
@@ -123,6 +114,7 @@ def _check_inside_of_vmap(
     return first_fault(checker, inner, outs, params["size"])
 
 
+printing.hidden_params.set(frozenset({"axis_name", "spmd_axis_name"}), Vmap)
 vma.agree.rule(Vmap)(casts.agree_call)
 core_axes.binds_axis.set("axis_name", Vmap)
 
@@ -135,7 +127,7 @@ def _axis(params: Mapping[str, Any]) -> axes.extend_all:
 
 
 def _batched(
-    args: Sequence[Any],
+    args: Values,
     *,
     jaxpr: ClosedJaxpr,
     size: int,
@@ -158,7 +150,7 @@ def _batched(
 def map_unbatched(
     function: Callable[..., Sequence[Any]],
     size: int,
-    args: Sequence[Any],
+    args: Values,
     dims: Sequence[int | None],
     debug_info: DebugInfo,
     may_be_shared: Callable[[], bool],

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import MissingRule, error, message, warn
+from minijax.core.errors import MissingRule, error, warn
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary

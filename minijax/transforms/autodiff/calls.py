@@ -12,11 +12,11 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import dtypes, vma
+from minijax.core import config, dtypes, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, current
 from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
@@ -30,7 +30,7 @@ from minijax.sharding import rules
 Call = ClosedJaxpr | Callable[..., Sequence[Any]]
 
 
-def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
+def evaluate(call: Call, args: Values) -> list[Any]:
     """The results of the function, in the current trace."""
     if isinstance(call, ClosedJaxpr):
         return staging.eval_closed_jaxpr(call, *args)
@@ -38,25 +38,22 @@ def evaluate(call: Call, args: Sequence[Any]) -> list[Any]:
 
 
 def _stage(
-    trace: object, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: object, primitive: Primitive, args: Values, params: dict[str, Any]
 ) -> Sequence[Any] | None:
-    outs: Sequence[Any] | None = confinement.stage_functions.of(primitive)(trace, args, params)
+    outs: Values | None = confinement.stage_functions.of(primitive)(trace, args, params)
     return outs
 
 
 def _batch(
-    trace: BatchTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: BatchTrace, primitive: Primitive, args: Values, params: dict[str, Any]
 ) -> Sequence[Any]:
     """Batches a call in any case: its functions may close over tracers of the trace."""
     trace.lock = trace.lock or threading.RLock()
     pairs = list(map(trace.split, args))
-    current.set_local(trace.parent)
-    try:
+    with config.override(current, trace.parent):
         outs, dims = primitive.batch(
             trace, [value for value, _ in pairs], [dim for _, dim in pairs], **params
         )
-    finally:
-        current.set_local(trace)
     return list(map(trace.tracer, outs, dims))
 
 
@@ -67,7 +64,7 @@ batching.DETOURS.add(
 
 
 def run_again(
-    trace: BatchTrace, function: Callable[..., Any], args: Sequence[Any], dims: Sequence[Any]
+    trace: BatchTrace, function: Callable[..., Any], args: Values, dims: BatchDims
 ) -> tuple[list[Any], list[int | None]]:
     """Runs one more function on the batch of a trace, perhaps one that has ended.
 
@@ -107,9 +104,7 @@ class FunctionCall(Primitive):
     def lower(self, ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return module.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
 
-    def transpose(
-        self, cts: Sequence[Any], *args: Any, call_jaxpr: Call, **params: Any
-    ) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
         linear = [x.aval for x in args if is_linear(x)]
 
         def of_linear(*given: Any) -> list[Any]:
@@ -134,10 +129,7 @@ def _walk_of_function_call(
 
 @confinement.stage_functions.rule(FunctionCall)
 def _stage_of_function_call(
-    primitive: FunctionCall,
-    trace: staging.StagingTrace,
-    args: Sequence[Any],
-    params: Params,
+    primitive: FunctionCall, trace: staging.StagingTrace, args: Values, params: Params
 ) -> Sequence[Any] | None:
     call: Call = params["call_jaxpr"]
     consts: list[Any] = []
@@ -164,12 +156,12 @@ def _stage_of_function_call(
 vma.vary.rule(FunctionCall)(vma.from_types)
 
 
-def _staged(primitive: Any, call: Call, avals: Sequence[Any], name: str) -> tuple[Jaxpr, list[Any]]:
+def _staged(primitive: Any, call: Call, avals: Avals, name: str) -> tuple[Jaxpr, list[Any]]:
     info = DebugInfo(primitive.name, name, func_name=name)
     return staging.stage(lambda *args: evaluate(call, args), avals, info)
 
 
-def check_constants(name: str, tangents: Sequence[Any], num_consts: int) -> None:
+def check_constants(name: str, tangents: Values, num_consts: int) -> None:
     """Refuses to differentiate by a value that the function closes over.
 
     Raises:
@@ -195,12 +187,12 @@ class OutDims:
         self.name = name
         self.dims: list[int | None] | None = None
 
-    def settle(self, dims: Sequence[Any]) -> None:
+    def settle(self, dims: BatchDims) -> None:
         """Says where results that were found at `dims` belong, unless that is known already."""
         if self.dims is None:
             self.dims = [0 if self.mapped or d is not None else None for d in dims]
 
-    def place(self, outs: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
+    def place(self, outs: Values, dims: BatchDims) -> list[Any]:
         """The results, each with its batch dimension where it belongs."""
         self.settle(dims)
         assert self.dims is not None
@@ -223,9 +215,7 @@ class OutDims:
         return out
 
 
-def batched_args(
-    args: Sequence[Any], dims: Sequence[int | None]
-) -> tuple[list[Any], list[int | None]]:
+def batched_args(args: Values, dims: Sequence[int | None]) -> tuple[list[Any], list[int | None]]:
     """Arguments with their batch dimension in front, where they have one."""
     moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
     return moved, [None if d is None else 0 for d in dims]
@@ -249,7 +239,7 @@ def batched(trace: BatchTrace, call: Call, dims: Sequence[int | None], out_dims:
 def batch_with(
     primitive: Primitive,
     trace: BatchTrace,
-    args: Sequence[Any],
+    args: Values,
     dims: Sequence[int | None],
     params: Params,
     rule: str,

@@ -21,6 +21,7 @@ from minijax.core import dtypes, source, tree, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import UNSPECIFIED
 from minijax.interpreters import checking, flattening, partial_eval, passes, staging
@@ -224,15 +225,13 @@ class Name(Primitive):
     def lower(self, ctx: LoweringContext, x: object, *, name: str) -> Any:
         return x
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, name: str) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, name: str) -> tuple[Any, Any]:
         return self.bind(*primals, name=name), tangents[0]
 
     def transpose(self, ct: object, x: object, *, name: str) -> tuple[Any]:
         return (ct,)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, name: str
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, name: str) -> tuple[Any, Any]:
         return self.bind(args[0], name=name), dims[0]
 
 
@@ -338,18 +337,24 @@ checkpoint_dots_with_no_batch_dims = dots_with_no_batch_dims_saveable
 
 
 @dataclasses.dataclass(frozen=True)
-class SaveNames:
-    """Saves what bears one of some names, or any name but these; or anything without these."""
+class ByName:
+    """A policy that goes by the names that `checkpoint_name` gives.
 
-    names: frozenset[str]
-    if_named_so: bool
-    if_named_otherwise: bool
-    if_nameless: bool
+    Attributes:
+        decisions: sets of names, each with the decision about values named so.
+        otherwise: the decision about values of other names.
+        nameless: the decision about values without a name.
+    """
 
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> bool:
+    decisions: tuple[tuple[frozenset[str], Any], ...]
+    otherwise: Any
+    nameless: Any
+
+    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> Any:
         if prim is not name_p:
-            return self.if_nameless
-        return self.if_named_so if params["name"] in self.names else self.if_named_otherwise
+            return self.nameless
+        found = (what for names, what in self.decisions if params["name"] in names)
+        return next(found, self.otherwise)
 
 
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
@@ -364,7 +369,7 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
         f32[] from the argument x
         f32[] named 'inner' from ... (<lambda>)
     """
-    return SaveNames(frozenset(names_which_can_be_saved), True, False, False)
+    return ByName(((frozenset(names_which_can_be_saved), True),), False, False)
 
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
@@ -380,7 +385,7 @@ def save_any_names_but_these(*names_not_to_save: str) -> Policy:
         f32[] from the argument x
         f32[] named 'second' from ... (<lambda>)
     """
-    return SaveNames(frozenset(names_not_to_save), False, True, False)
+    return ByName(((frozenset(names_not_to_save), False),), True, False)
 
 
 def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
@@ -397,7 +402,7 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
         >>> len(jax.ad_checkpoint.saved_residuals(jax.checkpoint(f, policy=keep), 1.0))
         2
     """
-    return SaveNames(frozenset(names_not_to_save), False, True, True)
+    return ByName(((frozenset(names_not_to_save), False),), True, True)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -465,22 +470,6 @@ def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy
     return OffloadDots(Offloadable(offload_src, offload_dst))
 
 
-@dataclasses.dataclass(frozen=True)
-class OffloadNames:
-    """Saves some names where they are and others in another memory."""
-
-    saved: frozenset[str]
-    offloaded: frozenset[str]
-    where: Offloadable
-
-    def __call__(self, prim: Primitive, *_: Any, **params: Any) -> Decision | Offloadable:
-        if prim is not name_p:
-            return Recompute
-        if params["name"] in self.saved:
-            return Saveable
-        return self.where if params["name"] in self.offloaded else Recompute
-
-
 def save_and_offload_only_these_names(
     *,
     names_which_can_be_saved: Sequence[str],
@@ -512,13 +501,14 @@ def save_and_offload_only_these_names(
         >>> jax.grad(jax.checkpoint(f, policy=away))(0.0)
         Array(1., dtype=float32, weak_type=True)
     """
-    saved, offloaded = set(names_which_can_be_saved), set(names_which_can_be_offloaded)
+    saved = frozenset(names_which_can_be_saved)
+    offloaded = frozenset(names_which_can_be_offloaded)
     if saved & offloaded:
         problem = "names can be saved or offloaded, but not both."
         got = f"in both lists: {sorted(saved & offloaded)}"
         error(ValueError, "save_and_offload_only_these_names", problem, got=got)
     where = Offloadable(offload_src, offload_dst)
-    return OffloadNames(frozenset(saved), frozenset(offloaded), where)
+    return ByName(((saved, Saveable), (offloaded, where)), Recompute, Recompute)
 
 
 def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:

@@ -14,6 +14,7 @@ from minijax.core import printing, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
+from minijax.core.operators import BatchDims, Values
 from minijax.interpreters import checking, flattening, jvp, passes
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import Confined, closed_over, confine
@@ -44,14 +45,14 @@ class CustomVmapCall(calls.FunctionCall):
 
     name = "custom_vmap_call"
 
-    def partial_eval(self, trace: object, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: object, args: Values, params: dict[str, Any]) -> list[Any]:
         # Known results must not wait for unknown tangents: the function in place of the call.
         return calls.evaluate(params["call_jaxpr"], args)
 
     def jvp(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         *,
         name: str,
         call_jaxpr: Call,
@@ -79,8 +80,8 @@ class CustomVmapCall(calls.FunctionCall):
     def batch(
         self,
         trace: BatchTrace,
-        args: Sequence[Any],
-        dims: Sequence[Any],
+        args: Values,
+        dims: BatchDims,
         *,
         name: str,
         call_jaxpr: Call,
@@ -130,7 +131,7 @@ class _Joint:
         self.has_tangent: list[bool] = []
 
     def _run(
-        self, function: Callable[..., Sequence[Any]], args: Sequence[Any], moving: Sequence[int]
+        self, function: Callable[..., Sequence[Any]], args: Values, moving: Sequence[int]
     ) -> list[Any]:
         count = len(args) - len(moving)
         tangents = [Zero.like(x) for x in args[:count]]
@@ -209,7 +210,7 @@ class _FlatVmapRule:
         self._check(size, outs, flags)
         return outs, flags
 
-    def _check(self, size: int, outs: Sequence[Any], flags: Sequence[bool]) -> None:
+    def _check(self, size: int, outs: Values, flags: Sequence[bool]) -> None:
         names = flattening.result_paths(self.out_tree)
         avals = [aval_of(x) for x in outs]
         wrong = [

@@ -22,7 +22,7 @@ from minijax.core import dtypes, printing, source, tree, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
@@ -209,7 +209,7 @@ class Arguments(NamedTuple):
 
     leaves: list[Any]
     in_tree: Any
-    avals: Sequence[Any]
+    avals: Avals
     names: Callable[[], Sequence[str]]
 
 
@@ -240,7 +240,7 @@ class Primal(NamedTuple):
     """What the function itself returned when it ran; empty until then."""
 
     out_tree: Any = None
-    avals: Sequence[Any] = ()
+    avals: Avals = ()
 
 
 class FlatPrimal:
@@ -343,7 +343,7 @@ def cast_like(x: Value, wanted: AbstractValue) -> Any:
     return casts.varied(current.value, x, missing) if missing else x
 
 
-def check_arrays(title: str, what: str, leaves: Sequence[Any], treedef: PyTreeDef) -> None:
+def check_arrays(title: str, what: str, leaves: Values, treedef: PyTreeDef) -> None:
     """Refuses leaves that are neither arrays nor numbers.
 
     Raises:
@@ -382,8 +382,8 @@ class CustomJvpCall(calls.FunctionCall):
 
     def jvp(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         *,
         name: str,
         call_jaxpr: Call,
@@ -395,7 +395,7 @@ class CustomJvpCall(calls.FunctionCall):
         return jvp(primals[num_consts:], tangents[num_consts:])
 
     def batch(
-        self, trace: BatchTrace, args: Sequence[Any], dims: Sequence[Any], **params: Any
+        self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], Sequence[Any]]:
         return calls.batch_with(self, trace, args, dims, params, "jvp", _batched_rule)
 
@@ -416,12 +416,12 @@ custom_jvp_call_p = CustomJvpCall()
 
 
 def _batched_rule(
-    trace: BatchTrace, rule: FlatRule, dims: Sequence[Any], out_dims: calls.OutDims
+    trace: BatchTrace, rule: FlatRule, dims: BatchDims, out_dims: calls.OutDims
 ) -> FlatRule:
     """The rule on whole batches: a tangent is mapped where its primal is, a result's too."""
 
     @functools.wraps(rule, assigned=("__name__",), updated=())
-    def on_batch(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+    def on_batch(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         count = len(primals)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         out_dots: list[Any] = []
@@ -471,9 +471,7 @@ class _FlatJvpRule:
         self.symbolic_zeros = symbolic_zeros
         self.out_tree: Any = None
 
-    def __call__(
-        self, primals: Sequence[Any], tangents: Sequence[Any]
-    ) -> tuple[list[Any], list[Any]]:
+    def __call__(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
         dots = [shown(t, self.symbolic_zeros) for t in tangents]
         args, _ = tree.unflatten(self.in_tree, as_arrays(primals))
         args_dot, _ = tree.unflatten(self.in_tree, as_arrays(dots))
@@ -488,7 +486,7 @@ class _FlatJvpRule:
         check_arrays(self.rule.title, f"a tangent of {self.rule}", out_dots, dots_tree)
         return outs, self._checked(outs, out_dots)
 
-    def _checked(self, outs: Sequence[Any], out_dots: Sequence[Any]) -> list[Any]:
+    def _checked(self, outs: Values, out_dots: Sequence[Any]) -> list[Any]:
         wrong = []
         found: list[Any] = []
         for i, (x, t) in enumerate(zip(outs, out_dots, strict=True)):

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
 from minijax.core import dtypes, printing, source, tree, vma
 from minijax.core.aval import aval_of
-from minijax.core.errors import UnexpectedTracerError, error, message
+from minijax.core.errors import UnexpectedTracerError, error
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, passes, staging
@@ -29,9 +30,6 @@ from minijax.transforms import jaxpr_call
 from minijax.transforms.autodiff import calls, custom_jvp
 from minijax.transforms.autodiff.calls import Call
 from minijax.transforms.autodiff.custom_jvp import Arguments, FlatPrimal, Rule, SymbolicZero
-
-if TYPE_CHECKING:
-    from minijax.lowering.stablehlo import LoweringContext
 
 R = TypeVar("R")
 
@@ -51,8 +49,8 @@ class CustomVjpCall(calls.FunctionCall):
 
     def jvp(
         self,
-        primals: Sequence[Any],
-        tangents: Sequence[Any],
+        primals: Values,
+        tangents: Values,
         *,
         name: str,
         call_jaxpr: Call,
@@ -83,7 +81,7 @@ class CustomVjpCall(calls.FunctionCall):
         return outs, out_dots
 
     def batch(
-        self, trace: BatchTrace, args: Sequence[Any], dims: Sequence[Any], **params: Any
+        self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], Sequence[Any]]:
         return calls.batch_with(self, trace, args, dims, params, "fwd", _batched_forward)
 
@@ -116,7 +114,7 @@ class CustomLin(Primitive):
 
     def transpose(
         self,
-        cts: Sequence[Any],
+        cts: Values,
         *args: Any,
         backward: FlatBackward,
         num_res: int,
@@ -130,16 +128,17 @@ class CustomLin(Primitive):
         return [None] * num_res + [ct for ct, p in zip(found, perturbed, strict=True) if p]
 
     def impl(self, *args: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
+        error(
+            TypeError,
+            f"custom_vjp of {name}",
+            "a function with custom reverse rules has no forward-mode derivative.",
+            got="jvp, jacfwd or linearize of it, directly or inside hessian",
+            expected="reverse mode: grad, vjp, jacrev",
+            fix="minijax.custom_jvp, whose rule serves both modes; or do not call "
+            f"{name} itself in its fwd rule, but what it computes",
+        )
 
-    def lower(self, ctx: LoweringContext, *values: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
-
-    def jvp(self, *args: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
-
-    def batch(self, *args: Any, name: str, **params: Any) -> NoReturn:
-        _refuse_forward_mode(name)
+    lower = jvp = batch = impl
 
 
 @printing.shows.rule(CustomLin)
@@ -159,20 +158,8 @@ custom_vjp_call_p = CustomVjpCall()
 custom_lin_p = CustomLin()
 
 
-def _refuse_forward_mode(name: str) -> NoReturn:
-    error(
-        TypeError,
-        f"custom_vjp of {name}",
-        "a function with custom reverse rules has no forward-mode derivative.",
-        got="jvp, jacfwd or linearize of it, directly or inside hessian",
-        expected="reverse mode: grad, vjp, jacrev",
-        fix="minijax.custom_jvp, whose rule serves both modes; or do not call "
-        f"{name} itself in its fwd rule, but what it computes",
-    )
-
-
 def _batched_forward(
-    trace: BatchTrace, forward: FlatForward, dims: Sequence[Any], out_dims: calls.OutDims
+    trace: BatchTrace, forward: FlatForward, dims: BatchDims, out_dims: calls.OutDims
 ) -> FlatForward:
     """The forward rule on whole batches; the backward one sums what unmapped arguments get."""
 
@@ -205,7 +192,7 @@ def _batched_backward(
     out_dims: calls.OutDims,
     arg_dims: Sequence[Any],
 ) -> FlatBackward:
-    def on_batch(residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+    def on_batch(residuals: Values, cts: Values) -> list[Any]:
         ct_dims = out_dims.dims or ()
         count = len(residuals)
         moving = [i for i, ct in enumerate(cts) if type(ct) is not Zero]
@@ -340,7 +327,7 @@ class _FlatForward:
             self.rule.title, f"a residual of {self.rule}", residuals, residual_tree
         )
 
-        def backward(values: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
+        def backward(values: Values, cts: Values) -> list[Any]:
             ct = tree.unflatten(out_tree, [custom_jvp.shown(ct, self.symbolic) for ct in cts])
             found = self.backward(*self.held, tree.unflatten(residual_tree, values), ct)
             return self._checked(found)
@@ -368,7 +355,7 @@ class _FlatForward:
             else:
                 mixed.append(i)
         if mixed:
-            raise self._varies(mixed, by_leaf)
+            self._refuse_varying(mixed, by_leaf)
         if wrong:
             problem = f"{self.backward} returns cotangents of other shapes than the arguments."
             got = "\n".join(wrong)
@@ -378,7 +365,7 @@ class _FlatForward:
             )
         return cotangents
 
-    def _varies(self, numbers: Sequence[int], cotangents: Sequence[Any]) -> ValueError:
+    def _refuse_varying(self, numbers: Sequence[int], cotangents: Values) -> None:
         """The error for cotangents that are of another kind over mesh axes than they must be."""
         names = self.given.names()
         lines, fixes = [], []
@@ -388,15 +375,14 @@ class _FlatForward:
             more = vma.of(given).varying - vma.of(aval).varying
             if more:
                 fixes.append(f"lax.psum(ct, {vma.argument_text(more)}) for {names[i]}")
-        return ValueError(
-            message(
-                self.backward.title,
-                f"{self.backward} returns cotangents that vary over other mesh axes than the "
-                "arguments do.",
-                got="\n".join(lines),
-                expected="for what all devices have the sum of what each contributes",
-                fix="; ".join(fixes) or None,
-            )
+        error(
+            ValueError,
+            self.backward.title,
+            f"{self.backward} returns cotangents that vary over other mesh axes than the "
+            "arguments do.",
+            got="\n".join(lines),
+            expected="for what all devices have the sum of what each contributes",
+            fix="; ".join(fixes) or None,
         )
 
     def _by_leaf(self, found: object) -> list[Any]:

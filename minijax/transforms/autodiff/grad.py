@@ -17,7 +17,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, Value, Values
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, discharge, flattening, partial_eval, staging, transpose
 from minijax.interpreters.jvp import Zero, jvp_flat
@@ -63,8 +63,10 @@ class _Aux:
         return tuple(out)
 
 
-def _split_aux(out_tree: PyTreeDef, outs: Sequence[Any]) -> tuple[Any, int, Any]:
+def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, int, Any]:
     """For a pair (value, aux): the tree of value, its number of leaves, and aux itself."""
+    if not has_aux:
+        return out_tree, len(outs), None
     value_tree, aux_tree = out_tree.children()
     count = value_tree.num_leaves
     return value_tree, count, tree.unflatten(aux_tree, outs[count:])
@@ -73,28 +75,25 @@ def _split_aux(out_tree: PyTreeDef, outs: Sequence[Any]) -> tuple[Any, int, Any]
 @overload
 def jvp(
     fun: Callable[..., R],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Values,
+    tangents: Values,
     has_aux: Literal[False] = ...,
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
     fun: Callable[..., tuple[R, A]],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
+    primals: Values,
+    tangents: Values,
     has_aux: Literal[True],
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(
-    fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool
+    fun: Callable[..., Any], primals: Values, tangents: Values, has_aux: bool
 ) -> tuple[Any, ...]: ...
 
 
 def jvp(
-    fun: Callable[..., Any],
-    primals: Sequence[Any],
-    tangents: Sequence[Any],
-    has_aux: bool = False,
+    fun: Callable[..., Any], primals: Values, tangents: Values, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative in the direction `tangents`.
 
@@ -131,12 +130,10 @@ def jvp(
     names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
     dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
     outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
-    if has_aux:
-        value_tree, count, aux = _split_aux(flat.out_tree, outs)
-        made = list(map(_derivative, out_dots[:count]))
-        return tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made), aux
-    made = list(map(_derivative, out_dots))
-    return tree.unflatten(flat.out_tree, outs), tree.unflatten(flat.out_tree, made)
+    value_tree, count, aux = _split_aux(has_aux, flat.out_tree, outs)
+    made = list(map(_derivative, out_dots[:count]))
+    pair = tree.unflatten(value_tree, outs[:count]), tree.unflatten(value_tree, made)
+    return (*pair, aux) if has_aux else pair
 
 
 def _of_kind(x: Value, aval: ShapedArray) -> Any:
@@ -180,11 +177,11 @@ class _Linear:
 
     __slots__ = ("__weakref__", "call", "residuals")
 
-    def __init__(self, residuals: Sequence[Any], call: _LinearCall) -> None:
+    def __init__(self, residuals: Values, call: _LinearCall) -> None:
         self.residuals = residuals
         self.call = call
 
-    def _check(self, name: str, given: Any, expected_tree: Any, avals: Sequence[Any]) -> list[Any]:
+    def _check(self, name: str, given: Any, expected_tree: Any, avals: Avals) -> list[Any]:
         leaves, given_tree = tree.flatten(given)
         if given_tree != expected_tree:
             problem = "the argument has the wrong tree."
@@ -247,7 +244,7 @@ for _class in (_PushForward, _PullBack):
 
 
 def _linearized(
-    name: str, fun: Callable[..., Any], primals: Sequence[Any], has_aux: bool, made: Any
+    name: str, fun: Callable[..., Any], primals: Values, has_aux: bool, made: Any
 ) -> Any:
     eager.check_callable(name, fun)
     leaves, flat = _flat(_Aux(name, fun) if has_aux else fun, primals)
@@ -259,10 +256,9 @@ def _linearized(
     tangent_avals = tuple(a.tangent_aval() for a in avals)
     nonzero = tuple(a.dtype != dtypes.float0 for a in tangent_avals)
     lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
-    out_tree, count, aux = flat.out_tree, len(lin.outs), None
+    out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
     jaxpr = lin.jaxpr
     if has_aux:
-        out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
         jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
     call = _LinearCall(
         jaxpr,
@@ -506,9 +502,7 @@ def _value_and_grad(
                 check_input(name, place, aval, holomorphic, allow_int)
         nonzero = [dtypes.issubdtype(aval.dtype, np.inexact) for aval in avals]
         lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
-        out_tree, count, aux = flat.out_tree, len(lin.outs), None
-        if has_aux:
-            out_tree, count, aux = _split_aux(flat.out_tree, lin.outs)
+        out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
         value = tree.unflatten(out_tree, lin.outs[:count])
         _check_scalar(name, fun, value, out_tree, holomorphic)
         cts: list[Any] = [
@@ -550,7 +544,7 @@ def argument_names(fun: Any, in_tree: Any, positions: Sequence[int]) -> Sequence
 
 
 def with_held_arguments(
-    fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any], positions: Sequence[int]
+    fun: Callable[..., Any], args: Values, kwargs: dict[str, Any], positions: Sequence[int]
 ) -> Callable[..., Any]:
     """`fun` of the arguments at `positions` alone."""
 

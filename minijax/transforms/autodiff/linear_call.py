@@ -14,6 +14,7 @@ from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.interpreters import batching, diagnosis, staging
 from minijax.interpreters.jvp import Zero, is_linear
@@ -55,9 +56,7 @@ class LinearCall(Primitive):
         callee = params["callee"]
         return module.lower_jaxpr(ctx, callee.jaxpr, callee.consts, _for_callee(values, params))
 
-    def jvp(
-        self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         fixed = _num_fixed(params)
         if any(type(t) is not Zero for t in tangents[:fixed]):
             error(
@@ -73,7 +72,7 @@ class LinearCall(Primitive):
             return outs, list(map(Zero.like, outs))
         return outs, self.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **params)
 
-    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
         start, fixed = params["num_callee_consts"], _num_fixed(params)
         found = staging.eval_closed_jaxpr(
             params["transpose"], *args[start:fixed], *map(instantiate, cts)
@@ -82,7 +81,7 @@ class LinearCall(Primitive):
         return [None] * fixed + [ct if is_linear(x) else None for x, ct in linear]
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
+        self, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         # Results of one example are cotangents of it in the transpose, so all are mapped.
         fixed = _num_fixed(params)
@@ -116,7 +115,7 @@ def _num_fixed(params: dict[str, Any]) -> int:
     return sum(params[name] for name in names)
 
 
-def _for_callee(args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def _for_callee(args: Values, params: dict[str, Any]) -> list[Any]:
     start = params["num_callee_consts"]
     return [*args[:start], *args[start + params["num_transpose_consts"] :]]
 

@@ -6,29 +6,26 @@ policy says; the staged call computes the rest again, then the tangents.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 from minijax.core import effects, refs, vma
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, used_variables
+from minijax.core.operators import Values
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import (
     casts,
-    checking,
     diagnosis,
     discharge,
     partial_eval,
     passes,
     remat,
     staging,
-    transpose,
 )
-from minijax.interpreters.jvp import Zero, is_linear
 from minijax.lax import references
 from minijax.lowering import module
-from minijax.transforms import jaxpr_call
-from minijax.transforms.jaxpr_call import JaxprCall, walk_call
+from minijax.transforms.jaxpr_call import Backward, JaxprCall, walk_call
 
 if TYPE_CHECKING:
     from minijax.lowering.stablehlo import LoweringContext
@@ -72,7 +69,7 @@ class Remat(JaxprCall):
         scope = ("rematted_computation",) if differentiated else ("checkpoint",)
         return module.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, args, scope)
 
-    def partial_eval(self, trace: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    def partial_eval(self, trace: Any, args: Values, params: dict[str, Any]) -> list[Any]:
         _check_repeatable(params["jaxpr"])
         unknown = [trace.is_unknown(x) for x in args]
         split = _split(params["jaxpr"], unknown, params["policy"])
@@ -83,51 +80,26 @@ class Remat(JaxprCall):
         saved = outs[num_known:]
         order = known_places + unknown_places
         operands = saved + [args[i] for i in order]
-        flags = params["prevent_cse"]
-        if not isinstance(flags, bool):
-            flags = (True,) * len(saved) + tuple(flags[i] for i in order)
+        places = [*(None for _ in saved), *order]
         staged_outs: Sequence[Any] = ()
         if any(split.out_unknown) or split.staged.effects:
-            staged_params = {
-                **params,
-                "jaxpr": split.staged,
-                "prevent_cse": _select(flags, split.kept),
-                "differentiated": True,
-            }
+            kept = [places[i] for i in split.kept]
+            staged_params = self.arranged(params, split.staged, kept, ())
+            staged_params["differentiated"] = True
             staged_outs = trace.unknown.process(
                 self, [operands[i] for i in split.kept], staged_params
             )
         return merge_lists(split.out_unknown, outs[:num_known], staged_outs)
 
-    def transpose(
-        self,
-        cts: Sequence[Any],
-        *args: Any,
-        jaxpr: ClosedJaxpr,
-        prevent_cse: PreventCse,
-        **params: Any,
-    ) -> list[Any]:
-        linear = [is_linear(x) for x in args]
-        ct_nonzero = [type(ct) is not Zero for ct in cts]
-        backward, nonzero = transpose.transpose_jaxpr(jaxpr, linear, ct_nonzero)
-        backward, kept = passes.without_dead_code(backward, [True] * len(backward.out_avals))
-        places = [i for i, lin in enumerate(linear) if not lin]
-        given_cts = [ct for ct in cts if type(ct) is not Zero]
-        operands = [args[i] for i in places] + given_cts
-        flags = _select(prevent_cse, places, len(given_cts))
-        kept_places = [i for i, keep in enumerate(kept) if keep]
-        outs = self.bind(
-            *[operands[i] for i in kept_places],
-            jaxpr=backward,
-            prevent_cse=_select(flags, kept_places),
-            **params,
-        )
-        given, has_ct = iter(outs), iter(nonzero)
-        return [next(given) if lin and next(has_ct) else None for lin in linear]
+    def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
+        # Operation by operation, what nobody reads would be computed too.
+        jaxpr, count = backward.jaxpr, len(backward.jaxpr.in_avals)
+        used = [True] * len(jaxpr.out_avals)
+        slim, _ = passes.without_dead_code(jaxpr, used, keep_inputs=[True] * count)
+        return super().transposed(params, backward._replace(jaxpr=slim))
 
 
 passes.unlowered_params.set(frozenset({"policy"}), Remat)
-checking.check_inside.rule(Remat)(jaxpr_call.check_call)
 refs.discharge.rule(Remat)(discharge.discharge_call)
 refs.with_references.rule(Remat)(references.with_references)
 vma.agree.rule(Remat)(casts.agree_call)
@@ -154,13 +126,6 @@ def _check_repeatable(closed: ClosedJaxpr) -> None:
 def _flags(prevent_cse: PreventCse, count: int) -> Sequence[bool]:
     """One flag for each argument."""
     return (prevent_cse,) * count if isinstance(prevent_cse, bool) else prevent_cse
-
-
-def _select(prevent_cse: PreventCse, places: Iterable[int], more: int = 0) -> PreventCse:
-    """The flags of some of the arguments, and of `more` new ones."""
-    if isinstance(prevent_cse, bool):
-        return prevent_cse
-    return tuple(prevent_cse[i] for i in places) + (True,) * more
 
 
 class _Split(NamedTuple):

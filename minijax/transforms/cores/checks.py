@@ -14,14 +14,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from minijax.core import axes, refs, source
-from minijax.core.errors import message
+from minijax.core import axes, config, refs, source
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.core.native import Traceback
+from minijax.core.operators import Values
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import current
 from minijax.lax import semaphores
@@ -156,7 +157,7 @@ class Watch:
         """
         for flight in self.flights:
             if memory in (flight.sem, flight.source.memory, flight.target.memory):
-                raise self._error("scratch memory ends its life while a copy needs it.", flight, at)
+                self._refuse("scratch memory ends its life while a copy needs it.", flight, at)
 
     def read(self, region: Region, at: Traceback | None) -> None:
         """A place is read.
@@ -166,7 +167,7 @@ class Watch:
         """
         for flight in self.flights:
             if region.meets(flight.target):
-                raise self._error("a place is read while a copy writes it.", flight, at)
+                self._refuse("a place is read while a copy writes it.", flight, at)
 
     def write(self, region: Region, at: Traceback | None) -> None:
         """A place is written.
@@ -177,28 +178,22 @@ class Watch:
         for flight in self.flights:
             for end, does in ((flight.target, "writes"), (flight.source, "reads")):
                 if region.meets(end):
-                    raise self._error(f"a place is written while a copy {does} it.", flight, at)
+                    self._refuse(f"a place is written while a copy {does} it.", flight, at)
         if self.core is None or not self.is_certain:
             return
         writes = region.memory.writes
         for (core, other), before in writes.items():
             if core != self.core and region.meets(other):
-                raise self._race(region.memory, core, before, at)
+                written = f"written by core {core} at {source.summarize(before)}"
+                error(
+                    ValueError,
+                    self.name,
+                    f"the cores {core} and {self.core} write to one place, in no order.",
+                    got=f"{region.memory.aval.str_short()}, {written}",
+                    fix="give each core a part of its own: ref.at[ds(core * n, n)]",
+                    at=source.summarize(at),
+                )
         writes[self.core, region] = at
-
-    def _race(
-        self, memory: Memory, core: int, before: Traceback | None, at: Traceback | None
-    ) -> ValueError:
-        return ValueError(
-            message(
-                self.name,
-                f"the cores {core} and {self.core} write to one place, in no order.",
-                got=f"{memory.aval.str_short()}, written by core {core} at "
-                f"{source.summarize(before)}",
-                fix="give each core a part of its own: ref.at[ds(core * n, n)]",
-                at=source.summarize(at),
-            )
-        )
 
     def start(
         self, source: Region, target: Region, sem: Region, size: int, at: Traceback | None
@@ -249,17 +244,11 @@ class Watch:
             raise never(what, sem.memory.aval, count, int(amount), fix, source.summarize(at))
         counts[sem.operands] -= int(amount)
 
-    def _error(self, problem: str, flight: Flight, at: Traceback | None) -> ValueError:
-        return ValueError(
-            message(
-                self.name,
-                problem,
-                got=f"a copy to {flight.target.memory.aval.str_short()}, started at "
-                f"{source.summarize(flight.started)}",
-                fix="call .wait() of the copy first",
-                at=source.summarize(at),
-            )
-        )
+    def _refuse(self, problem: str, flight: Flight, at: Traceback | None) -> NoReturn:
+        started = source.summarize(flight.started)
+        got = f"a copy to {flight.target.memory.aval.str_short()}, started at {started}"
+        fix = "call .wait() of the copy first"
+        error(ValueError, self.name, problem, got=got, fix=fix, at=source.summarize(at))
 
 
 def _known(*values: Any) -> bool:
@@ -304,7 +293,7 @@ class _Follower:
         self.watch = watch
         self.thoroughly = thoroughly
 
-    def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    def run(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
         """The results of a program."""
         jaxpr = closed.jaxpr
         values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
@@ -420,7 +409,7 @@ class _Follower:
         self._once(body, [*body_args, *carry])
         return carry
 
-    def _once(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
+    def _once(self, closed: ClosedJaxpr, args: Values) -> None:
         """Follows a step that stands for any number of steps."""
         with self.watch.perhaps(_counted(closed.jaxpr, args)):
             self.run(closed, args)
@@ -441,7 +430,7 @@ _RULES: dict[str, Any] = {
 }
 
 
-def _regions(args: Sequence[Any], *indices: Index) -> list[Region]:
+def _regions(args: Values, *indices: Index) -> list[Region]:
     """The places among the operands of an operation on references."""
     return [
         Region(place.ref, place.where, tuple(map(_position, place.operands)))
@@ -454,7 +443,7 @@ def _position(x: Any) -> Any:
     return x if isinstance(x, Unknown) else int(x) if np.ndim(x) == 0 else Unknown()
 
 
-def _counted(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Memory]:
+def _counted(jaxpr: Jaxpr, args: Values) -> list[Memory]:
     """The semaphores among some arguments that a jaxpr changes."""
     changed = {e.reference for e in jaxpr.effects if isinstance(e, refs.ReferenceEffect)}
     return [
@@ -477,7 +466,7 @@ def _value_of(x: object) -> Any:
     return x if isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)) else Unknown()
 
 
-def _computed(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
+def _computed(eqn: Eqn, args: Values) -> list[Any]:
     """The results of an equation on arrays, if they can be known."""
     small = all(getattr(v.aval, "size", _MOST_ELEMENTS + 1) <= _MOST_ELEMENTS for v in eqn.outvars)
     if not small or any(isinstance(x, Unknown) for x in args):
@@ -487,9 +476,5 @@ def _computed(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
         x if type(v) is Literal else np.asarray(x, v.aval.dtype)
         for x, v in zip(args, eqn.invars, strict=True)
     ]
-    before = current.swap_local(eager.EAGER)
-    try:
-        with axes.outside():
-            return list(map(np.asarray, eqn.primitive.bind_all(*typed, **eqn.params)))
-    finally:
-        current.set_local(before)
+    with config.override(current, eager.EAGER), axes.outside():
+        return list(map(np.asarray, eqn.primitive.bind_all(*typed, **eqn.params)))

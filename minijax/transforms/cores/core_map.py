@@ -25,6 +25,7 @@ from minijax.core.aval import Shape, shaped_array
 from minijax.core.effects import Effect, control_flow_allowed_effects, lowerable_effects
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.operators import Avals, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, flattening, passes, staging
@@ -316,7 +317,7 @@ class CoreMap(Primitive):
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
         return []
 
-    def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> list[Any]:
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> list[Any]:
         return []
 
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
@@ -348,9 +349,7 @@ core_map_p = CoreMap()
 DischargeRule = Callable[[Sequence[Any], ClosedJaxpr, Any], Sequence[Any]]
 
 
-def _one_after_another(
-    args: Sequence[Any], jaxpr: ClosedJaxpr, mesh: TensorCoreMesh
-) -> Sequence[Any]:
+def _one_after_another(args: Values, jaxpr: ClosedJaxpr, mesh: TensorCoreMesh) -> Values:
     (size,) = mesh.shape.values()
     return bodies.discharge_scan(
         scanning.scan_p,

@@ -18,6 +18,7 @@ import numpy as np
 from minijax.core import axes, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
+from minijax.core.operators import Values
 from minijax.lax import binary, semaphores
 from minijax.lax.collectives.arguments import axis_index
 from minijax.lax.control_flow import looping
@@ -262,7 +263,7 @@ class _Pipeline(NamedTuple):
         reads = sum(x is not None for x in operands[: len(self.ins)])
         count = len(blocked)
 
-        def call(indices: Sequence[Any], blocks: Sequence[Any]) -> None:
+        def call(indices: Sequence[Any], blocks: Values) -> None:
             given = iter(blocks)
             args = [r if x is None else next(given) for r, x in zip(refs, operands, strict=True)]
             self.body(*((indices,) if self.takes_indices else ()), *args, *scratches)

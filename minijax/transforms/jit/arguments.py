@@ -17,7 +17,7 @@ from minijax.core.errors import NoMeshError, error, warn
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.native import Device
-from minijax.core.operators import Value
+from minijax.core.operators import Avals, Value, Values
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.reshard import reshard_to
 from minijax.lax.shardings import sharding_constraint_p
@@ -106,7 +106,7 @@ def check_hashable(name: str, where: object, value: object) -> None:
 
 
 def warn_of_useless_donation(
-    name: str, avals: Sequence[Any], donated: Sequence[bool], outvars: Sequence[Any]
+    name: str, avals: Avals, donated: Sequence[bool], outvars: Sequence[Any]
 ) -> None:
     """Warns of donated arguments that no result can use."""
     if not any(donated):
@@ -339,11 +339,7 @@ NOTHING = PlacementTree("shardings", UNSPECIFIED)
 
 
 def check(
-    function: str,
-    name: str,
-    shardings: Sequence[Any],
-    avals: Sequence[Any],
-    names: Sequence[str] | None,
+    function: str, name: str, shardings: Sequence[Any], avals: Avals, names: Sequence[str] | None
 ) -> None:
     """Refuses placements that do not fit their values.
 
@@ -411,7 +407,7 @@ def constrained(closed: ClosedJaxpr, options: program.Options) -> ClosedJaxpr:
     return made
 
 
-def _placed(values: Sequence[Any], shardings: Sequence[Any]) -> list[Any]:
+def _placed(values: Values, shardings: Sequence[Any]) -> list[Any]:
     if not shardings:
         return list(values)
     return [x if s is None else _at(x, s) for x, s in zip(values, shardings, strict=True)]

@@ -13,14 +13,25 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    ParamSpec,
+    TypedDict,
+    TypeVar,
+    Unpack,
+    overload,
+)
 
 import numpy as np
 
 from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.native import Device
+from minijax.core.operators import Avals, Values
+from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
@@ -29,7 +40,7 @@ from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
 from minijax.transforms.jit.primitive import jit_p
-from minijax.transforms.jit.stages import JitWrapped
+from minijax.transforms.jit.stages import JitWrapped, Staged
 
 if TYPE_CHECKING:
     from minijax.core.tree import PyTreeDef
@@ -53,26 +64,6 @@ class Settings(NamedTuple):
     out_shardings: PlacementTree = arguments.NOTHING
     # What the user asked of another transformation that is called and staged as `jit` is.
     more: Any = None
-
-
-class Staged(NamedTuple):
-    """A function staged for one signature."""
-
-    closed: ClosedJaxpr
-    outer: list[Any]
-    out_tree: Any
-    options: program.Options
-    inline: bool
-    device: Any
-    # Whether arguments are references, which have rules of their own.
-    takes_references: bool
-    # What another transformation knows of the program.
-    more: Any = None
-
-    @property
-    def resolved_options(self) -> program.Options:
-        """The options, whose bare specs now mean placements on the mesh in force."""
-        return arguments.resolved(self.closed, self.options)
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
@@ -147,7 +138,7 @@ class JitFunction:
             eager.check_no_tracers(leaves)
         return self.run(staged, leaves)
 
-    def bind(self, staged: Staged, values: Sequence[Any]) -> Sequence[Any]:
+    def bind(self, staged: Staged, values: Values) -> Sequence[Any]:
         """Applies a staged program in the current trace, as one equation unless it is inlined."""
         closed = arguments.constrained(staged.closed, staged.options)
         if staged.inline:
@@ -161,7 +152,7 @@ class JitFunction:
             device=staged.device,
         )
 
-    def run(self, staged: Staged, leaves: Sequence[Any]) -> tuple[Any, Any, bool]:
+    def run(self, staged: Staged, leaves: Values) -> tuple[Any, Any, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
         options = staged.resolved_options
         outs = program.results(staged.closed, leaves, options, staged.device)
@@ -213,7 +204,7 @@ class JitFunction:
         return leaves, positions, len(dyn_args), key
 
     def _stage_new(
-        self, key: Any, leaves: Sequence[Any], positions: Sequence[int] | None, num_args: int
+        self, key: Any, leaves: Values, positions: Sequence[int] | None, num_args: int
     ) -> Staged:
         """Stages the function for a signature that is not known yet."""
         in_tree, avals, statics, *_ = key
@@ -257,7 +248,7 @@ class JitFunction:
     def _stage(
         self,
         in_tree: PyTreeDef,
-        avals: Sequence[Any],
+        avals: Avals,
         statics: object,
         positions: Sequence[int] | None,
         num_args: int,
@@ -272,10 +263,11 @@ class JitFunction:
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed, outer = lifted(jaxpr, consts)
-        trees = in_tree, flat.out_tree
-        in_shardings, out_shardings = _placements(
-            self.name, self.settings, *trees, avals, closed.out_avals, info
-        )
+        in_shardings = self.settings.in_shardings.for_arguments(self.name, in_tree)
+        arguments.check(self.name, "in_shardings", in_shardings, avals, info.arg_names)
+        out_shardings = self.settings.out_shardings.for_results(self.name, flat.out_tree)
+        outs = closed.out_avals
+        arguments.check(self.name, "out_shardings", out_shardings, outs, info.result_paths)
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
@@ -298,11 +290,9 @@ class JitFunction:
         in_tree = self.signature(args, kwargs)[3][0]
         return self.traced(staged, in_tree, leaves)
 
-    def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Sequence[Any]) -> stages.Traced:
+    def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Values) -> stages.Traced:
         """The stage of a staged program."""
-        trees = in_tree, staged.out_tree
-        options, device = staged.resolved_options, staged.device
-        return stages.Traced(staged.closed, staged.outer, *trees, options, leaves, device)
+        return stages.Traced(staged._replace(options=staged.resolved_options), in_tree, leaves)
 
     def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
@@ -317,41 +307,22 @@ class JitFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
-def _placements(
-    name: str,
-    given: Settings,
-    in_tree: PyTreeDef,
-    out_tree: PyTreeDef,
-    in_avals: Sequence[Any],
-    out_avals: Sequence[Any],
-    info: DebugInfo,
-) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """The placements that the user gives, for each flat argument and result."""
-    ins = given.in_shardings.for_arguments(name, in_tree)
-    arguments.check(name, "in_shardings", ins, in_avals, info.arg_names)
-    outs = given.out_shardings.for_results(name, out_tree)
-    arguments.check(name, "out_shardings", outs, out_avals, info.result_paths)
-    return ins, outs
-
-
-def lifted(jaxpr: Jaxpr, consts: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr whose traced constants are its first operands, and these constants."""
     traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
-    outer = [c for c, t in zip(consts, traced, strict=True) if t]
+    known, outer = partition_list(traced, consts)
     if outer:
-        first = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if t]
-        jaxpr.constvars = [v for v, t in zip(jaxpr.constvars, traced, strict=True) if not t]
-        consts = [c for c, t in zip(consts, traced, strict=True) if not t]
+        jaxpr.constvars, first = partition_list(traced, jaxpr.constvars)
         jaxpr.invars = first + jaxpr.invars
         jaxpr.debug_info = jaxpr.debug_info.without_arg_names()
-    return ClosedJaxpr(jaxpr, consts), outer
+    return ClosedJaxpr(jaxpr, known), outer
 
 
-def _any_finished(values: Sequence[Any]) -> bool:
+def _any_finished(values: Values) -> bool:
     return any(isinstance(x, Tracer) and x.traced_by.finished for x in values)
 
 
-def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
+def _check_may_trace(name: str, avals: Avals) -> None:
     if config.no_tracing.value:
         problem = f"{name} would be traced, which `no_tracing` forbids."
         got = f"arguments of types {', '.join(map(str, avals))}"
@@ -359,42 +330,31 @@ def _check_may_trace(name: str, avals: Sequence[Any]) -> None:
         error(RuntimeError, "jit", problem, got=got, fix=fix)
 
 
+class Options(TypedDict, total=False):
+    """The options of `jit`, as types."""
+
+    in_shardings: object
+    out_shardings: object
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Device | None
+    backend: str | None
+    inline: bool
+    compiler_options: dict[str, Any] | None
+
+
 @overload
+def jit(fun: Callable[P, R], /, **options: Unpack[Options]) -> JitWrapped[P, R]: ...
+@overload
+def jit(**options: Unpack[Options]) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
+
+
+@flattening.or_decorator
 def jit(
     fun: Callable[P, R],
-    /,
-    *,
-    in_shardings: object = ...,
-    out_shardings: object = ...,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Iterable[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Iterable[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Device | None = ...,
-    backend: str | None = ...,
-    inline: bool = ...,
-    compiler_options: dict[str, Any] | None = ...,
-) -> JitWrapped[P, R]: ...
-@overload
-def jit(
-    *,
-    in_shardings: object = ...,
-    out_shardings: object = ...,
-    static_argnums: int | Sequence[int] | None = ...,
-    static_argnames: str | Iterable[str] | None = ...,
-    donate_argnums: int | Sequence[int] | None = ...,
-    donate_argnames: str | Iterable[str] | None = ...,
-    keep_unused: bool = ...,
-    device: Device | None = ...,
-    backend: str | None = ...,
-    inline: bool = ...,
-    compiler_options: dict[str, Any] | None = ...,
-) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
-
-
-def jit(
-    fun: Callable[P, R] | None = None,
     /,
     *,
     in_shardings: object = UNSPECIFIED,
@@ -408,7 +368,7 @@ def jit(
     backend: str | None = None,
     inline: bool = False,
     compiler_options: dict[str, Any] | None = None,
-) -> JitWrapped[P, R] | Callable[[Callable[P, R]], JitWrapped[P, R]]:
+) -> JitWrapped[P, R]:
     """Compiles `fun` with XLA, once for each signature of its arguments.
 
     The function is traced with abstract values: Python code in it runs once per signature, and
@@ -457,22 +417,6 @@ def jit(
             ] a
           in (b,) }
     """
-    if fun is None:
-        decorator: Any = functools.partial(
-            jit,
-            in_shardings=in_shardings,
-            out_shardings=out_shardings,
-            static_argnums=static_argnums,
-            static_argnames=static_argnames,
-            donate_argnums=donate_argnums,
-            donate_argnames=donate_argnames,
-            keep_unused=keep_unused,
-            device=device,
-            backend=backend,
-            inline=inline,
-            compiler_options=compiler_options,
-        )
-        return decorator
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         error(TypeError, "jit", "cannot compile a generator or a coroutine.", got=repr(fun))
@@ -496,7 +440,8 @@ def jit(
         PlacementTree.of("in_shardings", in_shardings),
         PlacementTree.of("out_shardings", out_shardings),
     )
-    return _native(JitFunction(fun, settings, made_at=source.calling_frame()))
+    # Between the user's line and this one is the frame of `or_decorator`.
+    return _native(JitFunction(fun, settings, made_at=source.calling_frame(between=1)))
 
 
 def _native(half: JitFunction) -> Any:

@@ -10,15 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.core import printing, refs, vma
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.interpreters import casts, checking, diagnosis, discharge, remat
+from minijax.interpreters import casts, diagnosis, discharge, remat
 from minijax.lax import references
 from minijax.lowering import eager, program
 from minijax.sharding import rules
-from minijax.transforms import jaxpr_call
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call
 
 if TYPE_CHECKING:
-    from minijax.lax.functionalization import Checker
     from minijax.lowering.stablehlo import LoweringContext
 
 
@@ -57,15 +55,10 @@ def _shown_params_of_jit(primitive: Jit, params: Mapping[str, Any]) -> dict[str,
 def _divide_of_jit(
     primitive: Jit, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
 ) -> remat.Division:
-    return remat.divide_call(eqn, wanted, policy, {"donated_invars": ()})
-
-
-@checking.check_inside.rule(Jit)
-def _check_inside_of_jit(
-    primitive: Jit, checker: Checker, args: Sequence[Any], params: dict[str, Any]
-) -> Any:
-    params = {**params, "donated_invars": ()}
-    return jaxpr_call.check_call(primitive, checker, args, params)
+    params = {**eqn.params, "donated_invars": ()}
+    body = remat.divided(params["jaxpr"], wanted, policy)
+    now, again = {**params, "jaxpr": body.now}, {**params, "jaxpr": body.again}
+    return remat.divided_call(eqn, body, body.now.out_avals[len(wanted) :], now, again)
 
 
 vma.agree.rule(Jit)(casts.agree_call)

@@ -7,17 +7,26 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    NamedTuple,
+    ParamSpec,
+    Protocol,
+    TypeVar,
+    overload,
+    runtime_checkable,
+)
 
 import numpy as np
 
 from minijax.core import dtypes, source, tree
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
-from minijax.core.errors import NoMeshError, error, message
+from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
-from minijax.core.native import Device
+from minijax.core.operators import Values
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, placed_programs, program
@@ -193,7 +202,7 @@ def struct_of(aval: ShapedArray, sharding: object = None) -> Any:
     )
 
 
-def check_no_structs(name: str, leaves: Sequence[Any], info: DebugInfo) -> None:
+def check_no_structs(name: str, leaves: Values, info: DebugInfo) -> None:
     """Refuses descriptions of arrays where arrays are needed.
 
     Raises:
@@ -247,23 +256,35 @@ class ArgInfo:
         return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"
 
 
+class Staged(NamedTuple):
+    """A function staged for one signature."""
+
+    closed: ClosedJaxpr
+    outer: list[Any]
+    out_tree: Any
+    options: program.Options
+    inline: bool
+    device: Any
+    # Whether arguments are references, which have rules of their own.
+    takes_references: bool
+    # What another transformation knows of the program.
+    more: Any = None
+
+    @property
+    def resolved_options(self) -> program.Options:
+        """The options, whose bare specs now mean placements on the mesh in force."""
+        return arguments.resolved(self.closed, self.options)
+
+
 class _Stage:
     """What the stages share: trees and types of arguments and results."""
 
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        outer: Sequence[Any],
-        in_tree: PyTreeDef,
-        out_tree: PyTreeDef,
-        options: program.Options,
-    ) -> None:
-        self._closed = closed
-        self._outer = list(outer)
-        self._options = options
-        self._in_avals = closed.in_avals[len(outer) :]
+    def __init__(self, staged: Staged, in_tree: PyTreeDef) -> None:
+        self._staged = staged
+        self._closed, self._outer, self._options = staged.closed, staged.outer, staged.options
+        self._in_avals = self._closed.in_avals[len(self._outer) :]
         self.in_tree = in_tree
-        self.out_tree = out_tree
+        self.out_tree = staged.out_tree
 
     @property
     def fun_name(self) -> str:
@@ -311,22 +332,15 @@ class Traced(_Stage):
         { lambda ; a:f32[3]. let b:f32[3] = mul 2.0:f32[] a in (b,) }
     """
 
-    def __init__(
-        self,
-        closed: ClosedJaxpr,
-        outer: Sequence[Any],
-        in_tree: PyTreeDef,
-        out_tree: PyTreeDef,
-        options: program.Options,
-        args: Sequence[Any],
-        device: Device | None,
-    ) -> None:
-        super().__init__(closed, outer, in_tree, out_tree, options)
-        self._device = device
+    def __init__(self, staged: Staged, in_tree: PyTreeDef, args: Values) -> None:
+        super().__init__(staged, in_tree)
         given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
-        names = closed.jaxpr.debug_info.arg_names
+        names = self._closed.jaxpr.debug_info.arg_names
         arguments.check(self.fun_name, "the sharding", given, self._in_avals, names)
-        self._args = [*outer, *map(_placeholder, args, given)]
+        self._args = [
+            *self._outer,
+            *(x if s is None else Placeholder(s) for x, s in zip(args, given, strict=True)),
+        ]
 
     @property
     def jaxpr(self) -> ClosedJaxpr:
@@ -355,16 +369,12 @@ class Traced(_Stage):
         kept = program.kept_arguments(pure, self._options)
         layout = assignment.layout_without_devices(pure, self._args, self._options, kept)
         if layout is None:
-            where = program.place(pure, self._args, self._options, self._device)
+            where = program.place(pure, self._args, self._options, self._staged.device)
             layout = where.layout
         device = client.default_device() if where is None else where.devices[0]
         platform = lowering_platforms[0] if lowering_platforms else device.platform
         lowered = program.lower(pure, self._options, platform, layout)
         return Lowered(self, lowered, where, written)
-
-
-def _placeholder(x: Any, sharding: Any) -> Any:
-    return x if sharding is None else Placeholder(sharding)
 
 
 @source.boundaries("compile", "as_text", "compiler_ir", "cost_analysis")
@@ -391,11 +401,8 @@ class Lowered(_Stage):
         where: Assignment | None,
         written: Sequence[int],
     ) -> None:
-        super().__init__(
-            traced._closed, traced._outer, traced.in_tree, traced.out_tree, traced._options
-        )
+        super().__init__(traced._staged, traced.in_tree)
         self._lowered = lowered
-        self._device = traced._device
         self._where = where
         self._originals = placed_programs.originals_of(traced._args, traced._options)
         # Which arguments are references whose new values are the last results.
@@ -472,15 +479,8 @@ class Compiled(_Stage):
     """
 
     def __init__(self, lowered: Lowered, executable: Executable) -> None:
-        super().__init__(
-            lowered._closed,
-            lowered._outer,
-            lowered.in_tree,
-            lowered.out_tree,
-            lowered._options,
-        )
+        super().__init__(lowered._staged, lowered.in_tree)
         self._executable = executable
-        self._device = lowered._device
         self._written = lowered._written
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -501,40 +501,34 @@ class Compiled(_Stage):
         results = discharge.write_finals(outs, [values[i] for i in self._written])
         return tree.unflatten(self.out_tree, results)
 
-    def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
+    def _check_call(self, args: Any, kwargs: Any, leaves: Values, in_tree: Any) -> None:
         if in_tree != self.in_tree:
             self._refuse_tree(args, kwargs, in_tree)
         info = self._closed.jaxpr.debug_info
         check_no_structs(self.fun_name, leaves, info)
         names = info.arg_names or ()
-        wrong = []
-        moved = []
+        # Arguments are moved to a device on which the user has said to run.
+        is_pinned = self._staged.device is not None
+        wrong, moved = [], []
         places = self._places()[len(self._outer) :]
         for i, (x, expected, place) in enumerate(zip(leaves, self._in_avals, places, strict=True)):
             name = names[i] if i < len(names) else f"argument {i}"
             given = aval_of(x)
             if not same_type(given, expected):
                 wrong.append(f"{name}: compiled with {expected}, called with {given}")
-            elif place is not None and not self._is_pinned and _is_elsewhere(x, place):
+            elif place is not None and not is_pinned and _is_elsewhere(x, place):
                 own = x.sharding
                 moved.append(f"{name}: compiled for {place.public}, called on {own}")
-        if wrong:
-            raise TypeError(self._mismatch("types of arguments differ", wrong))
-        if moved:
-            raise ValueError(self._mismatch("placements of arguments differ", moved))
-
-    @property
-    def _is_pinned(self) -> bool:
-        """Whether the user has said on which device to run: arguments are moved there."""
-        return self._device is not None
-
-    def _mismatch(self, problem: str, lines: Sequence[str]) -> str:
-        return message(
-            self.fun_name,
-            f"{problem} from those it was compiled for ({len(lines)} of {len(self._in_avals)}).",
-            got="\n".join(lines[:5]) + ("\n…" if len(lines) > 5 else ""),
-            fix="lower and compile for these arguments, or call the jitted function",
-        )
+        for kind, what, lines in ((TypeError, "types", wrong), (ValueError, "placements", moved)):
+            if lines:
+                count = f"{len(lines)} of {len(self._in_avals)}"
+                error(
+                    kind,
+                    self.fun_name,
+                    f"{what} of arguments differ from those it was compiled for ({count}).",
+                    got="\n".join(lines[:5]) + ("\n…" if len(lines) > 5 else ""),
+                    fix="lower and compile for these arguments, or call the jitted function",
+                )
 
     def _refuse_tree(self, args: Any, kwargs: Any, in_tree: object) -> None:
         own_args, own_kwargs = tree.unflatten(self.in_tree, [0] * self.in_tree.num_leaves)

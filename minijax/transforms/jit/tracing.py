@@ -218,7 +218,7 @@ def checking_leaks() -> AbstractContextManager[None]:
     return config.check_tracer_leaks(True)
 
 
-class ensure_compile_time_eval(config.Context):  # noqa: N801  mirrors jax.ensure_compile_time_eval
+def ensure_compile_time_eval() -> config.Context:
     """Context manager: operations on known values are computed at once, also while tracing.
 
     Source: mirrors jax.ensure_compile_time_eval (0.10).
@@ -232,14 +232,7 @@ class ensure_compile_time_eval(config.Context):  # noqa: N801  mirrors jax.ensur
         >>> f(jnp.arange(8)).shape
         (4, 2)
     """
-
-    __slots__ = ("_previous",)
-
-    def __enter__(self) -> None:
-        self._previous = current.swap_local(eager.EAGER)
-
-    def __exit__(self, *_: object) -> None:
-        current.set_local(self._previous)
+    return config.override(current, eager.EAGER)
 
 
 def clear_caches() -> None:

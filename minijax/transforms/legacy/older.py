@@ -11,16 +11,17 @@ in force, with positions in place of specs; the other axes stay as they are.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
+from typing import TYPE_CHECKING, Any, ClassVar, ParamSpec, TypeVar, overload
 
 import minijax.transforms.per_device.shard_map
 from minijax.core import config, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error, warn
-from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
+from minijax.core.meshes import MeshAxes, PartitionSpec
+from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
+from minijax.interpreters import flattening
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.interpreters.structural import new_axis
 from minijax.lowering import assignment, regions, relocation, stablehlo
@@ -32,11 +33,12 @@ from minijax.sharding import hlo, rules
 from minijax.sharding import hlo as sharding_hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import mesh_stack
-from minijax.sharding.named import NamedSharding, SingleDeviceSharding, named
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding
 from minijax.sharding.older import ShardingSpec, create_pmap_sharding_spec, pmap_sharding_spec
 from minijax.transforms.device_put import put
 from minijax.transforms.global_arrays import make_array_from_single_device_arrays
 from minijax.transforms.legacy import tiling
+from minijax.transforms.per_device.primitive import placement_of_mesh
 from minijax.transforms.per_device.shard_map import INFER
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class _BorderOfRegion(Primitive):
 
     jvp = jvp_of_unary_linear
     shard = rules.elementwise
+    # Whether whole values become blocks.
+    inwards: ClassVar[bool]
 
     def impl(self, *args: Any, **params: Any) -> Any:
         del args, params
@@ -61,21 +65,31 @@ class _BorderOfRegion(Primitive):
         error(ValueError, self.name, "a device's block is no array of its own.", fix=fix)
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], *, axes: Axes, **params: Any
+        self, size: int, args: Values, dims: BatchDims, *, axes: Axes, **params: Any
     ) -> tuple[Any, Any]:
         (d,) = dims
         shifted = tuple((name, dim + (dim >= d)) for name, dim in axes)
         return self.bind(args[0], axes=shifted, **params), d
 
+    def lower(
+        self,
+        ctx: LoweringContext,
+        x: object,
+        *,
+        axes: Axes,
+        mesh: MeshAxes,
+        manual_axes: frozenset[Any],
+    ) -> Any:
+        inner = _inside(self.name, ctx, mesh, manual_axes)
+        avals = ctx.avals_in[0], ctx.avals_out[0]
+        whole, block = avals if self.inwards else avals[::-1]
+        spec = tiling.spec_of(dict(axes))
+        border = Border(spec, whole.ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
+        return regions.crossed(ctx, inner, x, border, inwards=self.inwards)
+
 
 rules.constrains_results.set(False, _BorderOfRegion)
-
-
-@assignment.names_placement.rule(_BorderOfRegion)
-def _names_placement_of__border_of_region(
-    primitive: _BorderOfRegion, *, mesh: MeshAxes, **_: Any
-) -> Any:
-    return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
+assignment.names_placement.rule(_BorderOfRegion)(placement_of_mesh)
 
 
 class FullToShard(_BorderOfRegion):
@@ -85,14 +99,10 @@ class FullToShard(_BorderOfRegion):
     """
 
     name = "full_to_shard"
+    inwards = True
 
     def abstract_eval(self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any) -> ShapedArray:
         return tiling.tile_aval_nd(mesh.shape, dict(axes), x).aval
-
-    def lower(self, ctx: LoweringContext, x: object, **params: Any) -> Any:
-        inner = _inside(self.name, ctx, params["mesh"], params["manual_axes"])
-        border = _border(params["axes"], ctx.avals_in[0], ctx.avals_out[0])
-        return regions.full_to_shard(ctx, inner, x, border)
 
 
 class ShardToFull(_BorderOfRegion):
@@ -102,14 +112,10 @@ class ShardToFull(_BorderOfRegion):
     """
 
     name = "shard_to_full"
+    inwards = False
 
     def abstract_eval(self, x: ShapedArray, *, axes: Axes, mesh: MeshAxes, **_: Any) -> ShapedArray:
         return tiling.untile_aval_nd(mesh.shape, dict(axes), x).aval
-
-    def lower(self, ctx: LoweringContext, x: object, **params: Any) -> Any:
-        inner = _inside(self.name, ctx, params["mesh"], params["manual_axes"])
-        border = _border(params["axes"], ctx.avals_out[0], ctx.avals_in[0])
-        return regions.shard_to_full(ctx, inner, x, border)
 
 
 full_to_shard_p = FullToShard()
@@ -200,11 +206,6 @@ def _inside(name: str, ctx: Any, mesh: MeshAxes, manual_axes: frozenset[Any]) ->
             "minijax.config.update('use_shardy_partitioner', False)",
         )
     return PartitionAxes(mesh, ctx.module.device_axes.manual | manual_axes)
-
-
-def _border(axes: Axes, whole: ShapedArray, block: ShapedArray) -> Border:
-    spec = tiling.spec_of(dict(axes))
-    return Border(spec, whole.ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
 
 
 def device_put(x: Any, devices: Sequence[Any], replicate: bool = False) -> list[Array]:
@@ -380,14 +381,10 @@ def smap(
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
+@flattening.or_decorator
 def smap(
-    f: Callable[P, R] | None = None,
-    /,
-    *,
-    in_axes: object = INFER,
-    out_axes: object,
-    axis_name: Hashable,
-) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+    f: Callable[P, R], /, *, in_axes: object = INFER, out_axes: object, axis_name: Hashable
+) -> Callable[P, R]:
     """Runs a function on each device along one mesh axis, as `vmap` maps over one dimension.
 
     Source: mirrors jax.smap (0.10).
@@ -411,11 +408,6 @@ def smap(
         ...     print(rows(jnp.ones((8, 3))))
         [3. 3. 3. 3. 3. 3. 3. 3.]
     """
-    if f is None:
-        decorator: Any = functools.partial(
-            smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
-        )
-        return decorator
     if isinstance(axis_name, (tuple, list, set, frozenset)):
         fix = "an smap for each axis, or shard_map"
         error(TypeError, "smap", "axis_name must be one name.", got=repr(axis_name), fix=fix)

@@ -25,6 +25,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import ResourceTypingError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import MeshAxes, PartitionSpec
+from minijax.core.operators import Avals
 from minijax.core.primitive import Primitive
 from minijax.interpreters import named_batching, staging, uniformity
 from minijax.interpreters.structural import to_batch_dim
@@ -434,7 +435,7 @@ def lower_mesh_computation(
     mesh: MeshAxes,
     in_axes: Sequence[AxisDims],
     out_axes: Sequence[AxisDims],
-    avals: Sequence[Any],
+    avals: Avals,
     *,
     tiling_method: object,
     spmd_lowering: bool = True,

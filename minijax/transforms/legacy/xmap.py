@@ -430,16 +430,13 @@ def _inside(logical: Sequence[LogicalAxis], mesh: Any) -> Iterator[None]:
     inner = meshes.get_abstract_mesh()
     if mesh is not None and manual:
         inner = mesh.abstract_mesh.update_axis_types(manual)
-    around = meshes.abstract_mesh.swap_local(inner)
-    checked = core_axes.check_vma.swap_local(False)
-    try:
-        with core_axes.extend_all(
-            core_axes.Axis(axis.name, axis.size, "xmap", axis.resources) for axis in logical
-        ):
-            yield
-    finally:
-        meshes.abstract_mesh.set_local(around)
-        core_axes.check_vma.set_local(checked)
+    scope = (core_axes.Axis(axis.name, axis.size, "xmap", axis.resources) for axis in logical)
+    with (
+        config.override(meshes.abstract_mesh, inner),
+        config.override(core_axes.check_vma, False),
+        core_axes.extend_all(scope),
+    ):
+        yield
 
 
 def _without_dims(aval: Any, dims: Any) -> Any:

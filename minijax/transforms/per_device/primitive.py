@@ -18,6 +18,7 @@ from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
+from minijax.core.operators import Values
 from minijax.interpreters import (
     batching,
     casts,
@@ -37,7 +38,7 @@ from minijax.lowering.regions import Border
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import named
-from minijax.transforms.jaxpr_call import JaxprCall, first_fault
+from minijax.transforms.jaxpr_call import Backward, JaxprCall, first_fault
 from minijax.transforms.per_device import steps
 from minijax.transforms.per_device.region import (
     Region,
@@ -69,7 +70,7 @@ def _walk(
 
 
 def _check_inside(
-    primitive: Primitive, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, checker: Checker, args: Values, params: dict[str, Any]
 ) -> list[Any]:
     """The rule `check_inside`: each device returns its first fault."""
     region = region_of(params)
@@ -187,29 +188,25 @@ class ShardMap(JaxprCall):
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )
 
-    def transposed(
-        self,
-        params: Mapping[str, Any],
-        jaxpr: ClosedJaxpr,
-        known: Sequence[int],
-        cts: Sequence[int],
-        wanted: Sequence[int],
-    ) -> dict[str, Any]:
-        region, in_specs = region_of(params), params["in_specs"]
-        ct_specs = tuple(params["out_specs"][i] for i in cts)
-        result_specs = tuple(in_specs[i] for i in wanted)
+    def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
+        region, in_specs, jaxpr = region_of(params), params["in_specs"], backward.jaxpr
+        ct_specs = tuple(params["out_specs"][i] for i in backward.cts)
+        result_specs = tuple(in_specs[i] for i in backward.wanted)
         if not region.check_vma:
             with region.entered():
                 jaxpr = _older_convention(region, jaxpr, ct_specs, result_specs)
         return {
             **params,
             "jaxpr": jaxpr,
-            "in_specs": (*(in_specs[i] for i in known), *map(rules.cotangent_spec, ct_specs)),
+            "in_specs": (
+                *(in_specs[i] for i in backward.known),
+                *map(rules.cotangent_spec, ct_specs),
+            ),
             "out_specs": tuple(map(rules.cotangent_spec, result_specs)),
         }
 
     def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[int | None], /, **params: Any
+        self, size: int, args: Values, dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], list[int | None]]:
         region, in_specs, out_specs = region_of(params), params["in_specs"], params["out_specs"]
         names = tuple(n for n in named_batching.spmd_axes() if n in region.axes)
@@ -244,7 +241,8 @@ refs.with_references.rule(ShardMap)(references.with_references)
 
 
 @assignment.names_placement.rule(ShardMap)
-def _names_placement_of_shard_map(primitive: ShardMap, *, mesh: MeshAxes, **_: Any) -> Any:
+def placement_of_mesh(primitive: Primitive, *, mesh: MeshAxes, **_: Any) -> Any:
+    """The rule `names_placement` of operations on a mesh: the devices, if it has any."""
     return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
 
 
@@ -280,7 +278,7 @@ def _with_batch(specs: Specs, dims: Sequence[int | None], entry: object) -> Spec
     )
 
 
-def _borders(wholes: Sequence[Any], blocks: Sequence[Any], specs: Specs) -> list[Border]:
+def _borders(wholes: Sequence[Any], blocks: Values, specs: Specs) -> list[Border]:
     return [
         Border(spec, physical_aval(whole).ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
         for whole, block, spec in zip(wholes, blocks, specs, strict=True)

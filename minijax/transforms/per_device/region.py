@@ -17,12 +17,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import axes as core_axes
-from minijax.core import meshes, refs
+from minijax.core import config, meshes, refs
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
+from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.core.operators import Value
+from minijax.core.operators import Value, Values
 from minijax.core.trace import Trace, current
 from minijax.interpreters import casts, partial_eval, remat, staging
 from minijax.interpreters.structural import new_axis
@@ -64,14 +64,12 @@ class Region(NamedTuple):
     def entered(self) -> Iterator[None]:
         """While this is entered, what is traced is written per device of the axes."""
         pairs = [(n, s) for n, s in self.outer.shape_tuple if n in self.axes]
-        around = meshes.abstract_mesh.swap_local(self.inner)
-        checked = core_axes.check_vma.swap_local(self.check_vma)
-        try:
-            with core_axes.extend_all(core_axes.Axis(n, s, "mesh") for n, s in pairs):
-                yield
-        finally:
-            core_axes.check_vma.set_local(checked)
-            meshes.abstract_mesh.set_local(around)
+        with (
+            config.override(meshes.abstract_mesh, self.inner),
+            config.override(core_axes.check_vma, self.check_vma),
+            core_axes.extend_all(core_axes.Axis(n, s, "mesh") for n, s in pairs),
+        ):
+            yield
 
     def ordered(self, names: Any) -> tuple[Any, ...]:
         """Names of axes in the order of the mesh."""
@@ -150,7 +148,7 @@ def match(x: Value, spec: PartitionSpec, region: Region) -> Any:
 
 
 def agree_rule(
-    primitive: Primitive, trace: Trace, args: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, trace: Trace, args: Values, params: dict[str, Any]
 ) -> casts.Arguments:
     """The rule `agree`: inside a `shard_map` over other axes, operands may vary over these."""
     region = region_of(params)
@@ -186,50 +184,31 @@ def divide_rule(
     params = eqn.params
     closed: ClosedJaxpr = params["jaxpr"]
     region = region_of(params)
-    divided: _Divided = closed.remember(
-        ("divide shard_map", region, tuple(wanted), policy),
-        lambda: _divided(region, closed, wanted, policy),
-    )
-    body, passed = divided
     count = len(eqn.outvars)
+
+    def make() -> tuple[remat.DividedBody, Passing]:
+        # Where types tell what varies, a result comes back as the block that left.
+        with region.entered():
+            body = remat.divide_body(closed, wanted, policy, [region.check_vma] * count)
+            numbers = [i - count if i >= count else None for i in body.saved]
+            parameters = [None] * len(closed.in_avals) + numbers
+            return body, passing(region, body.now, count, body.again, parameters)
+
+    body, passed = closed.remember(("divide shard_map", region, tuple(wanted), policy), make)
     with region.entered():
         wholes = [
             region.whole(aval, spec)
             for aval, spec in zip(passed.first.out_avals[count:], passed.specs, strict=True)
         ]
-    outvars = eqn.outvars + list(map(Var, wholes))
     specs = (*params["out_specs"], *passed.specs)
-    now = eqn.replace(outvars=outvars, params={**params, "jaxpr": passed.first, "out_specs": specs})
-    saved = [outvars[i] for i in body.saved]
-    again = eqn.replace(
-        invars=eqn.invars + saved,
-        outvars=[outvars[i] for i in body.given],
-        params={
-            **params,
-            "jaxpr": passed.second,
-            "in_specs": (*params["in_specs"], *(specs[i] for i in body.saved)),
-            "out_specs": tuple(specs[i] for i in body.given),
-        },
-    )
-    return remat.Division([now], remat.without_unread(again), saved)
-
-
-class _Divided(NamedTuple):
-    body: remat.DividedBody
-    passed: Passing
-
-
-def _divided(
-    region: Region, closed: ClosedJaxpr, wanted: Sequence[bool], policy: remat.Policy
-) -> _Divided:
-    # Where types tell what varies, a result comes back as the block that left.
-    reusable = [region.check_vma] * len(wanted)
-    with region.entered():
-        body = remat.divide_body(closed, wanted, policy, reusable)
-        count = len(wanted)
-        numbers = [i - count if i >= count else None for i in body.saved]
-        parameters = [None] * len(closed.in_avals) + numbers
-        return _Divided(body, passing(region, body.now, count, body.again, parameters))
+    now = {**params, "jaxpr": passed.first, "out_specs": specs}
+    again = {
+        **params,
+        "jaxpr": passed.second,
+        "in_specs": (*params["in_specs"], *(specs[i] for i in body.saved)),
+        "out_specs": tuple(specs[i] for i in body.given),
+    }
+    return remat.divided_call(eqn, body, wholes, now, again)
 
 
 class Passing(NamedTuple):

@@ -6,10 +6,9 @@ Output: a function of whole arrays.  The function is staged once, for the types 
 
 from __future__ import annotations
 
-import functools
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
+from typing import Any, NamedTuple, ParamSpec, Required, TypedDict, TypeVar, Unpack, overload
 
 from minijax.core import config, meshes, source, tree, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
@@ -23,6 +22,7 @@ from minijax.core.meshes import (
     PartitionSpec,
     names_of,
 )
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import current
 from minijax.interpreters import flattening, passes, staging, uniformity
 from minijax.lax.control_flow import checks
@@ -50,34 +50,28 @@ other_meshes: dict[type, Callable[[Callable[..., Any], Any, Any, Any], Callable[
 function, the mesh, in_specs and out_specs."""
 
 
+class Options(TypedDict, total=False):
+    """The options of `shard_map`, as types."""
+
+    out_specs: Required[object]
+    in_specs: object
+    mesh: MeshAxes | None
+    axis_names: Any
+    check_vma: bool
+    check_rep: bool | None
+
+
+@overload
+def shard_map(f: Callable[P, R], /, **options: Unpack[Options]) -> Callable[P, R]: ...
 @overload
 def shard_map(
-    f: Callable[P, R],
-    /,
-    *,
-    out_specs: object,
-    in_specs: object = ...,
-    mesh: MeshAxes | None = ...,
-    axis_names: Any = ...,
-    check_vma: bool = ...,
-    check_rep: bool | None = ...,
-) -> Callable[P, R]: ...
-@overload
-def shard_map(
-    f: None = None,
-    /,
-    *,
-    out_specs: object,
-    in_specs: object = ...,
-    mesh: MeshAxes | None = ...,
-    axis_names: Any = ...,
-    check_vma: bool = ...,
-    check_rep: bool | None = ...,
+    f: None = None, /, **options: Unpack[Options]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
+@flattening.or_decorator
 def shard_map(
-    f: Callable[P, R] | None = None,
+    f: Callable[P, R],
     /,
     *,
     out_specs: object = INFER,
@@ -86,7 +80,7 @@ def shard_map(
     axis_names: Any = frozenset(),
     check_vma: bool = True,
     check_rep: bool | None = None,
-) -> Callable[P, R] | Callable[[Callable[P, R]], Callable[P, R]]:
+) -> Callable[P, R]:
     """Runs a function on each device of a mesh, on that device's blocks of the arguments.
 
     Inside, collectives such as `lax.psum` communicate over the names of the mesh's axes.
@@ -128,15 +122,6 @@ def shard_map(
     """
     if check_rep is not None:
         check_vma = check_rep
-    if f is None:
-        return functools.partial(
-            shard_map,
-            out_specs=out_specs,
-            in_specs=in_specs,
-            mesh=mesh,
-            axis_names=axis_names,
-            check_vma=check_vma,
-        )
     eager.check_callable("shard_map", f)
     if out_specs is INFER:
         error(
@@ -214,8 +199,8 @@ class _Mapped(NamedTuple):
         self,
         region: Region,
         flat: flattening.FlatFunction,
-        leaves: Sequence[Any],
-        avals: Sequence[Any],
+        leaves: Values,
+        avals: Avals,
         in_specs: Sequence[PartitionSpec],
         info: DebugInfo,
     ) -> Any:
@@ -250,7 +235,7 @@ class _Mapped(NamedTuple):
         self,
         region: Region,
         flat: flattening.FlatFunction,
-        leaves: Sequence[Any],
+        leaves: Values,
         in_specs: Sequence[PartitionSpec],
     ) -> Any:
         outs = steps.run(
@@ -265,7 +250,7 @@ class _Mapped(NamedTuple):
         return tree.unflatten(flat.out_tree, outs)
 
     def _in_specs(
-        self, region: Region, args: tuple[Any, ...], avals: Sequence[Any], info: DebugInfo
+        self, region: Region, args: tuple[Any, ...], avals: Avals, info: DebugInfo
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the arguments."""
         given = self.in_specs
@@ -295,7 +280,7 @@ class _Mapped(NamedTuple):
         return specs
 
     def _out_specs(
-        self, region: Region, flat: flattening.FlatFunction, outs: Sequence[Any]
+        self, region: Region, flat: flattening.FlatFunction, outs: Values
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the results."""
         specs = tree.broadcast_prefix(
@@ -383,7 +368,7 @@ def _mesh_for(given: object) -> MeshAxes:
     return given
 
 
-def _mesh_of_arguments(mesh: AbstractMesh, leaves: Sequence[Any], info: DebugInfo) -> MeshAxes:
+def _mesh_of_arguments(mesh: AbstractMesh, leaves: Values, info: DebugInfo) -> MeshAxes:
     """The mesh with devices that stands for an abstract one, where nothing is being traced.
 
     Raises:

@@ -22,6 +22,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import casts, confinement, passes, staging
 from minijax.interpreters.named_batching import SpmdBatchTrace
@@ -114,16 +115,13 @@ class StepTrace(Trace):
     def outside(self) -> Iterator[None]:
         """While this is entered, operations go to the parent, where the `shard_map` is called."""
         scope, mesh, checked = self._outside
-        trace_around = current.swap_local(self.parent)
-        mesh_around = meshes.abstract_mesh.swap_local(mesh)
-        checked_around = core_axes.check_vma.swap_local(checked)
-        try:
-            with core_axes.only(scope):
-                yield
-        finally:
-            core_axes.check_vma.set_local(checked_around)
-            meshes.abstract_mesh.set_local(mesh_around)
-            current.set_local(trace_around)
+        with (
+            config.override(current, self.parent),
+            config.override(meshes.abstract_mesh, mesh),
+            config.override(core_axes.check_vma, checked),
+            core_axes.only(scope),
+        ):
+            yield
 
     def stacked(self, aval: ShapedArray) -> tuple[Any, ...]:
         """The axes along which the blocks of a value are kept one by one."""
@@ -141,7 +139,7 @@ class StepTrace(Trace):
         tracer.value = value
         return tracer
 
-    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
         if confinement.stage_functions.of(primitive) is not None:
             return self._call(primitive, args, params)
         discharge = refs.discharge.of(primitive)
@@ -156,7 +154,7 @@ class StepTrace(Trace):
             return [self.tracer(started, aval) for aval in step.out_avals]
         return self._run(step, args)
 
-    def _finish(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def _finish(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
         """Starts and finishes an operation in one program: what has only started stays in one."""
         started = [x.value if self.owns(x) else None for x in args]
         groups = [
@@ -178,7 +176,7 @@ class StepTrace(Trace):
         operands = list(map(self._operand, given))
         return self._run(_program(self.region, function, operands, primitive.name), given)
 
-    def _call(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def _call(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
         """Calls a function that has a rule of the user's, which traces around may ask for."""
         around: Trace = self
         while isinstance(around, StepTrace):
@@ -186,9 +184,7 @@ class StepTrace(Trace):
         if around is eager.EAGER:
             return primitive.impl(*args, **params)
 
-        def function(*values: Any) -> Sequence[Any]:
-            return primitive.bind_all(*values, **params)
-
+        function = functools.partial(primitive.bind_all, **params)
         jaxpr, consts = staging.stage(function, list(map(aval_of, args)))
         closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
         given = [*consts, *args]
@@ -200,13 +196,13 @@ class StepTrace(Trace):
             given,
         )
 
-    def _run(self, step: Step, args: Sequence[Any]) -> list[Any]:
+    def _run(self, step: Step, args: Values) -> list[Any]:
         values = [x.value if self.owns(x) else x for x in args if not isinstance(x, _SCALARS)]
         outs = self._apply(step.closed, values, step.in_specs, step.out_specs)
         return list(map(self.tracer, outs, step.out_avals))
 
     def _apply(
-        self, closed: ClosedJaxpr, values: Sequence[Any], in_specs: Specs, out_specs: Specs
+        self, closed: ClosedJaxpr, values: Values, in_specs: Specs, out_specs: Specs
     ) -> Sequence[Any]:
         with self.outside():
             return self.primitive.bind_all(
@@ -228,9 +224,7 @@ class StepTrace(Trace):
             check_alive(x)
         return Operand(self.region.block(aval_of(x), _WHOLE), ())
 
-    def _with_cells(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-    ) -> Sequence[Any]:
+    def _with_cells(self, primitive: Primitive, args: Values, params: dict[str, Any]) -> Values:
         """Applies an operation on references, whose cells hold blocks."""
         args, params = casts.agreeing(self, primitive, args, params)
         outs = refs.discharge.of(primitive)(*args, **params)
@@ -256,7 +250,7 @@ class StepTrace(Trace):
         (whole,) = self.leave([block], [_WHOLE])
         cell.write(whole)
 
-    def enter(self, values: Sequence[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
+    def enter(self, values: Values, specs: Sequence[PartitionSpec]) -> list[Any]:
         """The blocks of whole values."""
         return [self._entered(x, spec) for x, spec in zip(values, specs, strict=True)]
 
@@ -282,7 +276,7 @@ class StepTrace(Trace):
                 (value,) = self.leave([cell.read()], [spec])
                 whole.write(value)
 
-    def leave(self, blocks: Sequence[Any], specs: Sequence[PartitionSpec]) -> list[Any]:
+    def leave(self, blocks: Values, specs: Sequence[PartitionSpec]) -> list[Any]:
         """The whole values of blocks, which fit to their specs."""
         return [self._left(x, spec) for x, spec in zip(blocks, specs, strict=True)]
 
@@ -305,7 +299,7 @@ class Started(NamedTuple):
     """An operation whose result is not there yet: it is applied together with what waits for it."""
 
     primitive: Any
-    args: Sequence[Any]
+    args: Values
     params: Params
 
 
@@ -385,10 +379,7 @@ def _step(
     region: Region, primitive: Any, params: Any, operands: tuple[Operand, ...], context: Any
 ) -> Step:
     """The program of one operation; `context` is what else tracing depends on."""
-
-    def function(*blocks: Any) -> Sequence[Any]:
-        return primitive.bind_all(*blocks, **dict(params))
-
+    function = functools.partial(primitive.bind_all, **dict(params))
     return _program(region, function, operands, primitive.name)
 
 
@@ -412,9 +403,7 @@ def _program(
     )
 
 
-def _staged(
-    body: Callable[..., list[Any]], avals: Sequence[Any], name: str = "blocks"
-) -> ClosedJaxpr:
+def _staged(body: Callable[..., list[Any]], avals: Avals, name: str = "blocks") -> ClosedJaxpr:
     return ClosedJaxpr(*staging.stage(body, avals, DebugInfo("shard_map", name)))
 
 
@@ -476,7 +465,7 @@ def run(
     region: Region,
     function: Callable[..., Sequence[Any]],
     name: str,
-    args: Sequence[Any],
+    args: Values,
     in_specs: Sequence[PartitionSpec],
     specs_of: Callable[[Sequence[Any]], Sequence[PartitionSpec]],
 ) -> list[Any]:
@@ -491,16 +480,13 @@ def run(
         in_specs: how they are cut.
         specs_of: tells how the results, which it is given, are put together.
     """
-    around = current.value
-    trace = StepTrace(primitive, around, region, name)
-    with region.entered():
-        current.set_local(trace)
-        try:
+    trace = StepTrace(primitive, current.value, region, name)
+    try:
+        with region.entered(), config.override(current, trace):
             blocks = trace.enter(args, in_specs)
             outs = function(*blocks)
             result = trace.leave(outs, specs_of(outs))
             trace.write_back(args, blocks, in_specs)
-        finally:
-            current.set_local(around)
-            trace.finished = True
+    finally:
+        trace.finished = True
     return result

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 from minijax.core import axes, config, monitoring, refs, source, tree
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, key_reuse, staging
 from minijax.lax.control_flow import checks
@@ -24,9 +25,9 @@ from minijax.transforms.jit import arguments, jit, stages
 from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
+from minijax.transforms.vmap import mapped_dims
 
 if TYPE_CHECKING:
-    from minijax.core.aval import ShapedArray
     from minijax.core.tree import PyTreeDef
 
 P = ParamSpec("P")
@@ -150,7 +151,7 @@ class PmapFunction(jit.JitFunction):
         return super().signature(args, kwargs)
 
     def _sliced(
-        self, in_tree: PyTreeDef, avals: Sequence[Any], positions: Sequence[int] | None
+        self, in_tree: PyTreeDef, avals: Avals, positions: Sequence[int] | None
     ) -> MappedArguments:
         """How the arguments of a call are mapped."""
         info = self.debug_info(in_tree, positions)
@@ -170,11 +171,11 @@ class PmapFunction(jit.JitFunction):
     def _stage(
         self,
         in_tree: PyTreeDef,
-        avals: Sequence[Any],
+        avals: Avals,
         statics: Any,
         positions: Sequence[int] | None,
         num_args: int,
-    ) -> jit.Staged:
+    ) -> stages.Staged:
         along = self._sliced(in_tree, avals, positions)
         flat = self._flat(in_tree, statics, positions)
         info = self.debug_info(in_tree, positions)
@@ -185,7 +186,10 @@ class PmapFunction(jit.JitFunction):
             _check_no_references(self.name, [*consts, *(v.aval for v in jaxpr.invars)])
             closed, outer = jit.lifted(jaxpr, consts)
             in_axes = (None,) * len(outer) + along.axes
-            _check_uniform(closed, in_axes, self.axis_name)
+            along_axis = frozenset({self.axis_name})
+            given = [frozenset[Any]() if axis is None else along_axis for axis in in_axes]
+            # No device may wait for others that never come.
+            checks.check_untyped("pmap", closed, given, along_axis)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         static = tuple(where for where, _, _ in statics)
         settings = self.settings._replace(static_argnums=static)
@@ -196,7 +200,7 @@ class PmapFunction(jit.JitFunction):
         mapped = self._info(along, in_axes, out_axes, (False,) * len(outer) + donated)
         whole = applied({**mapped._asdict(), "jaxpr": closed})
         options = program.Options(self.name, donated=mapped.donated_invars)
-        return jit.Staged(
+        return stages.Staged(
             whole,
             outer,
             flat.out_tree,
@@ -207,7 +211,7 @@ class PmapFunction(jit.JitFunction):
             more=mapped,
         )
 
-    def bind(self, staged: jit.Staged, values: Sequence[Any]) -> Sequence[Any]:
+    def bind(self, staged: stages.Staged, values: Values) -> Sequence[Any]:
         """Applies a staged map in the current trace."""
         jaxpr, info = _parts(staged)
         if not programs.is_shard_map(jaxpr, info):
@@ -217,21 +221,20 @@ class PmapFunction(jit.JitFunction):
         options = options._replace(in_shardings=(), out_shardings=())
         return super().bind(staged._replace(closed=closed, options=options, inline=False), values)
 
-    def run(self, staged: jit.Staged, values: Sequence[Any]) -> tuple[Any, Any, bool]:
+    def run(self, staged: stages.Staged, values: Values) -> tuple[Any, Any, bool]:
         """Runs a staged map where nothing is traced."""
         if config.debug_key_reuse.value:
             key_reuse.use_arguments(staged.closed, values)
         outs = programs.executable_for(*_parts(staged))(values)
         return tree.unflatten(staged.out_tree, outs), None, True
 
-    def traced(self, staged: jit.Staged, in_tree: Any, leaves: Sequence[Any]) -> stages.Traced:
+    def traced(self, staged: stages.Staged, in_tree: Any, leaves: Values) -> stages.Traced:
         """The stage of a staged map."""
         jaxpr, info = _parts(staged)
-        trees = in_tree, staged.out_tree
         if programs.is_shard_map(jaxpr, info):
             closed, options = programs.as_shard_map(jaxpr, info)
-            return stages.Traced(closed, staged.outer, *trees, options, leaves, None)
-        return Traced(staged.closed, staged.outer, *trees, staged.options, leaves, None)
+            return stages.Traced(staged._replace(closed=closed, options=options), in_tree, leaves)
+        return Traced(staged, in_tree, leaves)
 
     @property
     def may_run_eagerly(self) -> bool:
@@ -258,7 +261,7 @@ class PmapFunction(jit.JitFunction):
         flat = self._flat(in_tree, statics, positions)
         out_axes: Axes = ()
 
-        def place(avals: Sequence[Any]) -> Axes:
+        def place(avals: Avals) -> Axes:
             nonlocal out_axes
             out_axes = out_axes_of(mapping.out_axes, flat.out_tree, avals)
             return out_axes
@@ -275,7 +278,7 @@ class PmapFunction(jit.JitFunction):
         return tree.unflatten(flat.out_tree, outs)
 
 
-def _parts(staged: jit.Staged) -> tuple[Any, MapInfo]:
+def _parts(staged: stages.Staged) -> tuple[Any, MapInfo]:
     """The jaxpr of a slice, and what else is known about a staged map."""
     return staged.closed.eqns[0].params["jaxpr"], staged.more
 
@@ -302,7 +305,7 @@ class Traced(stages.Traced):
         return stages.Lowered(self, lowered, made.where, ())
 
 
-def _check_no_references(name: str, values: Sequence[Any]) -> None:
+def _check_no_references(name: str, values: Values) -> None:
     """Refuses references from outside of a map: devices would write to them in any order.
 
     Raises:
@@ -314,13 +317,6 @@ def _check_no_references(name: str, values: Sequence[Any]) -> None:
             problem = f"{name} uses a reference from outside, which several devices would share."
             fix = "pass its value, ref[...], and make references inside: new_ref(x)"
             error(NotImplementedError, "pmap", problem, got=str(aval), fix=fix)
-
-
-def _check_uniform(closed: Any, in_axes: Axes, axis_name: Hashable) -> None:
-    """Refuses programs whose devices may wait for others that never come."""
-    along = frozenset({axis_name})
-    given = [frozenset[Any]() if axis is None else along for axis in in_axes]
-    checks.check_untyped("pmap", closed, given, along)
 
 
 def pmap(
@@ -432,7 +428,7 @@ def in_axes_of(
     mapping: Mapping,
     in_tree: PyTreeDef,
     positions: Sequence[int] | None,
-    avals: Sequence[Any],
+    avals: Avals,
     names: Callable[[], Sequence[str]],
 ) -> MappedArguments:
     """The axis of each flat argument, and the number of slices.
@@ -450,8 +446,12 @@ def in_axes_of(
             )
         in_axes = tuple(in_axes[i] for i in positions)
     given = tree.flatten_in_axes("pmap in_axes", in_tree, in_axes)
-    along = tuple(_canonical(i, axis, avals[i], names) for i, axis in enumerate(given))
-    size = _size(avals, along, names)
+    along, size = mapped_dims("pmap", given, avals, names, "all devices share")
+    if size is None:
+        refuse(
+            "no argument is mapped, so there is nothing to map over.",
+            fix="map at least one argument (in_axes)",
+        )
     wanted = mapping.axis_size
     owner = mapping.devices[0].client if mapping.devices else mapping.backend
     # A map inside another one is over devices of this process.
@@ -469,46 +469,7 @@ def in_axes_of(
     return MappedArguments(along, size, size * processes if wanted is None else wanted)
 
 
-def _canonical(
-    index: int, axis: int | None, aval: ShapedArray, names: Callable[[], Sequence[str]]
-) -> int | None:
-    if axis is None:
-        return None
-    if not -aval.ndim <= axis < aval.ndim:
-        refuse(
-            f"axis {axis} of the argument {names()[index]} does not exist.",
-            got=str(aval),
-            expected=f"an argument of rank at least {axis + 1 if axis >= 0 else -axis}, or "
-            "in_axes=None for arguments that all devices share",
-        )
-    return int(axis % aval.ndim)
-
-
-def _size(avals: Sequence[Any], along: Axes, names: Callable[[], Sequence[str]]) -> int:
-    sizes = {
-        i: aval.shape[axis]
-        for i, (aval, axis) in enumerate(zip(avals, along, strict=True))
-        if axis is not None
-    }
-    if not sizes:
-        refuse(
-            "no argument is mapped, so there is nothing to map over.",
-            fix="map at least one argument (in_axes)",
-        )
-    if len(set(sizes.values())) > 1:
-        lines = [
-            f"{names()[i]}: {avals[i]}, dimension {along[i]} has size {size}"
-            for i, size in sizes.items()
-        ]
-        refuse(
-            "the sizes of the mapped dimensions disagree.",
-            got="\n".join(lines),
-            expected="one size; in_axes=None for arguments that all devices share",
-        )
-    return int(next(iter(sizes.values())))
-
-
-def out_axes_of(out_axes: AxesTree, out_tree: PyTreeDef, avals: Sequence[Any]) -> Axes:
+def out_axes_of(out_axes: AxesTree, out_tree: PyTreeDef, avals: Avals) -> Axes:
     """The axis of each flat result.
 
     Raises:

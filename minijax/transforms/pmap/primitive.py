@@ -19,6 +19,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Avals, Values
 from minijax.interpreters import checking, key_reuse, remat
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum
@@ -27,7 +28,7 @@ from minijax.lowering import module, placed_programs
 from minijax.lowering.regions import NoDeviceAxes, ReplicaAxes
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
-from minijax.transforms.jaxpr_call import JaxprCall, first_fault
+from minijax.transforms.jaxpr_call import Backward, JaxprCall, first_fault
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.programs import Axes
 
@@ -66,13 +67,7 @@ class Pmap(JaxprCall):
         )
 
     def shard(
-        self,
-        avals: Sequence[Any],
-        outs: Sequence[Any],
-        *,
-        jaxpr: ClosedJaxpr,
-        out_axes: Axes,
-        **params: Any,
+        self, avals: Avals, outs: Avals, *, jaxpr: ClosedJaxpr, out_axes: Axes, **params: Any
     ) -> list[PartitionSpec]:
         specs = map(rules.spec_of, jaxpr.out_avals)
         return [
@@ -81,9 +76,38 @@ class Pmap(JaxprCall):
         ]
 
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
-        return _lower(ctx, values, params)
+        """A device takes its slice of each value, and gathers the others' results.
 
-    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+        Gathering keeps every bit of every dtype, which adding up zeros and one result would not.
+
+        Raises:
+            NotImplementedError: the program is cut over a mesh.
+            ValueError: the map says itself where it runs.
+        """
+        name, axis_name = params["name"], params["axis_name"]
+        outer = _axes_around(ctx, name)
+        programs.check_names_no_devices(name, params["devices"])
+        programs.check_platform(name, params["backend"], ctx.platform)
+        inner = outer.extended(axis_name, params["axis_size"])
+        in_axes, out_axes = params["in_axes"], params["out_axes"]
+        avals_in, avals_out, location = ctx.avals_in, ctx.avals_out, ctx.location
+        index = None
+        if any(axis is not None for axis in in_axes):
+            index = inner.index(ctx, axis_name)
+        slices = [
+            x if axis is None else _slice(ctx, x, index, axis, aval)
+            for x, axis, aval in zip(values, in_axes, avals_in, strict=True)
+        ]
+        jaxpr: ClosedJaxpr = params["jaxpr"]
+        with ctx.module.inside(inner), programs.inside(params):
+            outs = module.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
+        ctx.location = location
+        return [
+            x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
+            for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
+        ]
+
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
         # A result that devices share counts once, and each device has a part in it.
         size = params["global_axis_size"]
         cts = [
@@ -92,18 +116,12 @@ class Pmap(JaxprCall):
         ]
         return super().transpose(cts, *args, **params)
 
-    def transposed(
-        self,
-        params: Mapping[str, Any],
-        jaxpr: ClosedJaxpr,
-        known: Sequence[int],
-        cts: Sequence[int],
-        wanted: Sequence[int],
-    ) -> dict[str, Any]:
+    def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
         in_axes, out_axes = params["in_axes"], params["out_axes"]
-        changed = super().transposed(params, jaxpr, known, cts, wanted)
+        changed = super().transposed(params, backward)
+        known, cts = backward.known, backward.cts
         changed["in_axes"] = (*(in_axes[i] for i in known), *(out_axes[i] for i in cts))
-        changed["out_axes"] = tuple(in_axes[i] or 0 for i in wanted)
+        changed["out_axes"] = tuple(in_axes[i] or 0 for i in backward.wanted)
         return changed
 
     def summed(self, cts: list[Any], params: Mapping[str, Any]) -> list[Any]:
@@ -129,16 +147,9 @@ class Pmap(JaxprCall):
 placed_programs.device_count_param.set("global_axis_size", Pmap)
 
 
-@remat.division.rule(Pmap)
-def _divide_of_pmap(
-    primitive: Pmap, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
-) -> remat.Division:
-    return _divide(eqn, wanted, policy)
-
-
 @checking.check_inside.rule(Pmap)
 def _check_inside_of_pmap(
-    primitive: Pmap, checker: Checker, args: Sequence[Any], params: dict[str, Any]
+    primitive: Pmap, checker: Checker, args: Values, params: dict[str, Any]
 ) -> Any:
     with programs.inside(params):
         inner = checker.inner(params["jaxpr"])
@@ -181,39 +192,6 @@ def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr([], list(invars), list(outvars), [eqn], debug_info=info), [])
 
 
-def _lower(ctx: LoweringContext, values: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-    """The rule `lower`: a device takes its slice of each value, and gathers the others' results.
-
-    Gathering keeps every bit of every dtype, which adding up zeros and one result would not.
-
-    Raises:
-        NotImplementedError: the program is cut over a mesh.
-        ValueError: the map says itself where it runs.
-    """
-    name, axis_name = params["name"], params["axis_name"]
-    outer = _axes_around(ctx, name)
-    programs.check_names_no_devices(name, params["devices"])
-    programs.check_platform(name, params["backend"], ctx.platform)
-    inner = outer.extended(axis_name, params["axis_size"])
-    in_axes, out_axes = params["in_axes"], params["out_axes"]
-    avals_in, avals_out, location = ctx.avals_in, ctx.avals_out, ctx.location
-    index = None
-    if any(axis is not None for axis in in_axes):
-        index = inner.index(ctx, axis_name)
-    slices = [
-        x if axis is None else _slice(ctx, x, index, axis, aval)
-        for x, axis, aval in zip(values, in_axes, avals_in, strict=True)
-    ]
-    jaxpr: ClosedJaxpr = params["jaxpr"]
-    with ctx.module.inside(inner), programs.inside(params):
-        outs = module.lower_jaxpr(ctx, jaxpr.jaxpr, jaxpr.consts, slices, (f"pmap({name})",))
-    ctx.location = location
-    return [
-        x if axis is None else _gather(ctx, x, inner, axis_name, axis, aval)
-        for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
-    ]
-
-
 def _axes_around(ctx: LoweringContext, name: str) -> ReplicaAxes:
     """The axes of the maps around."""
     found = ctx.module.device_axes
@@ -253,35 +231,23 @@ def _gather(ctx: Any, x: Any, devices: ReplicaAxes, name: Any, axis: int, aval: 
     )
 
 
-def _divide(eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy) -> remat.Division:
+@remat.division.rule(Pmap)
+def _divide(
+    primitive: Pmap, eqn: Eqn, wanted: Sequence[bool], policy: remat.Policy
+) -> remat.Division:
     """The rule `divide`: two maps, the second of which computes again what was not saved."""
     params = {**eqn.params, "donated_invars": ()}
-    closed: ClosedJaxpr = params["jaxpr"]
-    body: remat.DividedBody = closed.remember(
-        ("divide", tuple(wanted), policy),
-        lambda: remat.divide_body(closed, wanted, policy, [True] * len(wanted)),
-    )
-    new = body.now.out_avals[len(wanted) :]
-    outvars = eqn.outvars + [Var(aval.with_dim(0, params["axis_size"])) for aval in new]
+    body = remat.divided(params["jaxpr"], wanted, policy)
+    new = [aval.with_dim(0, params["axis_size"]) for aval in body.now.out_avals[len(wanted) :]]
     out_axes = params["out_axes"] + (0,) * len(new)
-    now = eqn
-    if new:
-        now = eqn.replace(
-            outvars=outvars, params={**params, "jaxpr": body.now, "out_axes": out_axes}
-        )
-    saved = [outvars[i] for i in body.saved]
-    again = eqn.replace(
-        invars=eqn.invars + saved,
-        outvars=[outvars[i] for i in body.given],
-        params={
-            **params,
-            "jaxpr": body.again,
-            "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
-            "out_axes": tuple(out_axes[i] for i in body.given),
-        },
-        effects=effects.without_axis(body.again.effects, params["axis_name"]),
-    )
-    return remat.Division([now], remat.without_unread(again), saved)
+    now = {**params, "jaxpr": body.now, "out_axes": out_axes}
+    again = {
+        **params,
+        "jaxpr": body.again,
+        "in_axes": params["in_axes"] + tuple(out_axes[i] for i in body.saved),
+        "out_axes": tuple(out_axes[i] for i in body.given),
+    }
+    return remat.divided_call(eqn, body, new, now, again)
 
 
 def _shifted(items: Axes, batched: Sequence[bool]) -> Axes:

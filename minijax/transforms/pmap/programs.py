@@ -20,6 +20,7 @@ from minijax.core.aval import AbstractToken
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from minijax.core.meshes import PartitionSpec
+from minijax.core.operators import Avals
 from minijax.interpreters import staging
 from minijax.lax import shape
 from minijax.lowering import placed_programs, program
@@ -70,15 +71,12 @@ class Prepared(NamedTuple):
 @contextlib.contextmanager
 def inside(params: Mapping[str, Any]) -> Iterator[None]:
     """Context manager: inside it, the axis of a map is in scope."""
-    with axes.extend(params["axis_name"], params["global_axis_size"], "pmap"):
-        before = axes.check_vma.swap_local(False)
-        try:
-            yield
-        finally:
-            axes.check_vma.set_local(before)
+    axis = axes.extend(params["axis_name"], params["global_axis_size"], "pmap")
+    with axis, config.override(axes.check_vma, False):
+        yield
 
 
-def sliced_avals(avals: Sequence[Any], along: Axes) -> list[Any]:
+def sliced_avals(avals: Avals, along: Axes) -> list[Any]:
     """The types of slices of values of types `avals`, along these dimensions."""
     return [
         aval if axis is None else aval.without_dim(axis)
@@ -86,7 +84,7 @@ def sliced_avals(avals: Sequence[Any], along: Axes) -> list[Any]:
     ]
 
 
-def whole_avals(avals: Sequence[Any], along: Axes, size: int) -> list[Any]:
+def whole_avals(avals: Avals, along: Axes, size: int) -> list[Any]:
     """The types of stacks of `size` values of types `avals`, along these dimensions."""
     return [
         aval if axis is None else aval.with_dim(axis, size)
@@ -176,7 +174,7 @@ def by_replicas(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
 
 
 def shardings(
-    avals: Sequence[Any], along: Axes, size: int, devices: Sequence[Any]
+    avals: Avals, along: Axes, size: int, devices: Sequence[Any]
 ) -> tuple[PmapSharding, ...]:
     """Where whole arrays are whose slices, of types `avals`, lie along these dimensions."""
     shapes = ((0,) if isinstance(aval, AbstractToken) else aval.shape for aval in avals)

@@ -16,6 +16,7 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.operators import Avals, Values
 from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, staging
 from minijax.interpreters.structural import moveaxis, new_axis
@@ -81,7 +82,7 @@ class MapTrace(Trace):
         """The tracer of a value; the value itself where no axis runs along it."""
         return MapTracer(self, value, dims) if dims else value
 
-    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
         if confinement.stage_functions.of(primitive) is not None and not isinstance(
             params["call_jaxpr"], ClosedJaxpr
         ):
@@ -99,7 +100,7 @@ class MapTrace(Trace):
             current.set_local(self)
         return [self.tracer(x, {axis.name: i for i, axis in enumerate(used)}) for x in outs]
 
-    def _call(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def _call(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
         """Calls a function that has a rule of the user's, which traces around may ask for."""
         if self.parent is eager.EAGER:
             return primitive.impl(*args, **params)
@@ -140,7 +141,7 @@ def _apply(
     primitive: Primitive,
     params: dict[str, Any],
     used: Sequence[core_axes.Axis],
-    values: Sequence[Any],
+    values: Values,
     dims: Sequence[Dims],
 ) -> Sequence[Any]:
     """The results of an operation over all slices, the axes `used` in front."""
@@ -157,7 +158,7 @@ def _apply(
         key = (primitive, tuple(params.items()), avals, tuple(along), tuple(used))
         made = _programs.get(key) or _mapped(primitive, params, used, avals, along)
         _programs[key] = made
-    outs: Sequence[Any] = pmap_p.bind_all(*values, **made)
+    outs: Values = pmap_p.bind_all(*values, **made)
     return outs
 
 
@@ -165,7 +166,7 @@ def _mapped(
     primitive: Primitive,
     params: dict[str, Any],
     used: Sequence[core_axes.Axis],
-    avals: Sequence[Any],
+    avals: Avals,
     along: Sequence[tuple[int | None, ...]],
 ) -> dict[str, Any]:
     """The parameters of the outermost of the nested maps over `used` that apply an operation."""
@@ -241,7 +242,7 @@ def is_bound(name: Hashable) -> bool:
 
 def run(
     function: Callable[..., Sequence[Any]],
-    args: Sequence[Any],
+    args: Values,
     in_axes: Sequence[int | None],
     axis: core_axes.Axis,
     place: Callable[[Sequence[Any]], Sequence[int | None]],
@@ -287,9 +288,7 @@ def _taken(value: object, dims: Dims, axis: int) -> int:
     return [d for d in range(aval_of(value).ndim) if d not in dims.values()][axis]
 
 
-def placed(
-    outs: Sequence[Any], out_axes: Sequence[int | None], devices: tuple[Any, ...]
-) -> list[Any]:
+def placed(outs: Values, out_axes: Sequence[int | None], devices: tuple[Any, ...]) -> list[Any]:
     """Results on the devices of their slices, as a compiled map leaves them."""
     found = []
     for x, axis in zip(outs, out_axes, strict=True):
