@@ -6,11 +6,13 @@ traced; it enters the keys of trace caches.  Devices live elsewhere, in `shardin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+import contextlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
+from minijax.core import config
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.errors import message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
@@ -79,7 +81,8 @@ _core_index: Any = _jax.config.Config(
 )
 
 
-class core:  # noqa: N801  a context manager reads as a place
+@contextlib.contextmanager
+def core(name: str, size: int, index: object) -> Iterator[None]:
     """Context manager: inside it, programs are written for one core of a mesh of cores.
 
     Args:
@@ -88,20 +91,8 @@ class core:  # noqa: N801  a context manager reads as a place
         index: the number of the core, a value of the loop over them.  It is no part of the keys of
             caches: what closes over it is staged again once it is finished.
     """
-
-    __slots__ = ("_index", "_scope")
-
-    def __init__(self, name: str, size: int, index: object) -> None:
-        self._scope = extend(name, size, "core")
-        self._index = index
-
-    def __enter__(self) -> None:
-        self._scope.__enter__()
-        _core_index.set_local(self._index)
-
-    def __exit__(self, *_: object) -> None:
-        _core_index.set_local(None)
-        self._scope.__exit__()
+    with extend(name, size, "core"), config.override(_core_index, index):
+        yield
 
 
 def core_index() -> Any:
@@ -121,53 +112,24 @@ class AxisOf:
         return f"<axis {self._function}>"
 
 
-class extend_all:  # noqa: N801  a context manager reads as a verb
-    """Context manager: inside it, these axes are in scope, the last one innermost."""
-
-    __slots__ = ("_axes", "_previous")
-
-    def __init__(self, axes: Iterable[Axis]) -> None:
-        self._axes = tuple(axes)
-
-    def __enter__(self) -> None:
-        self._previous = _environment.value
-        if self._axes:
-            _environment.set_local((*self._previous, *self._axes))
-
-    def __exit__(self, *_: object) -> None:
-        _environment.set_local(self._previous)
+def extend_all(axes: Iterable[Axis]) -> config.override[Any]:
+    """Context manager: inside it, these axes are in scope too, the last one innermost."""
+    return only((*in_scope(), *axes))
 
 
-class only:  # noqa: N801  a context manager reads as a verb
+def only(axes: Iterable[Axis]) -> config.override[Any]:
     """Context manager: inside it, these axes are in scope and no others, the last one innermost."""
-
-    __slots__ = ("_axes", "_previous")
-
-    def __init__(self, axes: Iterable[Axis]) -> None:
-        self._axes = tuple(axes)
-
-    def __enter__(self) -> None:
-        self._previous = _environment.swap_local(self._axes)
-
-    def __exit__(self, *_: object) -> None:
-        _environment.set_local(self._previous)
+    return config.override(_environment, tuple(axes))
 
 
-def extend(name: str, size: int, kind: str = "vmap") -> extend_all:
+def extend(name: str, size: int, kind: str = "vmap") -> config.override[Any]:
     """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
     return extend_all(() if name is None else (Axis(name, size, kind),))
 
 
-class outside:  # noqa: N801  a context manager reads as a place
+def outside() -> config.override[Any]:
     """Context manager: inside it, no axis is in scope."""
-
-    __slots__ = ("_previous",)
-
-    def __enter__(self) -> None:
-        self._previous = _environment.swap_local(())
-
-    def __exit__(self, *_: object) -> None:
-        _environment.set_local(self._previous)
+    return only(())
 
 
 def in_scope() -> tuple[Axis, ...]:
