@@ -25,7 +25,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import config, meshes
-from minijax.core.cache import Cache
+from minijax.core.cache import Cache, cached
 from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 
@@ -116,14 +116,9 @@ class DeviceList:
         return kind
 
 
-_lists = Cache(
-    "device lists", "lists of devices, each one object", key="devices", most=2048, emptied=True
-)
-
-
-@_lists.function
+@cached("device lists", key="devices", most=2048, emptied=True)
 def device_list(devices: tuple[Any, ...]) -> DeviceList:
-    """The list of these devices; the same object while it is remembered."""
+    """The list of some devices, one object; it is the same while it is remembered."""
     return DeviceList(devices)
 
 
