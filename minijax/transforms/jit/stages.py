@@ -582,11 +582,11 @@ class Compiled(_Stage):
 
     def _places(self) -> list[Any]:
         """The native shardings of all arguments; None for those that are not used."""
-        used = self._executable
+        used = self._executable.place
         total = len(self._closed.jaxpr.invars)
         kept = range(total) if used.kept is None else used.kept
         found: list[Any] = [None] * total
-        for i, place in zip(kept, used.ins, strict=True):
+        for i, place in zip(kept, used.targets, strict=True):
             found[i] = place
         return found
 
@@ -600,12 +600,14 @@ class Compiled(_Stage):
     def output_shardings(self) -> Any:
         """Where results live, as their tree."""
         count = self.out_tree.num_leaves
-        return tree.unflatten(self.out_tree, [p.public for p in self._executable.outs[:count]])
+        return tree.unflatten(
+            self.out_tree, [p.public for p in self._executable.build.targets[:count]]
+        )
 
     @property
     def out_info(self) -> Any:
         """Shapes, dtypes and placements of the results, as their tree."""
-        places = [place.public for place in self._executable.outs]
+        places = [place.public for place in self._executable.build.targets]
         return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
 
 
