@@ -2,7 +2,7 @@
 
 Input: nested containers.  Output: a list of leaves and a tree definition, and back.  The work is
 done by jaxlib's C++ pytrees, with registries of our own (`core/tree_registry.py`).  The texts of
-errors are in `core/tree_errors.py`, names of leaves in `core/tree_errors.py`.
+errors, and names of leaves, are in `core/tree_errors.py`.
 """
 
 from __future__ import annotations
@@ -15,89 +15,11 @@ from jaxlib import _jax
 
 from minijax.core import tree_errors
 from minijax.core.errors import error, message
-from minijax.core.native import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    PyTreeDef,
-    SequenceKey,
-)
-from minijax.core.sequences import UNSPECIFIED, Unspecified
-from minijax.core.tree_errors import (
-    argument_paths,
-    equality_errors,
-    keystr,
-    leaf_paths,
-    prefix_errors,
-)
-from minijax.core.tree_registry import (
-    KeyEntry,
-    KeyPath,
-    Partial,
-    dispatch_registry,
-    register_dataclass,
-    register_dispatch_only_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
-    registry,
-    static,
-)
+from minijax.core.native import PyTreeDef
+from minijax.core.sequences import UNSPECIFIED
+from minijax.core.tree_registry import KeyPath, registry
 
 T = TypeVar("T")
-
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "IsLeaf",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "Unspecified",
-    "all_leaves",
-    "all_true",
-    "argument_paths",
-    "broadcast",
-    "broadcast_prefix",
-    "build_tree",
-    "dispatch_registry",
-    "equality_errors",
-    "flatten",
-    "flatten_axes",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "flatten_with_path",
-    "is_tree_node",
-    "keystr",
-    "leaf_paths",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "prefix_errors",
-    "reduce",
-    "reduce_associative",
-    "register_dataclass",
-    "register_dispatch_only_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "registry",
-    "static",
-    "structure",
-    "transpose",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-    "unflatten",
-]
 
 IsLeaf = Callable[[Any], bool] | None
 

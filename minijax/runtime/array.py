@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, tree
+from minijax.core import dtypes, operators, tree_registry
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
 from minijax.core.errors import error, message
@@ -572,9 +572,9 @@ class Token:
 
 for _class in (Array, ExtendedArray, Token):
     aval_handlers[_class] = operator.attrgetter("aval")
-tree.register_dispatch_only_dataclass(Array, ["buffer"], [])
-tree.register_dispatch_only_dataclass(Token, ["buffer"], [])
-tree.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
+tree_registry.register_dispatch_only_dataclass(Array, ["buffer"], [])
+tree_registry.register_dispatch_only_dataclass(Token, ["buffer"], [])
+tree_registry.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
 
 
 def wrap(buffer: Any, aval: Any) -> Array | Token:

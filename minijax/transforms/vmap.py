@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from minijax.core import config, tree
+from minijax.core import config, tree, tree_errors
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.interpreters import flattening, named_batching
@@ -18,7 +18,7 @@ from minijax.lowering import eager
 from minijax.transforms import vmap_primitive
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -155,7 +155,7 @@ def _check_axis_leaves(name: str, axes: object) -> None:
 
 
 def _paths(fun: Callable[..., Any], in_tree: PyTreeDef) -> Sequence[str]:
-    return tree.argument_paths(in_tree, flattening.parameter_names(fun))
+    return tree_errors.argument_paths(in_tree, flattening.parameter_names(fun))
 
 
 def _canonical(fun: Any, in_tree: Any, index: int, axis: int | None, aval: Any) -> int | None:

@@ -32,7 +32,7 @@ from minijax.transforms.jit.primitive import jit_p
 from minijax.transforms.jit.stages import JitWrapped
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, Protocol, TypeVar, overload, r
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, tree, tree_errors
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error, message
@@ -32,7 +32,7 @@ from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -546,7 +546,7 @@ class Compiled(_Stage):
         paths = (
             [
                 f"{e('arguments')}"
-                for e in tree.prefix_errors((own_args, own_kwargs), (args, kwargs))
+                for e in tree_errors.prefix_errors((own_args, own_kwargs), (args, kwargs))
             ]
             if len(args) == len(own_args)
             else []

@@ -27,7 +27,7 @@ from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
 
 if TYPE_CHECKING:
     from minijax.core.aval import ShapedArray
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
