@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from jaxlib import _jax
 
 from minijax.core import config
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
@@ -161,24 +161,21 @@ def axis(name: Hashable, user: str) -> Axis:
     """
     found = find(name)
     if found is None:
-        raise NameError(_unbound_text(name, user))
+        _refuse_unbound(name, user)
     return found
 
 
-def _unbound_text(name: Hashable, user: str) -> str:
+def _refuse_unbound(name: Hashable, user: str) -> NoReturn:
     bound = [axis.name for axis in in_scope()]
     names = list(dict.fromkeys(n for n in bound if not isinstance(n, AxisOf)))
     nameless = bool(bound) and not names
-    return message(
-        user,
-        f"unbound axis name {name!r}.",
-        got="a pmap without axis_name around" if nameless else None,
-        expected=f"one of {', '.join(map(repr, names))}" if names else None,
-        fix=f"pmap(..., axis_name={name!r})"
-        if nameless
-        else f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map with an "
-        "axis of this name",
-    )
+    expected = f"one of {', '.join(map(repr, names))}" if names else None
+    got = None
+    fix = f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map with an axis "
+    fix += "of this name"
+    if nameless:
+        got, fix = "a pmap without axis_name around", f"pmap(..., axis_name={name!r})"
+    error(NameError, user, f"unbound axis name {name!r}.", got=got, expected=expected, fix=fix)
 
 
 def size(name: str, user: str = "lax.axis_size") -> int:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from jaxlib import _jax
 
 from minijax.core import tree_errors
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.native import PyTreeDef
 from minijax.core.sequences import UNSPECIFIED
 from minijax.core.tree_registry import KeyPath, registry
@@ -247,7 +247,7 @@ def reduce(
     if initializer is not UNSPECIFIED:
         return functools.reduce(function, values, initializer)
     if not values:
-        raise TypeError(_empty_text("tree.reduce", "initializer"))
+        _refuse_empty("tree.reduce", "initializer")
     return functools.reduce(function, values)
 
 
@@ -283,17 +283,14 @@ def reduce_associative(
     if values:
         return combine(values)
     if identity is UNSPECIFIED:
-        raise TypeError(_empty_text("tree.reduce_associative", "identity"))
+        _refuse_empty("tree.reduce_associative", "identity")
     return identity
 
 
-def _empty_text(user: str, argument: str) -> str:
-    return message(
-        user,
-        f"a tree without leaves, and no {argument}.",
-        expected="at least one leaf",
-        fix=f"pass {argument}, the result for no leaves",
-    )
+def _refuse_empty(user: str, argument: str) -> NoReturn:
+    problem = f"a tree without leaves, and no {argument}."
+    fix = f"pass {argument}, the result for no leaves"
+    error(TypeError, user, problem, expected="at least one leaf", fix=fix)
 
 
 def transpose(

@@ -381,17 +381,11 @@ class Mesh(MeshAxes):
             error(ValueError, "Mesh", problem, got=got, fix=fix)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.devices, self.axis_names, self.axis_types)
-
-
-def _unpickle(devices: np.ndarray[Any, Any], names: Any, types: Any) -> Mesh:
-    return Mesh(devices, names, types)
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
 
 
 def _object_array(devices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    if isinstance(devices, np.ndarray):
-        return np.array(devices, dtype=object)
-    if not isinstance(devices, (list, tuple)):
+    if not isinstance(devices, (np.ndarray, list, tuple)):
         box = np.empty((), dtype=object)
         box[()] = devices
         return box

@@ -222,11 +222,7 @@ class NamedSharding(Sharding):
         return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{self._memory_text()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.mesh, self.spec, self._memory_kind)
-
-
-def _unpickle(mesh: object, spec: PartitionSpec, memory_kind: Any) -> NamedSharding:
-    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+        return NamedSharding, (self.mesh, self.spec, self._memory_kind)
 
 
 _named = Cache(
