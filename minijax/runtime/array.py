@@ -659,11 +659,8 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         >>> any(y.shape == (7777,) for y in jax.live_arrays())
         True
     """
-    buffers = client.get_backend(platform).live_arrays()
-    return [
-        Array(b) if not dtypes.is_extended(b.aval.dtype) else ExtendedArray(b, b.aval.dtype)
-        for b in buffers
-    ]
+    found: list[Any] = [wrap(b, b.aval) for b in client.get_backend(platform).live_arrays()]
+    return found
 
 
 def pieces_of(buffer: _jax.Array) -> list[Any]:

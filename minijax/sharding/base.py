@@ -176,7 +176,7 @@ class Sharding:
         return id(self)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and self._key() == other._key()
+        return self is other or (isinstance(other, type(self)) and self._key() == other._key())
 
     def __hash__(self) -> int:
         return hash(self._key())

@@ -6,7 +6,6 @@ thread-local; the older `with mesh:` stands in `sharding/mesh.py`.
 
 from __future__ import annotations
 
-from types import TracebackType
 from typing import NoReturn
 
 import numpy as np
@@ -34,12 +33,7 @@ class _MeshSetting:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         mesh, devices = self._before
         meshes.abstract_mesh.set_local(mesh)
         meshes.device_context.set_local(devices)
