@@ -6,14 +6,15 @@ traced; it enters the keys of trace caches.  Devices live elsewhere, in `shardin
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from typing import Any, NamedTuple
+import contextlib
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 from jaxlib import _jax
 
 from minijax.core import config
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.errors import message
+from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
@@ -80,7 +81,8 @@ _core_index: Any = _jax.config.Config(
 )
 
 
-class core:  # noqa: N801  a context manager reads as a place
+@contextlib.contextmanager
+def core(name: str, size: int, index: object) -> Iterator[None]:
     """Context manager: inside it, programs are written for one core of a mesh of cores.
 
     Args:
@@ -89,20 +91,8 @@ class core:  # noqa: N801  a context manager reads as a place
         index: the number of the core, a value of the loop over them.  It is no part of the keys of
             caches: what closes over it is staged again once it is finished.
     """
-
-    __slots__ = ("_index", "_scope")
-
-    def __init__(self, name: str, size: int, index: object) -> None:
-        self._scope = extend(name, size, "core")
-        self._index = index
-
-    def __enter__(self) -> None:
-        self._scope.__enter__()
-        _core_index.set_local(self._index)
-
-    def __exit__(self, *_: object) -> None:
-        _core_index.set_local(None)
-        self._scope.__exit__()
+    with extend(name, size, "core"), config.override(_core_index, index):
+        yield
 
 
 def core_index() -> Any:
@@ -122,21 +112,9 @@ class AxisOf:
         return f"<axis {self._function}>"
 
 
-class extend_all:  # noqa: N801  a context manager reads as a verb
-    """Context manager: inside it, these axes are in scope, the last one innermost."""
-
-    __slots__ = ("_axes", "_previous")
-
-    def __init__(self, axes: Iterable[Axis]) -> None:
-        self._axes = tuple(axes)
-
-    def __enter__(self) -> None:
-        self._previous = _environment.value
-        if self._axes:
-            _environment.set_local((*self._previous, *self._axes))
-
-    def __exit__(self, *_: object) -> None:
-        _environment.set_local(self._previous)
+def extend_all(axes: Iterable[Axis]) -> config.override[Any]:
+    """Context manager: inside it, these axes are in scope too, the last one innermost."""
+    return only((*in_scope(), *axes))
 
 
 def only(axes: Iterable[Axis]) -> config.override[tuple[Axis, ...]]:
@@ -144,7 +122,7 @@ def only(axes: Iterable[Axis]) -> config.override[tuple[Axis, ...]]:
     return config.override(_environment, tuple(axes))
 
 
-def extend(name: str, size: int, kind: str = "vmap") -> extend_all:
+def extend(name: str, size: int, kind: str = "vmap") -> config.override[Any]:
     """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
     return extend_all(() if name is None else (Axis(name, size, kind),))
 
@@ -183,24 +161,21 @@ def axis(name: Hashable, user: str) -> Axis:
     """
     found = find(name)
     if found is None:
-        raise NameError(_unbound_text(name, user))
+        _refuse_unbound(name, user)
     return found
 
 
-def _unbound_text(name: Hashable, user: str) -> str:
+def _refuse_unbound(name: Hashable, user: str) -> NoReturn:
     bound = [axis.name for axis in in_scope()]
     names = list(dict.fromkeys(n for n in bound if not isinstance(n, AxisOf)))
     nameless = bool(bound) and not names
-    return message(
-        user,
-        f"unbound axis name {name!r}.",
-        got="a pmap without axis_name around" if nameless else None,
-        expected=f"one of {', '.join(map(repr, names))}" if names else None,
-        fix=f"pmap(..., axis_name={name!r})"
-        if nameless
-        else f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map with an "
-        "axis of this name",
-    )
+    expected = f"one of {', '.join(map(repr, names))}" if names else None
+    got = None
+    fix = f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map with an axis "
+    fix += "of this name"
+    if nameless:
+        got, fix = "a pmap without axis_name around", f"pmap(..., axis_name={name!r})"
+    error(NameError, user, f"unbound axis name {name!r}.", got=got, expected=expected, fix=fix)
 
 
 def size(name: str, user: str = "lax.axis_size") -> int:

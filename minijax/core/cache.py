@@ -8,6 +8,7 @@ describes.  A table is a plain dict, so that a look-up costs what it costs in Py
 from __future__ import annotations
 
 import functools
+import re
 import sys
 import weakref
 from collections.abc import Callable
@@ -178,6 +179,27 @@ class Cache:
             sum(sizes) if sizes else None,
             self.counted,
         )
+
+
+def cached(
+    name: str, *, key: str, most: int | None = None, emptied: bool = False
+) -> Callable[[Callable[P, T]], Callable[P, T]]:
+    """Decorator: declares a cache of a function's results, which the first line of its text tells.
+
+    Args:
+        name: as for `Cache`, and so are the other arguments.
+        key: what the results depend on.
+        most: how many are kept.
+        emptied: whether `clear_caches` empties it.
+    """
+
+    def declare(function: Callable[P, T]) -> Callable[P, T]:
+        holds = re.split("[;:\n]", function.__doc__ or name)[0].rstrip(".")
+        cache = Cache(name, holds[0].lower() + holds[1:], key=key, most=most, emptied=emptied)
+        cache.module = function.__module__
+        return cache.function(function)
+
+    return declare
 
 
 def _size(table: Any) -> int:

@@ -8,6 +8,7 @@ attribute and the C++ call path sees the states that belong in its keys.
 from __future__ import annotations
 
 import copy
+import functools
 import inspect
 import itertools
 import os
@@ -94,7 +95,7 @@ class State(Generic[T]):
     ) -> None:
         self.name = name
         self.default = default
-        self.doc = inspect.cleandoc(doc)
+        self.doc = doc
         self.env_name = f"MINIJAX_{name.upper()}"
         self._parse = parse
         self.in_trace_key = in_trace_key
@@ -111,7 +112,7 @@ class State(Generic[T]):
     @property
     def __doc__(self) -> str:  # type: ignore[override]
         """What the state says, and how it is set."""
-        summary, _, rest = self.doc.partition("\n\n")
+        summary, _, rest = inspect.cleandoc(self.doc).partition("\n\n")
         return f"""{summary}
 
 `config.update({self.name!r}, value)` sets it, `with {self.name}(value):` for a block in this
@@ -226,18 +227,6 @@ _OTHER_NAMES = {"enable_checks": "check"}
 config = Config()
 
 
-def _parse_bool(name: str, value: Value) -> bool:
-    if isinstance(value, str):
-        word = value.strip().lower()
-        if word in _TRUE_WORDS:
-            return True
-        if word in _FALSE_WORDS:
-            return False
-    elif value in (True, False, 0, 1):
-        return bool(value)
-    error(ValueError, f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
-
-
 class UserContext(Generic[T]):
     """A value of the user's own that is part of what programs are traced for.
 
@@ -293,15 +282,8 @@ def make_user_context(default_value: Any = None) -> UserContext[Any]:
     return UserContext(default_value)
 
 
-def bool_state(name: str, default: bool, doc: str, **keys: bool) -> State[bool]:
-    """A state that is True or False; `keys` are those of `State`."""
-    return State(name, default, doc, parse=_parse_bool, **keys)
-
-
-def enum_state(
-    name: str, default: Any, choices: tuple[Any, ...], doc: str, **keys: bool
-) -> State[Any]:
-    """A state that takes one of `choices`."""
+def one_of(*choices: Any, **keys: bool) -> Callable[[Declaration], State[Any]]:
+    """Declares a state that takes one of `choices`, of which the first is its default."""
 
     def parse(name: str, value: Any) -> Any:
         if value in choices:
@@ -310,68 +292,75 @@ def enum_state(
         problem = "not one of the choices."
         error(ValueError, f"config.{name}", problem, got=repr(value), expected=expected)
 
-    return State(name, default, doc, parse=parse, **keys)
+    return state(choices[0], parse=parse, **keys)
 
 
-def int_state(name: str, default: int, doc: str, **keys: bool) -> State[int]:
-    """A state that is an integer."""
-    return State(name, default, doc, parse=_parser(int, "an integer"), **keys)
+def state(
+    default: T, *, parse: Callable[[str, Any], T] | None = None, **keys: bool
+) -> Callable[[Declaration], State[T]]:
+    """Declares a state: the function that follows has its name and its documentation.
+
+    Args:
+        default: its value where nobody sets it.
+        parse: what `State` calls; by default the state takes values of the type of `default`.
+        **keys: those of `State`.
+    """
+    parser = parse or _PARSERS[type(default)]
+    return lambda declaration: State(
+        declaration.__name__, default, declaration.__doc__ or "", parse=parser, **keys
+    )
 
 
-def float_state(name: str, default: float, doc: str) -> State[float]:
-    """A state that is a number."""
-    return State(name, default, doc, parse=_parser(float, "a number"))
+Declaration = Callable[[], None]
+"""A function without a body, whose name and documentation are those of a state."""
 
 
-def _parser(convert: Callable[[Any], T], what: str) -> Callable[[str, Any], T]:
-    def parse(name: str, value: Any) -> T:
-        try:
-            return convert(value)
-        except (TypeError, ValueError):
-            error(ValueError, f"config.{name}", f"not {what}.", got=repr(value), cause=None)
-
-    return parse
+def _as_given(name: str, value: Any) -> Any:
+    return value
 
 
-def text_state(name: str, doc: str, *, in_call_key: bool = False) -> State[str]:
-    """A state that is a string, empty by default."""
-
-    def parse(name: str, value: object) -> str:
-        if value is None or isinstance(value, str):
-            return value or ""
-        error(ValueError, f"config.{name}", "not a string.", got=repr(value))
-
-    return State(name, "", doc, parse=parse, in_call_key=in_call_key)
-
-
-def path_state(name: str, doc: str) -> State[str | None]:
-    """A state that names a file or folder, or is None, which is its default."""
-
-    def parse(name: str, value: object) -> str | None:
-        if value is None or isinstance(value, (str, os.PathLike)):
-            return None if value is None else os.fspath(value)
-        error(
-            ValueError, f"config.{name}", "not a path.", got=repr(value), expected="a path, or None"
-        )
-
-    return State(name, None, doc, parse=parse)
+def _parse_bool(name: str, value: Value) -> bool:
+    if isinstance(value, str):
+        word = value.strip().lower()
+        if word in _TRUE_WORDS:
+            return True
+        if word in _FALSE_WORDS:
+            return False
+    elif value in (True, False, 0, 1):
+        return bool(value)
+    error(ValueError, f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
 
 
-def object_state(
-    name: str,
-    default: Any,
-    doc: str,
-    *,
-    validate: Callable[[Any], Any] = lambda value: value,
-    **keys: bool,
-) -> State[Any]:
-    """A state that holds any value that `validate` returns."""
-    return State(name, default, doc, parse=lambda _name, value: validate(value), **keys)
+def _parse_number(name: str, value: Any, convert: Callable[[Any], Any], what: str) -> Any:
+    try:
+        return convert(value)
+    except (TypeError, ValueError):
+        error(ValueError, f"config.{name}", f"not {what}.", got=repr(value), cause=None)
 
 
-enable_x64 = bool_state(
-    "enable_x64",
-    False,
+def _parse_text(name: str, value: object) -> str:
+    if value is None or isinstance(value, str):
+        return value or ""
+    error(ValueError, f"config.{name}", "not a string.", got=repr(value))
+
+
+def _parse_path(name: str, value: object) -> str | None:
+    if value is None or isinstance(value, (str, os.PathLike)):
+        return None if value is None else os.fspath(value)
+    expected = "a path, or None"
+    error(ValueError, f"config.{name}", "not a path.", got=repr(value), expected=expected)
+
+
+_PARSERS: dict[type, Callable[[str, Any], Any]] = {
+    bool: _parse_bool,
+    int: functools.partial(_parse_number, convert=int, what="an integer"),
+    float: functools.partial(_parse_number, convert=float, what="a number"),
+    str: _parse_text,
+}
+
+
+@state(False, in_trace_key=True)
+def enable_x64() -> None:
     """Keep 64-bit types instead of reducing them to 32 bits.
 
     Source: mirrors jax.enable_x64 (0.10).
@@ -380,16 +369,16 @@ enable_x64 = bool_state(
         >>> with jax.enable_x64(True):
         ...     print(jnp.arange(3).dtype)
         int64
-    """,
-    in_trace_key=True,
-)
-disable_jit = bool_state(
-    "disable_jit", False, "Run jitted functions operation by operation.", in_trace_key=True
-)
-numpy_dtype_promotion = enum_state(
-    "numpy_dtype_promotion",
-    "standard",
-    ("standard", "strict"),
+    """
+
+
+@state(False, in_trace_key=True)
+def disable_jit() -> None:
+    """Run jitted functions operation by operation."""
+
+
+@one_of("standard", "strict", in_trace_key=True)
+def numpy_dtype_promotion() -> None:
     """How operands of different dtypes combine; 'strict' refuses all but weak types.
 
     Source: mirrors jax.numpy_dtype_promotion (0.10).
@@ -399,13 +388,11 @@ numpy_dtype_promotion = enum_state(
         ...     jnp.arange(3) + jnp.ones(3)
         Traceback (most recent call last):
         minijax...TypePromotionError: ...
-    """,
-    in_trace_key=True,
-)
-numpy_rank_promotion = enum_state(
-    "numpy_rank_promotion",
-    "allow",
-    ("allow", "warn", "raise"),
+    """
+
+
+@one_of("allow", "warn", "raise", in_trace_key=True)
+def numpy_rank_promotion() -> None:
     """What happens when operands of different rank are broadcast.
 
     Source: mirrors jax.numpy_rank_promotion (0.10).
@@ -415,13 +402,13 @@ numpy_rank_promotion = enum_state(
         ...     jnp.ones((2, 3)) + jnp.ones(3)
         Traceback (most recent call last):
         ValueError: ...
-    """,
-    in_trace_key=True,
+    """
+
+
+@one_of(
+    None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32", in_trace_key=True
 )
-default_matmul_precision = enum_state(
-    "default_matmul_precision",
-    None,
-    (None, "default", "high", "highest", "bfloat16", "tensorfloat32", "float32"),
+def default_matmul_precision() -> None:
     """Precision of dot and convolution where the call names none.
 
     Source: mirrors jax.default_matmul_precision (0.10).
@@ -431,12 +418,11 @@ default_matmul_precision = enum_state(
         ...     jaxpr = jax.make_jaxpr(lax.dot)(jnp.ones(3), jnp.ones(3))
         >>> jaxpr.eqns[0].params["precision"]
         (Precision.HIGHEST, Precision.HIGHEST)
-    """,
-    in_trace_key=True,
-)
-default_device = object_state(
-    "default_device",
-    None,
+    """
+
+
+@state(None, parse=_as_given, in_call_key=True)
+def default_device() -> None:
     """Device of computations without committed arguments.
 
     Source: mirrors jax.default_device (0.10).
@@ -445,13 +431,19 @@ default_device = object_state(
         >>> with jax.default_device(jax.devices()[3]):
         ...     print(jnp.ones(2).devices())
         {CpuDevice(id=3)}
-    """,
-    in_call_key=True,
-)
-default_prng_impl = enum_state(
-    "default_prng_impl",
+    """
+
+
+@one_of(
     "threefry2x32",
-    ("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32"),
+    "rbg",
+    "unsafe_rbg",
+    "philox2x32",
+    "philox4x32",
+    "threefry4x32",
+    in_trace_key=True,
+)
+def default_prng_impl() -> None:
     """Implementation of random keys made without naming one.
 
     Source: mirrors jax.default_prng_impl (0.10).
@@ -460,12 +452,11 @@ default_prng_impl = enum_state(
         >>> with jax.default_prng_impl("rbg"):
         ...     print(jax.random.key(0).dtype)
         key<rbg>
-    """,
-    in_trace_key=True,
-)
-log_compiles = bool_state(
-    "log_compiles",
-    False,
+    """
+
+
+@state(False)
+def log_compiles() -> None:
     """Log every compilation at WARNING level.
 
     Source: mirrors jax.log_compiles (0.10).
@@ -474,11 +465,11 @@ log_compiles = bool_state(
         >>> jax.config.update("log_compiles", False)
         >>> jax.config.log_compiles
         False
-    """,
-)
-check_tracer_leaks = bool_state(
-    "check_tracer_leaks",
-    False,
+    """
+
+
+@state(False, in_trace_key=True)
+def check_tracer_leaks() -> None:
     """Raise when a tracer outlives its trace.
 
     Source: mirrors jax.check_tracer_leaks (0.10).
@@ -489,12 +480,11 @@ check_tracer_leaks = bool_state(
         ...     jax.jit(lambda x: leaked.append(x))(1)
         Traceback (most recent call last):
         RuntimeError: ...
-    """,
-    in_trace_key=True,
-)
-debug_nans = bool_state(
-    "debug_nans",
-    False,
+    """
+
+
+@state(False, in_call_key=True)
+def debug_nans() -> None:
     """Raise when a computation produces a NaN.
 
     Source: mirrors jax.debug_nans (0.10).
@@ -504,12 +494,11 @@ debug_nans = bool_state(
         ...     jnp.log(-1.0)
         Traceback (most recent call last):
         FloatingPointError: ...
-    """,
-    in_call_key=True,
-)
-debug_infs = bool_state(
-    "debug_infs",
-    False,
+    """
+
+
+@state(False, in_call_key=True)
+def debug_infs() -> None:
     """Raise when a computation produces an infinity.
 
     Source: mirrors jax.debug_infs (0.10).
@@ -519,19 +508,16 @@ debug_infs = bool_state(
         ...     jnp.log(0.0)
         Traceback (most recent call last):
         FloatingPointError: ...
-    """,
-    in_call_key=True,
-)
-checking = object_state(
-    "checking",
-    frozenset(),
-    "Kinds of faults that what is being traced is checked for; set by `checked`.",
-    validate=frozenset,
-    in_trace_key=True,
-)
-debug_key_reuse = bool_state(
-    "debug_key_reuse",
-    False,
+    """
+
+
+@state(frozenset[Any](), parse=lambda _, value: frozenset(value), in_trace_key=True)
+def checking() -> None:
+    """Kinds of faults that what is being traced is checked for; set by `checked`."""
+
+
+@state(False, in_trace_key=True)
+def debug_key_reuse() -> None:
     """Raise when a random key is used twice.
 
     Source: mirrors jax.debug_key_reuse (0.10).
@@ -542,12 +528,11 @@ debug_key_reuse = bool_state(
         ...     jax.random.normal(key) + jax.random.normal(key)
         Traceback (most recent call last):
         minijax...CheckedKeyReuseError: ...
-    """,
-    in_trace_key=True,
-)
-enable_checks = bool_state(
-    "check",
-    False,
+    """
+
+
+@state(False)
+def check() -> None:
     """Type-check every jaxpr after each pass.
 
     Source: mirrors jax.enable_checks (0.10).
@@ -556,26 +541,28 @@ enable_checks = bool_state(
         >>> with jax.enable_checks(True):
         ...     print(jax.make_jaxpr(lambda x: x + 1)(1))
         { lambda ; a:i32[]. let b:i32[] = add a 1:i32[] in (b,) }
-    """,
-)
-use_shardy_partitioner = bool_state(
-    "use_shardy_partitioner",
-    True,
-    "Partition programs with Shardy instead of its predecessor, GSPMD.",
-    in_call_key=True,
-)
-disable_most_optimizations = bool_state(
-    "disable_most_optimizations",
-    False,
+    """
+
+
+enable_checks = check
+
+
+@state(True, in_call_key=True)
+def use_shardy_partitioner() -> None:
+    """Partition programs with Shardy instead of its predecessor, GSPMD."""
+
+
+@state(False)
+def disable_most_optimizations() -> None:
     """Compile faster to slower code.  Programs that are compiled already stay as they are.
 
     For programs that run once, such as those of tests: StableHLO is simplified and fused as ever,
     but machine code is made of it with little effort.  Mirrors jax_disable_most_optimizations.
-    """,
-)
-remove_size_one_mesh_axis_from_type = bool_state(
-    "remove_size_one_mesh_axis_from_type",
-    False,
+    """
+
+
+@state(False, in_trace_key=True)
+def remove_size_one_mesh_axis_from_type() -> None:
     """Leave mesh axes of size 1 out of sums over devices.
 
     Source: mirrors jax.remove_size_one_mesh_axis_from_type (0.10).
@@ -583,39 +570,41 @@ remove_size_one_mesh_axis_from_type = bool_state(
     Example:
         >>> jax.config.remove_size_one_mesh_axis_from_type
         False
-    """,
-    in_trace_key=True,
-)
-allow_divergent_collectives = bool_state(
-    "allow_divergent_collectives",
-    False,
-    "Accept collectives in branches and loops that, as far as is known, not all devices enter.",
-    in_trace_key=True,
-)
-experimental_xmap_spmd_lowering = bool_state(
-    "experimental_xmap_spmd_lowering",
-    True,
-    "Run the devices of xmap as partitions of one program; otherwise as replicas of it.",
-    in_trace_key=True,
-)
-eager_pmap = bool_state(
-    "eager_pmap", True, "Run pmap operation by operation where jit is disabled.", in_trace_key=True
-)
-pmap_via_shard_map = bool_state(
-    "pmap_via_shard_map", False, "Run pmap as a jitted shard_map.", in_trace_key=True
-)
-distributed_debug = bool_state(
-    "distributed_debug", False, "Log each run of a mapped function at WARNING level."
-)
-spmd_mode = enum_state(
-    "spmd_mode",
-    "allow_jit",
-    ("allow_jit", "allow_all"),
-    "Whether single operations may run on arrays of which other processes hold pieces.",
-)
-no_tracing = bool_state(
-    "no_tracing",
-    False,
+    """
+
+
+@state(False, in_trace_key=True)
+def allow_divergent_collectives() -> None:
+    """Accept collectives in branches and loops that, as far as is known, not all devices enter."""
+
+
+@state(True, in_trace_key=True)
+def experimental_xmap_spmd_lowering() -> None:
+    """Run the devices of xmap as partitions of one program; otherwise as replicas of it."""
+
+
+@state(True, in_trace_key=True)
+def eager_pmap() -> None:
+    """Run pmap operation by operation where jit is disabled."""
+
+
+@state(False, in_trace_key=True)
+def pmap_via_shard_map() -> None:
+    """Run pmap as a jitted shard_map."""
+
+
+@state(False)
+def distributed_debug() -> None:
+    """Log each run of a mapped function at WARNING level."""
+
+
+@one_of("allow_jit", "allow_all")
+def spmd_mode() -> None:
+    """Whether single operations may run on arrays of which other processes hold pieces."""
+
+
+@state(False)
+def no_tracing() -> None:
     """Raise when a jitted function is traced.
 
     Source: mirrors jax.no_tracing (0.10).
@@ -626,11 +615,11 @@ no_tracing = bool_state(
         ...     f(1)
         Traceback (most recent call last):
         RuntimeError: ...
-    """,
-)
-no_execution = bool_state(
-    "no_execution",
-    False,
+    """
+
+
+@state(False, in_call_key=True)
+def no_execution() -> None:
     """Raise when a compiled program is run.
 
     Source: mirrors jax.no_execution (0.10).
@@ -641,20 +630,21 @@ no_execution = bool_state(
         ...     f(1)
         Traceback (most recent call last):
         RuntimeError: ...
-    """,
-    in_call_key=True,
-)
-platforms = text_state(
-    "platforms",
-    "Platforms that may be used, by commas; the first is the default one.  Empty: all.",
-    in_call_key=True,
-)
-platform_name = text_state(
-    "platform_name", "The default platform.  Empty: as `platforms` says.", in_call_key=True
-)
-threefry_partitionable = bool_state(
-    "threefry_partitionable",
-    True,
+    """
+
+
+@state("", in_call_key=True)
+def platforms() -> None:
+    """Platforms that may be used, by commas; the first is the default one.  Empty: all."""
+
+
+@state("", in_call_key=True)
+def platform_name() -> None:
+    """The default platform.  Empty: as `platforms` says."""
+
+
+@state(True, in_trace_key=True)
+def threefry_partitionable() -> None:
     """Each random bit depends on its key and place alone, however arrays are split.
 
     Without it, bits are those of earlier versions, which depend on the size of the whole.
@@ -667,98 +657,103 @@ threefry_partitionable = bool_state(
         ...     older = jax.random.bits(key, (3,))
         >>> older == jax.random.bits(key, (3,))
         Array([False, False, False], dtype=bool)
-    """,
-    in_trace_key=True,
-)
-num_cpu_devices = int_state(
-    "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
-)
-num_simulated_cores = int_state(
-    "num_simulated_cores",
-    1,
-    "Cores of a mesh of cores, on a host, where their number is not given.",
-    in_trace_key=True,
-)
-detect_core_races = bool_state(
-    "detect_core_races",
-    False,
-    "Follow each core of core_map step by step, and refuse programs in which two write one place.",
-    in_trace_key=True,
-)
-cpu_collectives_implementation = enum_state(
-    "cpu_collectives_implementation",
-    "gloo",
-    ("gloo", "none"),
-    "How host devices of several processes exchange data; by 'none' they cannot.",
-)
-enable_recoverability = bool_state(
-    "enable_recoverability", False, "Let a process live on when others of its program have died."
-)
-compilation_cache_dir = path_state(
-    "compilation_cache_dir", "Folder where compiled programs are kept for other processes."
-)
-enable_compilation_cache = bool_state(
-    "enable_compilation_cache", True, "Use the folder or store of compiled programs, if any."
-)
-persistent_cache_min_compile_time_secs = float_state(
-    "persistent_cache_min_compile_time_secs",
-    1.0,
-    "Programs that were compiled in less time are not kept.",
-)
-persistent_cache_min_entry_size_bytes = int_state(
-    "persistent_cache_min_entry_size_bytes", 0, "Smaller programs are not kept."
-)
-raise_persistent_cache_errors = bool_state(
-    "raise_persistent_cache_errors",
-    False,
-    "Raise what goes wrong with the store of compiled programs, instead of a warning.",
-)
-
-
-def _without_effect(name: str, default: object, reason: str) -> State[Any]:
-    doc = f"""Accepted for programs that set it; without effect: {reason}.
-
-    Source: mirrors the setting of JAX (0.10).
-
-    Example:
-        >>> jax.config.{name}
-        {default!r}
     """
-    return object_state(name, default, doc)
 
 
-traceback_filtering = enum_state(
-    "traceback_filtering",
-    "auto",
-    ("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
+@state(-1)
+def num_cpu_devices() -> None:
+    """Host devices to create; -1 leaves it to XLA_FLAGS, or 1."""
+
+
+@state(1, in_trace_key=True)
+def num_simulated_cores() -> None:
+    """Cores of a mesh of cores, on a host, where their number is not given."""
+
+
+@state(False, in_trace_key=True)
+def detect_core_races() -> None:
+    """Follow each core of core_map stepwise, and refuse programs in which two write one place."""
+
+
+@one_of("gloo", "none")
+def cpu_collectives_implementation() -> None:
+    """How host devices of several processes exchange data; by 'none' they cannot."""
+
+
+@state(False)
+def enable_recoverability() -> None:
+    """Let a process live on when others of its program have died."""
+
+
+@state(None, parse=_parse_path)
+def compilation_cache_dir() -> None:
+    """Folder where compiled programs are kept for other processes."""
+
+
+@state(True)
+def enable_compilation_cache() -> None:
+    """Use the folder or store of compiled programs, if any."""
+
+
+@state(1.0)
+def persistent_cache_min_compile_time_secs() -> None:
+    """Programs that were compiled in less time are not kept."""
+
+
+@state(0)
+def persistent_cache_min_entry_size_bytes() -> None:
+    """Smaller programs are not kept."""
+
+
+@state(False)
+def raise_persistent_cache_errors() -> None:
+    """Raise what goes wrong with the store of compiled programs, instead of a warning."""
+
+
+@one_of("auto", "off", "tracebackhide", "remove_frames", "quiet_remove_frames")
+def traceback_filtering() -> None:
     """What becomes of frames of the package in tracebacks.
 
     "off" leaves them.  "tracebackhide" marks them for IPython and pytest, which hide them.
     "remove_frames" takes them out and leaves the whole traceback in the exception's cause;
     "quiet_remove_frames", and "auto", take them out and say so in a note.
 
-    Source:     mirrors jax_traceback_filtering.
-    """,
-)
+    Source: mirrors the setting jax_traceback_filtering (0.10).
+
+    Example:
+        >>> jax.config.traceback_filtering
+        'auto'
+    """
+
+
 source.traceback_filtering = lambda: traceback_filtering.value
 
-enable_custom_prng = _without_effect(
-    "enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"
-)
-legacy_prng_key = _without_effect(
-    "legacy_prng_key", "allow", "`random.PRNGKey` gives words and never warns"
-)
-softmax_custom_jvp = _without_effect(
-    "softmax_custom_jvp", False, "softmax has the stable derivative always"
-)
-for _name, _default, _reason in (
-    ("include_full_tracebacks_in_locations", True, "locations are those of the user's line"),
-    ("traceback_in_locations_limit", 100, "locations are those of the user's line"),
-    ("pprint_use_color", True, "jaxprs are printed without colors"),
-    ("use_direct_linearize", True, "there is one way to linearize"),
-    ("cpu_enable_async_dispatch", True, "programs on host devices are queued always"),
-    ("captured_constants_warn_bytes", 2_000_000_000, "large constants are arguments of programs"),
-    ("compilation_cache_max_size", -1, "the store of compiled programs grows"),
-    ("persistent_cache_enable_xla_caches", "", "XLA's own caches are not used"),
-):
-    _without_effect(_name, _default, _reason)
+_WITHOUT_EFFECT = {
+    "enable_custom_prng": (False, "`random.key` makes keys, `random.PRNGKey` words"),
+    "legacy_prng_key": ("allow", "`random.PRNGKey` gives words and never warns"),
+    "softmax_custom_jvp": (False, "softmax has the stable derivative always"),
+    "include_full_tracebacks_in_locations": (True, "locations are those of the user's line"),
+    "traceback_in_locations_limit": (100, "locations are those of the user's line"),
+    "pprint_use_color": (True, "jaxprs are printed without colors"),
+    "use_direct_linearize": (True, "there is one way to linearize"),
+    "cpu_enable_async_dispatch": (True, "programs on host devices are queued always"),
+    "captured_constants_warn_bytes": (2_000_000_000, "large constants are arguments of programs"),
+    "compilation_cache_max_size": (-1, "the store of compiled programs grows"),
+    "persistent_cache_enable_xla_caches": ("", "XLA's own caches are not used"),
+}
+"""States of JAX that programs may set, each with its default and why it changes nothing."""
+
+for _name, (_default, _reason) in _WITHOUT_EFFECT.items():
+    _doc = f"""Accepted for programs that set it; without effect: {_reason}.
+
+    Source: mirrors the setting of JAX (0.10).
+
+    Example:
+        >>> jax.config.{_name}
+        {_default!r}
+    """
+    State[Any](_name, _default, _doc, parse=_as_given)
+
+enable_custom_prng = config.state("enable_custom_prng")
+legacy_prng_key = config.state("legacy_prng_key")
+softmax_custom_jvp = config.state("softmax_custom_jvp")

@@ -31,9 +31,9 @@ import importlib
 import os
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import FunctionType, MappingProxyType, ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 # Silences XLA's INFO lines.
@@ -75,13 +75,6 @@ def _call_it_old() -> None:
 load_jaxlib()
 
 ROOT = "minijax"
-
-
-Names = Mapping[str, str | Iterable[str]]
-"""For each module, named from the root, those of its names that a package shows; a string parts
-them by spaces."""
-
-NO_NAMES: Names = MappingProxyType({})
 
 
 _homes: dict[str, dict[str, tuple[str, str]]] = {}
@@ -187,33 +180,6 @@ def loaded(package: str, name: str) -> Any:
     return value
 
 
-def attributes(
-    package: str, *, modules: Iterable[str] = (), names: Names = NO_NAMES
-) -> Callable[[str], Any]:
-    """The `__getattr__` of a package some of whose parts load when they are first named.
-
-    Args:
-        package: the name of the package.
-        modules: its own modules that are reached as attributes.
-        names: what it shows of other modules.
-    """
-    parts = frozenset(modules)
-    homes = {name: module for module, found in names.items() for name in _each(found)}
-
-    def load(name: str) -> Any:
-        """Loads a part of the package when it is first named."""
-        if name in homes:
-            value = getattr(importlib.import_module(f"{ROOT}.{homes[name]}"), name)
-        elif name in parts:
-            value = importlib.import_module(f"{package}.{name}")
-        else:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        setattr(sys.modules[package], name, value)
-        return value
-
-    return load
-
-
 def module(name: str) -> Any:
     """A stand-in for a module, which is imported when one of its attributes is asked for.
 
@@ -234,7 +200,3 @@ class _Deferred(ModuleType):
         if isinstance(found, FunctionType):
             setattr(self, name, found)
         return found
-
-
-def _each(names: str | Iterable[str]) -> Iterable[str]:
-    return names.split() if isinstance(names, str) else names

@@ -12,14 +12,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, TypeAlias, overload
+from typing import Any, Literal, NoReturn, TypeAlias, overload
 
 import ml_dtypes
 import numpy as np
 
 from minijax.core import config, source
 from minijax.core.cache import Cache
-from minijax.core.errors import error, message, warn
+from minijax.core.errors import error, warn
 from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
@@ -252,8 +252,6 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays get for `dtype`: 64-bit types lose half unless x64 is on.
 
     Extended dtypes pass through, allowed or not, as do dtypes that arrays cannot have.
-
-    Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
 
     Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
 
@@ -608,6 +606,9 @@ def _upper_bounds(edges: dict[_Node, tuple[_Node, ...]]) -> dict[_Node, frozense
     return bounds
 
 
+_PROMOTION = "dtype promotion"
+
+
 @_promotions.function
 def _lattice(mode: str, x64: bool) -> dict[_Node, frozenset[_Node]]:
     if mode == "strict":
@@ -623,27 +624,23 @@ def _join(nodes: Iterable[_Node], mode: str) -> _Node:
     for node in common:
         if bounds[node] == common:
             return node
-    raise TypePromotionError(_no_join_message(nodes, mode))
+    _refuse_to_join(nodes, mode)
 
 
-def _no_join_message(nodes: list[_Node], mode: str) -> str:
+def _refuse_to_join(nodes: list[_Node], mode: str) -> NoReturn:
     names = ", ".join(f"Python {n.__name__}" if isinstance(n, type) else n.name for n in nodes)
     if mode == "strict":
-        return message(
-            "dtype promotion",
-            "operands of different dtypes, and numpy_dtype_promotion is 'strict'.",
-            got=names,
-            expected="equal dtypes, or Python scalars of a lower kind",
-            fix='x.astype(...), or config.update("numpy_dtype_promotion", "standard")',
-        )
+        problem = "operands of different dtypes, and numpy_dtype_promotion is 'strict'."
+        expected = "equal dtypes, or Python scalars of a lower kind"
+        fix = 'x.astype(...), or config.update("numpy_dtype_promotion", "standard")'
+        error(TypePromotionError, _PROMOTION, problem, got=names, expected=expected, fix=fix)
     reason = "their dtypes have no implicit common type."
     if any(node in NARROW_FLOATS for node in nodes):
         reason = "floats of 8 bits or fewer never promote implicitly."
     elif any(node in (int2, int4, uint2, uint4) for node in nodes):
         reason = "integers of 2 or 4 bits never promote implicitly."
-    return message(
-        "dtype promotion", reason, got=names, expected="equal dtypes", fix="x.astype(...)"
-    )
+    expected, fix = "equal dtypes", "x.astype(...)"
+    error(TypePromotionError, _PROMOTION, reason, got=names, expected=expected, fix=fix)
 
 
 def _describe(x: Any) -> tuple[Any, bool]:
@@ -697,7 +694,7 @@ def _promote_opaque(opaque: DType, dtypes: list[DType]) -> DType:
     if any(dtype != opaque for dtype in dtypes):
         problem = f"{short_name(opaque)} combines with no other dtype."
         got = ", ".join(map(short_name, dtypes))
-        error(OpaquePromotionError, "dtype promotion", problem, got=got)
+        error(OpaquePromotionError, _PROMOTION, problem, got=got)
     return opaque
 
 

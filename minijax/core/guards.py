@@ -6,12 +6,13 @@ looks at it wherever it moves a value, and logs or refuses.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from jaxlib import _jax
 
 from minijax.core import source
-from minijax.core.config import Context, State
+from minijax.core.config import Context, Declaration, State
 from minijax.core.errors import error
 from minijax.core.sequences import UNSPECIFIED
 
@@ -80,26 +81,22 @@ class Guard(State[str | None]):
         return dict.fromkeys(self._fields, level)
 
 
-class explicitly(Context):  # noqa: N801  a context manager reads as an adverb
+def explicitly(field: str) -> Context:
     """Context manager: what is moved inside, the user has asked for by name."""
-
-    __slots__ = ("_field", "_previous")
-
-    def __init__(self, field: str) -> None:
-        self._field = field
-
-    def __enter__(self) -> None:
-        self._previous = _set(_native.thread_local_state(), {self._field: True})
-
-    def __exit__(self, *_: object) -> None:
-        _set(_native.thread_local_state(), self._previous)
+    return _Held({field: True})
 
 
-_LEVELS = _native.TransferGuardLevel
-transfer_guard_host_to_device = Guard(
-    "transfer_guard_host_to_device",
-    ("host_to_device",),
-    _LEVELS,
+def _guard(
+    *fields: str, levels: Any = _native.TransferGuardLevel
+) -> Callable[[Declaration], Guard]:
+    """Declares a guard: the function that follows has its name and its documentation."""
+    return lambda declaration: Guard(
+        declaration.__name__, fields, levels, declaration.__doc__ or ""
+    )
+
+
+@_guard("host_to_device")
+def transfer_guard_host_to_device() -> None:
     """What happens when a value of the host becomes an array.
 
     Source: mirrors jax.transfer_guard_host_to_device (0.10).
@@ -110,12 +107,11 @@ transfer_guard_host_to_device = Guard(
         ...     jnp.sin(x)
         Traceback (most recent call last):
         jaxlib...JaxRuntimeError: ...
-    """,
-)
-transfer_guard_device_to_device = Guard(
-    "transfer_guard_device_to_device",
-    ("device_to_device",),
-    _LEVELS,
+    """
+
+
+@_guard("device_to_device")
+def transfer_guard_device_to_device() -> None:
     """What happens when an array is copied to another device.
 
     Source: mirrors jax.transfer_guard_device_to_device (0.10).
@@ -126,12 +122,11 @@ transfer_guard_device_to_device = Guard(
         ...     jax.device_put(x, jax.devices()[3])
         Traceback (most recent call last):
         jaxlib...JaxRuntimeError: ...
-    """,
-)
-transfer_guard_device_to_host = Guard(
-    "transfer_guard_device_to_host",
-    ("device_to_host",),
-    _LEVELS,
+    """
+
+
+@_guard("device_to_host")
+def transfer_guard_device_to_host() -> None:
     """What happens when the host reads an array; host devices share its memory, and copy nothing.
 
     Source: mirrors jax.transfer_guard_device_to_host (0.10).
@@ -140,12 +135,11 @@ transfer_guard_device_to_host = Guard(
         >>> with jax.transfer_guard_device_to_host("disallow"):
         ...     float(jnp.float32(1) + 1)
         2.0
-    """,
-)
-transfer_guard = Guard(
-    "transfer_guard",
-    ("host_to_device", "device_to_device", "device_to_host"),
-    _LEVELS,
+    """
+
+
+@_guard("host_to_device", "device_to_device", "device_to_host")
+def transfer_guard() -> None:
     """What happens when values move between host and devices, or between devices.
 
     Source: mirrors jax.transfer_guard (0.10).
@@ -156,12 +150,11 @@ transfer_guard = Guard(
         ...     y = jax.device_put(x)
         ...     print(y + y)
         [2. 2. 2.]
-    """,
-)
-array_garbage_collection_guard = Guard(
-    "array_garbage_collection_guard",
-    ("garbage_collect_array",),
-    _native.GarbageCollectionGuardLevel,
+    """
+
+
+@_guard("garbage_collect_array", levels=_native.GarbageCollectionGuardLevel)
+def array_garbage_collection_guard() -> None:
     """What happens when an array is part of a cycle of objects, which keeps its memory for long.
 
     Source: mirrors jax.array_garbage_collection_guard (0.10).
@@ -170,5 +163,4 @@ array_garbage_collection_guard = Guard(
         >>> with jax.array_garbage_collection_guard("log"):
         ...     print(jnp.ones(3).sum())
         3.0
-    """,
-)
+    """

@@ -21,25 +21,15 @@ from jaxlib import _jax
 from minijax.core import source
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.sequences import Mark
 
 NO_NAMES: frozenset[Any] = frozenset()
 
 
-class UnconstrainedType:
+class UnconstrainedType(Mark):
     """The type of `PartitionSpec.UNCONSTRAINED`: the compiler decides about the dimension."""
 
-    _only: ClassVar[UnconstrainedType | None] = None
-
-    def __new__(cls) -> UnconstrainedType:
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
-
-    def __repr__(self) -> str:
-        return "UNCONSTRAINED"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return UnconstrainedType, ()
+    text = "UNCONSTRAINED"
 
 
 UNCONSTRAINED = UnconstrainedType()

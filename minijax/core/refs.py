@@ -8,7 +8,7 @@ jaxpr; where operations run at once it is a `Cell`, whose array is replaced on e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from minijax.core import effects, source
 from minijax.core.aval import (
@@ -20,7 +20,7 @@ from minijax.core.aval import (
     aval_of,
 )
 from minijax.core.cache import Cache
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.jaxpr import Jaxpr
 from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
@@ -259,7 +259,7 @@ class Cell:
             ValueError: the reference was frozen.
         """
         if self._value is None:
-            raise frozen(self.aval)
+            _refuse_frozen(self.aval)
         return self._value
 
     def write(self, value: Value) -> None:
@@ -269,7 +269,7 @@ class Cell:
             ValueError: the reference was frozen.
         """
         if self._value is None:
-            raise frozen(self.aval)
+            _refuse_frozen(self.aval)
         self._value = value
 
     def close(self) -> None:
@@ -285,17 +285,10 @@ class Cell:
 aval_handlers[Cell] = lambda cell: cell.aval
 
 
-def frozen(aval: AbstractRef, at: str | None = None) -> ValueError:
-    """The error for a reference that is used after it was frozen."""
-    return ValueError(
-        message(
-            "ref",
-            "the reference was frozen, so it cannot be read or written.",
-            got=str(aval),
-            fix="use the array that freeze returned, or make another reference from it",
-            at=at,
-        )
-    )
+def _refuse_frozen(aval: AbstractRef, at: str | None = None) -> NoReturn:
+    problem = "the reference was frozen, so it cannot be read or written."
+    fix = "use the array that freeze returned, or make another reference from it"
+    error(ValueError, "ref", problem, got=str(aval), fix=fix, at=at)
 
 
 def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
@@ -325,24 +318,15 @@ def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
                     at=source.summarize(eqn.source),
                 )
             if atom in closed:
-                raise frozen(atom.aval, source.summarize(eqn.source))
+                _refuse_frozen(atom.aval, source.summarize(eqn.source))
             if eqn.primitive.name != "freeze":
                 continue
             if atom in outside:
-                raise _freezes_outer(atom.aval, source.summarize(eqn.source))
+                problem = "a traced function can freeze only references that it makes."
+                fix = "freeze it where it was made; read it here: ref[...]"
+                at = source.summarize(eqn.source)
+                error(ValueError, "freeze", problem, got=str(atom.aval), fix=fix, at=at)
             closed.add(atom)
-
-
-def _freezes_outer(aval: AbstractRef, at: str) -> ValueError:
-    return ValueError(
-        message(
-            "freeze",
-            "a traced function can freeze only references that it makes.",
-            got=str(aval),
-            fix="freeze it where it was made; read it here: ref[...]",
-            at=at,
-        )
-    )
 
 
 def is_reference(x: Value) -> bool:

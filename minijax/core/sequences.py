@@ -9,16 +9,33 @@ Mirrors what JAX's internals call `util`; nothing here knows about arrays.  Prod
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, TypeVar, overload
+from typing import Any, ClassVar, Self, TypeVar, overload
 
 from minijax.core.errors import error
 
 
-class Unspecified:
-    """The default of arguments for which None is a value."""
+class Mark:
+    """A value that says one thing by being there: the only instance of its class, as `text`."""
+
+    text: ClassVar[str]
+    _only: ClassVar[Any] = None
+
+    def __new__(cls) -> Self:
+        if cls._only is None:
+            cls._only = super().__new__(cls)
+        return cls._only
 
     def __repr__(self) -> str:
-        return "<unspecified>"
+        return self.text
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), ()
+
+
+class Unspecified(Mark):
+    """The default of arguments for which None is a value."""
+
+    text = "<unspecified>"
 
 
 UNSPECIFIED: Any = Unspecified()
@@ -71,26 +88,16 @@ def safe_map(function: Callable[..., T], *args: Iterable[Any]) -> list[T]:
 
 def unzip2(pairs: Iterable[tuple[T1, T2]]) -> tuple[tuple[T1, ...], tuple[T2, ...]]:
     """Two tuples from pairs; for no pairs, two empty ones."""
-    firsts: list[T1] = []
-    seconds: list[T2] = []
-    for first, second in pairs:
-        firsts.append(first)
-        seconds.append(second)
-    return tuple(firsts), tuple(seconds)
+    columns: Any = tuple(zip(*pairs, strict=True))
+    return columns or ((), ())
 
 
 def unzip3(
     triples: Iterable[tuple[T1, T2, T3]],
 ) -> tuple[tuple[T1, ...], tuple[T2, ...], tuple[T3, ...]]:
     """Three tuples from triples; for no triples, three empty ones."""
-    firsts: list[T1] = []
-    seconds: list[T2] = []
-    thirds: list[T3] = []
-    for first, second, third in triples:
-        firsts.append(first)
-        seconds.append(second)
-        thirds.append(third)
-    return tuple(firsts), tuple(seconds), tuple(thirds)
+    columns: Any = tuple(zip(*triples, strict=True))
+    return columns or ((), (), ())
 
 
 def partition_list(choose: Iterable[bool], values: Iterable[T]) -> tuple[list[T], list[T]]:

@@ -259,16 +259,9 @@ class Tracer(operators.ArrayOperators):
         return len(self.aval)
 
     def __bool__(self) -> bool:
-        value = self.concrete()
-        if value is not None:
-            return bool(value)
-        _refuse(
-            self,
-            TracerBoolConversionError,
-            "a traced value has no concrete truth value",
-            "lax.cond, lax.select or numpy.where; or mark the argument as static "
-            "(jit's static_argnums)",
-        )
+        problem = "a traced value has no concrete truth value"
+        fix = f"lax.cond, lax.select or numpy.where; {_OR_STATIC}"
+        return bool(self._known(TracerBoolConversionError, problem, fix))
 
     def __int__(self) -> int:
         return int(self._number("int"))
@@ -280,28 +273,15 @@ class Tracer(operators.ArrayOperators):
         return complex(self._number("complex"))
 
     def _number(self, kind: str) -> Any:
-        value = self.concrete()
-        if value is not None:
-            return value
-        _refuse(
-            self,
-            ConcretizationTypeError,
-            f"a traced value cannot become a Python {kind}",
-            f"x.astype({kind}) for a traced conversion; or mark the argument as static "
-            "(jit's static_argnums)",
-        )
+        problem = f"a traced value cannot become a Python {kind}"
+        fix = f"x.astype({kind}) for a traced conversion; {_OR_STATIC}"
+        return self._known(ConcretizationTypeError, problem, fix)
 
     def __index__(self) -> int:
-        value = self.concrete()
-        if value is not None:
-            return operator.index(value)
-        _refuse(
-            self,
-            TracerIntegerConversionError,
-            "a traced value cannot be used as a Python index or shape",
-            "index arrays with x[i] or lax.dynamic_slice; shapes must be static: mark the "
-            "argument as static (jit's static_argnums)",
-        )
+        problem = "a traced value cannot be used as a Python index or shape"
+        fix = "index arrays with x[i] or lax.dynamic_slice; shapes must be static: "
+        fix += _OR_STATIC.removeprefix("or ")
+        return operator.index(self._known(TracerIntegerConversionError, problem, fix))
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
         _refuse(
@@ -320,15 +300,18 @@ class Tracer(operators.ArrayOperators):
         return np.asarray(self._elements("tolist")).tolist()
 
     def _elements(self, method: str) -> Any:
+        problem = f"the elements of a traced value are not known: x.{method}() has none to return"
+        fix = "return x from the transformed function, and call it there; or use debug.print"
+        return self._known(ConcretizationTypeError, problem, fix)
+
+    def _known(self, exception: type[Exception], problem: str, fix: str) -> Any:
+        """The value underneath, where it is known.
+
+        Raises:
+            Exception: it is not; the error is of the class `exception`.
+        """
         value = self.concrete()
-        if value is not None:
-            return value
-        _refuse(
-            self,
-            ConcretizationTypeError,
-            f"the elements of a traced value are not known: x.{method}() has none to return",
-            "return x from the transformed function, and call it there; or use debug.print",
-        )
+        return _refuse(self, exception, problem, fix) if value is None else value
 
     def __getattr__(self, name: str) -> Any:
         if name in _OF_BUFFERS:
@@ -365,6 +348,7 @@ class Tracer(operators.ArrayOperators):
         return format(str(self) if value is None else value, spec)
 
 
+_OR_STATIC = "or mark the argument as static (jit's static_argnums)"
 _OF_BUFFERS = frozenset(
     {
         *("addressable_data", "addressable_shards", "copy_to_host_async", "delete", "device"),

@@ -2,102 +2,24 @@
 
 Input: nested containers.  Output: a list of leaves and a tree definition, and back.  The work is
 done by jaxlib's C++ pytrees, with registries of our own (`core/tree_registry.py`).  The texts of
-errors are in `core/tree_errors.py`, names of leaves in `core/tree_errors.py`.
+errors, and names of leaves, are in `core/tree_errors.py`.
 """
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from jaxlib import _jax
 
 from minijax.core import tree_errors
-from minijax.core.errors import error, message
-from minijax.core.native import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    PyTreeDef,
-    SequenceKey,
-)
-from minijax.core.sequences import UNSPECIFIED, Unspecified
-from minijax.core.tree_errors import (
-    argument_paths,
-    equality_errors,
-    keystr,
-    leaf_paths,
-    prefix_errors,
-)
-from minijax.core.tree_registry import (
-    KeyEntry,
-    KeyPath,
-    Partial,
-    dispatch_registry,
-    register_dataclass,
-    register_dispatch_only_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
-    registry,
-    static,
-)
+from minijax.core.errors import error
+from minijax.core.native import PyTreeDef
+from minijax.core.sequences import UNSPECIFIED
+from minijax.core.tree_registry import KeyPath, registry
 
 T = TypeVar("T")
-
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "IsLeaf",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "Unspecified",
-    "all_leaves",
-    "all_true",
-    "argument_paths",
-    "broadcast",
-    "broadcast_prefix",
-    "build_tree",
-    "dispatch_registry",
-    "equality_errors",
-    "flatten",
-    "flatten_axes",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "flatten_with_path",
-    "is_tree_node",
-    "keystr",
-    "leaf_paths",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "prefix_errors",
-    "reduce",
-    "reduce_associative",
-    "register_dataclass",
-    "register_dispatch_only_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "registry",
-    "static",
-    "structure",
-    "transpose",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_tuple",
-    "unflatten",
-]
 
 IsLeaf = Callable[[Any], bool] | None
 
@@ -325,7 +247,7 @@ def reduce(
     if initializer is not UNSPECIFIED:
         return functools.reduce(function, values, initializer)
     if not values:
-        raise TypeError(_empty_text("tree.reduce", "initializer"))
+        _refuse_empty("tree.reduce", "initializer")
     return functools.reduce(function, values)
 
 
@@ -361,17 +283,14 @@ def reduce_associative(
     if values:
         return combine(values)
     if identity is UNSPECIFIED:
-        raise TypeError(_empty_text("tree.reduce_associative", "identity"))
+        _refuse_empty("tree.reduce_associative", "identity")
     return identity
 
 
-def _empty_text(user: str, argument: str) -> str:
-    return message(
-        user,
-        f"a tree without leaves, and no {argument}.",
-        expected="at least one leaf",
-        fix=f"pass {argument}, the result for no leaves",
-    )
+def _refuse_empty(user: str, argument: str) -> NoReturn:
+    problem = f"a tree without leaves, and no {argument}."
+    fix = f"pass {argument}, the result for no leaves"
+    error(TypeError, user, problem, expected="at least one leaf", fix=fix)
 
 
 def transpose(

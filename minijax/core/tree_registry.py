@@ -10,12 +10,12 @@ import collections
 import functools
 import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from jaxlib import _jax
 
 from minijax.core import deferral, source
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.native import DictKey
 
 if TYPE_CHECKING:
@@ -103,14 +103,12 @@ def _check_class(name: str, nodetype: Any) -> None:
         error(TypeError, name, "nodetype is not a class.", got=got, expected=expected)
 
 
-def _duplicate_text(name: str, nodetype: type) -> str:
-    return message(
-        name,
-        f"duplicate registration: {nodetype.__qualname__} is a pytree node already.",
-        got=f"{nodetype!r}",
-        expected="a class that was never registered",
-        fix="register it once, next to its definition; use a subclass for another behaviour",
-    )
+def _refuse_duplicate(name: str, nodetype: type) -> NoReturn:
+    problem = f"duplicate registration: {nodetype.__qualname__} is a pytree node already."
+    expected = "a class that was never registered"
+    fix = "register it once, next to its definition; use a subclass for another behaviour"
+    got = f"{nodetype!r}"
+    error(ValueError, name, problem, got=got, expected=expected, fix=fix, cause=None)
 
 
 def _check_methods(name: str, cls: type, methods: Iterable[str]) -> None:
@@ -137,7 +135,7 @@ def _register(
     try:
         registry.register_node(nodetype, flatten, unflatten, flatten_with_keys)
     except ValueError:
-        raise ValueError(_duplicate_text(name, nodetype)) from None
+        _refuse_duplicate(name, nodetype)
 
 
 def register_pytree_node(
@@ -351,7 +349,7 @@ def register_dataclass(
     try:
         registry.register_dataclass_node(nodetype, data_fields, meta_fields)
     except ValueError:
-        raise ValueError(_duplicate_text(name, nodetype)) from None
+        _refuse_duplicate(name, nodetype)
     return nodetype
 
 

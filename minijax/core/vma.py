@@ -8,13 +8,13 @@ a summand of one value (unreduced, U), or whole with summands as cotangents (red
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import NO_AXES, NOT_MANUAL, AbstractValue, ManualAxisType, manual_type
-from minijax.core.errors import ShardingTypeError, message
+from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Literal
 from minijax.core.operators import Value
 from minijax.core.primitive import Primitive
@@ -116,15 +116,12 @@ def join(primitive: Primitive, avals: Sequence[Any]) -> ManualAxisType:
         _check_sum(primitive, avals, axis)
     for axis in reduced - unreduced:
         if any(_state(aval, axis) == "I" for aval in typed):
-            raise ShardingTypeError(
-                _text(
-                    primitive,
-                    avals,
-                    f"one operand is reduced over {axis!r}, another is the same everywhere.",
-                    f"lax.pcast(x, {axis!r}, to='reduced') on the other operand, or "
-                    f"lax.pcast(x, {axis!r}, to='varying') on this one",
-                )
+            problem = f"one operand is reduced over {axis!r}, another is the same everywhere."
+            fix = (
+                f"lax.pcast(x, {axis!r}, to='reduced') on the other operand, or "
+                f"lax.pcast(x, {axis!r}, to='varying') on this one"
             )
+            _refuse(ShardingTypeError, primitive, avals, problem, fix)
     return manual_type(varying, unreduced, reduced - unreduced)
 
 
@@ -152,7 +149,7 @@ def _check_sum(primitive: Primitive, avals: Sequence[Any], axis: Hashable) -> No
     states = [_state(aval, axis) for aval in avals]
     if "V" in states:
         problem = f"one operand is unreduced over {axis!r}, another varies over it."
-        raise ValueError(_text(primitive, avals, problem, _sum_first(axis)))
+        _refuse(ValueError, primitive, avals, problem, _sum_first(axis))
     summands = {i for i, state in enumerate(states) if state == "U"}
     together = _linear_together(primitive, len(avals))
     members = next((own for own in together if summands <= own), None)
@@ -161,23 +158,23 @@ def _check_sum(primitive: Primitive, avals: Sequence[Any], axis: Hashable) -> No
             f"both factors are unreduced over {axis!r}: a product of sums is no sum of products."
         )
         fix = f"lax.psum(x, {axis!r}) on one of them"
-        raise ShardingTypeError(_text(primitive, avals, problem, fix))
+        _refuse(ShardingTypeError, primitive, avals, problem, fix)
     if members is None:
         problem = (
             f"an operand is unreduced over {axis!r}: devices hold summands of it, which the "
             "operation cannot work on."
         )
-        raise NotImplementedError(_text(primitive, avals, problem, _sum_first(axis)))
+        _refuse(NotImplementedError, primitive, avals, problem, _sum_first(axis))
     if any(state not in "U0" for i, state in enumerate(states) if i in members):
         problem = (
             f"one operand is unreduced over {axis!r}, another is whole: it would be counted once "
             "for each device."
         )
-        raise ShardingTypeError(_text(primitive, avals, problem, _sum_first(axis)))
+        _refuse(ShardingTypeError, primitive, avals, problem, _sum_first(axis))
     if any(state == "I" for i, state in enumerate(states) if i not in members):
         problem = f"the other factor must be reduced over {axis!r}."
         fix = f"lax.pcast(x, {axis!r}, to='reduced') on it"
-        raise ShardingTypeError(_text(primitive, avals, problem, fix))
+        _refuse(ShardingTypeError, primitive, avals, problem, fix)
 
 
 def _linear_together(primitive: Primitive, count: int) -> list[set[int]]:
@@ -193,15 +190,12 @@ def _sum_first(axis: Hashable) -> str:
     return f"lax.psum(x, {axis!r}) on the unreduced operand"
 
 
-def _text(primitive: Primitive, avals: Sequence[Any], problem: str, fix: str) -> str:
+def _refuse(
+    exception: type[Exception], primitive: Primitive, avals: Sequence[Any], problem: str, fix: str
+) -> NoReturn:
     literals = {None: "a literal", ZERO: "0"}
-    return message(
-        primitive.name,
-        problem,
-        got=", ".join(str(literals.get(aval, aval)) for aval in avals),
-        fix=fix,
-        more="",
-    )
+    got = ", ".join(str(literals.get(aval, aval)) for aval in avals)
+    error(exception, primitive.name, problem, got=got, fix=fix, more="")
 
 
 def typed(

@@ -7,8 +7,8 @@ test of it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
@@ -22,6 +22,10 @@ from minijax.runtime.hlo_text import HloModule, Instruction, Tensor
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit.jit import jitted
 from minijax.transforms.jit.stages import Compiled, Lowered
+
+T = TypeVar("T")
+Neighbours = Mapping[str, Instruction]
+"""The instructions of one computation, by name."""
 
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
@@ -151,7 +155,29 @@ _TOTAL_TITLES = ("total", "axes", "instructions", "times", "bytes")
 _NUMERIC = ("bytes", "times", "instructions")
 
 
-class Collectives(Sequence[Collective]):
+class Listing(Sequence[T]):
+    """What was found, in order; prints as the lines that a subclass gives."""
+
+    _found: tuple[T, ...]
+
+    @overload
+    def __getitem__(self, index: int) -> T: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[T, ...]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._found[index]
+
+    def __len__(self) -> int:
+        return len(self._found)
+
+    def _lines(self) -> Iterable[str]:
+        raise NotImplementedError
+
+    def __repr__(self) -> str:
+        return "\n".join(self._lines())
+
+
+class Collectives(Listing[Collective]):
     """The collectives of a program, in the order in which it reaches them.
 
     Prints as a table.  Bytes are those of the operands on one device; the totals count each
@@ -181,16 +207,6 @@ class Collectives(Sequence[Collective]):
         self.devices = devices
         self._found = tuple(found)
 
-    @overload
-    def __getitem__(self, index: int) -> Collective: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Collective, ...]: ...
-    def __getitem__(self, index: Any) -> Any:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
     @property
     def counts(self) -> dict[str, int]:
         """How many instructions there are of each kind that occurs."""
@@ -213,16 +229,15 @@ class Collectives(Sequence[Collective]):
                 f"{more}{bytes_text(moved)}",
             )
 
-    def __repr__(self) -> str:
+    def _lines(self) -> list[str]:
         meshes = "; ".join(map(str, self.meshes))
         where = f"{self.devices} device{'s' * (self.devices != 1)}"
         where += f" ({meshes})" if meshes else ""
         if not self._found:
-            return f"{self.name}: no collectives on {where}"
+            return [f"{self.name}: no collectives on {where}"]
         lines = [f"{self.name}: {len(self)} collective{'s' * (len(self) != 1)} on {where}", ""]
         lines += table(_TITLES, [x.cells for x in self._found], _NUMERIC)
-        lines += ["", *table(_TOTAL_TITLES, list(self._total_rows()), _NUMERIC)]
-        return "\n".join(lines)
+        return [*lines, "", *table(_TOTAL_TITLES, list(self._total_rows()), _NUMERIC)]
 
 
 def _counted(x: Collective) -> int:
@@ -301,34 +316,8 @@ def of_text(name: str, text: str, meshes: Sequence[Box]) -> Collectives:
         meshes: the meshes whose axes the groups of devices are matched with.
     """
     module = HloModule(text)
-    found = list(_walk(module, module.entry, meshes, 1, ())) if module.entry else []
+    found = list(_Search(module, meshes).walk(module.entry, 1, ())) if module.entry else []
     return Collectives(name, found, meshes, module.devices)
-
-
-def _walk(
-    module: HloModule,
-    computation: str,
-    meshes: Sequence[Box],
-    times: int | None,
-    inside: tuple[str, ...],
-) -> Iterator[Collective]:
-    """The collectives of a computation and of those that it runs."""
-    for instruction in module.computations.get(computation, {}).values():
-        kind = kind_of(instruction.opcode)
-        if kind is not None:
-            yield _record(module, computation, instruction, kind, meshes, times, inside)
-            continue
-        for branch, (role, callee) in enumerate(instruction.calls):
-            here, often = inside, times
-            if instruction.opcode == "while":
-                trips = instruction.trip_count
-                here = (*inside, f"while x{'?' if trips is None else trips}")
-                # A condition is asked once more than the body runs.
-                extra = 1 if role == "condition" else 0
-                often = None if trips is None or times is None else times * (trips + extra)
-            elif instruction.opcode == "conditional":
-                here = (*inside, f"branch {branch}")
-            yield from _walk(module, callee, meshes, often, here)
 
 
 def kind_of(opcode: str) -> str | None:
@@ -337,73 +326,81 @@ def kind_of(opcode: str) -> str | None:
     return kind if kind in KINDS else None
 
 
-def _record(
-    module: HloModule,
-    computation: str,
-    instruction: Instruction,
-    kind: str,
-    meshes: Sequence[Box],
-    times: int | None,
-    inside: tuple[str, ...],
-) -> Collective:
-    neighbours = module.computations[computation]
-    operands = [
-        tensor
-        for name in instruction.operands
-        if name in neighbours
-        for tensor in neighbours[name].tensors
-    ]
-    if kind == "collective_permute":
-        pairs = groups.read_pairs(instruction.attributes)
-        axes = groups.axes_of_pairs(pairs, meshes)
-    else:
-        axes = groups.axes_of_groups(
-            groups.read_groups(instruction.attributes, module.devices), meshes
+class _Search(NamedTuple):
+    """Finds the collectives of a program, whose groups of devices are matched with meshes."""
+
+    module: HloModule
+    meshes: Sequence[Box]
+
+    def walk(
+        self, computation: str, times: int | None, inside: tuple[str, ...]
+    ) -> Iterator[Collective]:
+        """The collectives of a computation and of those that it runs."""
+        neighbours = self.module.computations.get(computation, {})
+        for instruction in neighbours.values():
+            kind = kind_of(instruction.opcode)
+            if kind is not None:
+                yield self._record(neighbours, instruction, kind, times, inside)
+                continue
+            for branch, (role, callee) in enumerate(instruction.calls):
+                here, often = inside, times
+                if instruction.opcode == "while":
+                    trips = instruction.trip_count
+                    here = (*inside, f"while x{'?' if trips is None else trips}")
+                    # A condition is asked once more than the body runs.
+                    extra = 1 if role == "condition" else 0
+                    often = None if trips is None or times is None else times * (trips + extra)
+                elif instruction.opcode == "conditional":
+                    here = (*inside, f"branch {branch}")
+                yield from self.walk(callee, often, here)
+
+    def _record(
+        self,
+        neighbours: Neighbours,
+        instruction: Instruction,
+        kind: str,
+        times: int | None,
+        inside: tuple[str, ...],
+    ) -> Collective:
+        known = [neighbours[name] for name in instruction.operands if name in neighbours]
+        operands = tuple(tensor for operand in known for tensor in operand.tensors)
+        if kind == "collective_permute":
+            axes = groups.axes_of_pairs(groups.read_pairs(instruction.attributes), self.meshes)
+        else:
+            found = groups.read_groups(instruction.attributes, self.module.devices)
+            axes = groups.axes_of_groups(found, self.meshes)
+        own = self.module.frame(instruction)
+        line = own or self._line_nearby(neighbours, instruction)
+        operation = instruction.metadata.get("op_name", "")
+        is_own = own is not None
+        return Collective(
+            kind, axes, operands, times, inside, line, is_own, operation, instruction.name
         )
-    own = module.frame(instruction)
-    return Collective(
-        kind,
-        axes,
-        tuple(operands),
-        times,
-        inside,
-        own or _line_nearby(module, neighbours, instruction),
-        own is not None,
-        instruction.metadata.get("op_name", ""),
-        instruction.name,
-    )
 
+    def _line_nearby(self, neighbours: Neighbours, instruction: Instruction) -> Frame | None:
+        """The line of the nearest instruction that takes a value, or else of one that gives it."""
+        users: dict[str, list[str]] = {}
+        for other in neighbours.values():
+            for name in other.operands:
+                users.setdefault(name, []).append(other.name)
+        start = instruction.name
+        return self._nearest(neighbours, start, users) or self._nearest(
+            neighbours, start, {name: x.operands for name, x in neighbours.items()}
+        )
 
-def _line_nearby(
-    module: HloModule, neighbours: dict[str, Instruction], instruction: Instruction
-) -> Frame | None:
-    """The line of the nearest instruction that takes a value, or else of one that gives it."""
-    users: dict[str, list[str]] = {}
-    for other in neighbours.values():
-        for name in other.operands:
-            users.setdefault(name, []).append(other.name)
-    return _nearest(module, neighbours, instruction.name, lambda x: users.get(x.name, [])) or (
-        _nearest(module, neighbours, instruction.name, lambda x: x.operands)
-    )
-
-
-def _nearest(
-    module: HloModule,
-    neighbours: dict[str, Instruction],
-    start: str,
-    following: Callable[[Instruction], Sequence[str]],
-) -> Frame | None:
-    seen = {start}
-    queue = [start]
-    for name in queue:
-        here = neighbours[name]
-        frame = module.frame(here)
-        if frame is not None:
-            return frame
-        fresh = [x for x in following(here) if x in neighbours and x not in seen]
-        queue += fresh
-        seen.update(fresh)
-    return None
+    def _nearest(
+        self, neighbours: Neighbours, start: str, following: Mapping[str, Sequence[str]]
+    ) -> Frame | None:
+        seen = {start}
+        queue = [start]
+        for name in queue:
+            frame = self.module.frame(neighbours[name])
+            if frame is not None:
+                return frame
+            fresh = [x for x in following.get(name, ()) if x in neighbours and x not in seen]
+            queue += fresh
+            seen.update(fresh)
+        return None
 
 
 def assert_collectives(

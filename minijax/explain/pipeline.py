@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from minijax.core import tree
+from minijax.core import tree, tree_errors
 from minijax.lowering import planning
 from minijax.transforms.jit.jit import jitted
 from minijax.transforms.jit.stages import Compiled, Lowered
@@ -125,7 +125,7 @@ def _shards(compiled: Compiled) -> Iterator[str]:
     for side, avals, shardings in sides:
         places = tree.leaves(shardings, is_leaf=tree.is_none)
         for (path, aval), place in zip(tree.leaves_with_path(avals), places, strict=True):
-            name = side + tree.keystr(path)
+            name = side + tree_errors.keystr(path)
             if place is None:
                 yield f"{name}: {aval}, not used"
                 continue

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
 from minijax.core import tree
 from minijax.core.errors import error
@@ -128,7 +128,7 @@ class PlannedValue(NamedTuple):
         )
 
 
-class Plan(Sequence[PlannedCollective]):
+class Plan(communication.Listing[PlannedCollective]):
     """Where data moves, in the order of the program.  Prints as tables.
 
     The model of cost: devices stand in a ring along each axis, and with several axes data goes
@@ -172,16 +172,6 @@ class Plan(Sequence[PlannedCollective]):
         self.results = tuple(results)
         self._found = tuple(found)
 
-    @overload
-    def __getitem__(self, index: int) -> PlannedCollective: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[PlannedCollective, ...]: ...
-    def __getitem__(self, index: Any) -> Any:
-        return self._found[index]
-
-    def __len__(self) -> int:
-        return len(self._found)
-
     @property
     def moved_by_axis(self) -> dict[str, float]:
         """For each axis that data moves over, the bytes that one device sends in one run."""
@@ -210,9 +200,6 @@ class Plan(Sequence[PlannedCollective]):
                 yield ""
                 titles = (title, "type", "sharding", "bytes on each device")
                 yield from communication.table(titles, [x.cells for x in values])
-
-    def __repr__(self) -> str:
-        return "\n".join(self._lines())
 
 
 def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..., Plan]:

@@ -361,13 +361,6 @@ def _plain(rule: Callable[..., Any]) -> Callable[..., Any]:
     return batch
 
 
-def _with_axis(rule: Callable[..., Any]) -> Callable[..., Any]:
-    def batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-        return rule(size, args, dims, **params)
-
-    return batch
-
-
 class _Declared(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
     """A table of rules of the package: setting an entry declares the rule of one primitive.
 
@@ -407,7 +400,7 @@ class _Declared(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
 primitive_batchers = RuleTable("batch", _plain)
 """Rules for batches: `rule(args, dims, **params)` gives the result and its batch dimension."""
 
-fancy_primitive_batchers = RuleTable("batch", _with_axis)
+fancy_primitive_batchers = RuleTable("batch")
 """As `primitive_batchers`, told the size of the batch: `rule(size, args, dims, **params)`."""
 
 spmd_primitive_batchers = _Declared(axes.batch_spmd)

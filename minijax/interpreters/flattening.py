@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from minijax.core import tree
+from minijax.core import tree, tree_errors
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -118,7 +118,7 @@ def debug_info(
             given = len(in_tree.children()[0].children())
             places = range(given) if positions is None else positions
             chosen = tuple(argument_name(names, i) for i in places)
-        return tuple(tree.argument_paths(in_tree, chosen))
+        return tuple(tree_errors.argument_paths(in_tree, chosen))
 
     name = function_name(function)
     return DebugInfo(traced_for, source_of(function), arg_names, None, name)
@@ -134,7 +134,7 @@ def argument_name(names: Sequence[str], position: int) -> str:
 def result_paths(out_tree: Any) -> tuple[str, ...]:
     """The paths of a function's results, such as `result` and `result['w']`."""
     dummy = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
-    return tuple("result" + tree.keystr(path) for path, _ in tree.leaves_with_path(dummy))
+    return tuple("result" + tree_errors.keystr(path) for path, _ in tree.leaves_with_path(dummy))
 
 
 class FlatFunction:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, TypeVar
 
 from minijax.core import axes as core_axes
-from minijax.core import dtypes, effects, tree, vma
+from minijax.core import dtypes, effects, tree, tree_errors, vma
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -391,7 +391,7 @@ def _call(
         got = f"{sharding!r} of type {type(sharding).__name__}"
         error(NotImplementedError, name, "sharding must be a single device's, or None.", got=got)
     leaves, in_tree = tree.flatten((args, kwargs))
-    flattening.avals_of(leaves, lambda: tree.argument_paths(in_tree, None), name)
+    flattening.avals_of(leaves, lambda: tree_errors.argument_paths(in_tree, None), name)
     avals, out_tree = _result_avals(name, result_shape_dtypes)
     outs = primitive.bind_all(
         *leaves,

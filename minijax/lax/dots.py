@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
-from minijax.core.cache import Cache
+from minijax.core.cache import cached
 from minijax.core.config import default_matmul_precision
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
@@ -513,10 +513,7 @@ def _check_numbers(lhs: ShapedArray, rhs: ShapedArray, numbers: _Numbers) -> Non
             error(TypeError, "lax.dot_general", problem, got=facts, expected=expected)
 
 
-_wider = Cache("wider dtypes", "dtypes of products", key="two dtypes")
-
-
-@_wider.function
+@cached("wider dtypes", key="two dtypes")
 def wider_dtype(x: np.dtype[Any], y: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of products of two dtypes: of the greater kind, then width, then range."""
     wider: np.dtype[Any] = max(x, y, key=_extent)

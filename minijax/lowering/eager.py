@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxlib import _jax
 
-from minijax.core import config, hooks, refs, tree
+from minijax.core import config, hooks, refs, tree_registry
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -112,7 +112,7 @@ def native_function(
         list(static_argnums),
         list(static_argnames),
         object() if key is None else key,
-        tree.dispatch_registry,
+        tree_registry.dispatch_registry,
         _placed,
         _function_cache,
     )
@@ -163,7 +163,7 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
         return None
     if executable.donated and any(map(_is_shared, args)):
         return None
-    return executable.fast_path(num_args, tree.dispatch_registry.flatten(result)[1])
+    return executable.fast_path(num_args, tree_registry.dispatch_registry.flatten(result)[1])
 
 
 def _is_wide(x: Value) -> bool:

@@ -34,7 +34,7 @@ from minijax.lowering.placed_programs import SEVERAL, Replicas
 from minijax.runtime import client, compile, placement, profiling, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 from minijax.runtime.execute import Executable
-from minijax.runtime.transfer import buffer_on
+from minijax.runtime.transfer import InputsHandler, ResultsHandler, buffer_on
 from minijax.sharding import hlo
 
 _LARGE_CONSTANT_BYTES = 4096
@@ -360,18 +360,16 @@ def compile_lowered(
     consts = lowered.large_consts
     ins, outs = placed_programs.natives(loaded, lowered, where, originals)
     found = lowered.options.outer_effects(lowered.jaxpr.effects)
+    ordered = effects.ordered_among(found)
+    placed = [buffer_on(c, aval_of(c), there) for c, there in zip(consts, ins, strict=False)]
     executable = Executable(
         loaded,
         where.devices,
-        in_avals,
-        out_avals,
-        ins=ins[len(consts) :],
-        outs=outs,
-        kept=lowered.kept,
-        consts=[buffer_on(c, aval_of(c), there) for c, there in zip(consts, ins, strict=False)],
+        InputsHandler(in_avals, ins[len(consts) :], lowered.kept, placed),
+        ResultsHandler(out_avals, outs, where.committed, where.devices[:1] * len(ordered)),
         committed=where.committed,
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
-        ordered=effects.ordered_among(found),
+        ordered=ordered,
         has_effects=bool(found),
         callbacks=lowered.host_callbacks,
         # What replicas do to their pieces makes no sense for whole arrays.

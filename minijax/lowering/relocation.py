@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.core import monitoring
 from minijax.core.aval import ShapedArray
-from minijax.core.cache import Cache
+from minijax.core.cache import cached
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters.reshard import reshard_p
@@ -112,18 +112,9 @@ def _needs_program(source: Any, target: Any) -> bool:
     )
 
 
-_identities = Cache(
-    "moves",
-    "programs that return their argument at another place",
-    key="type, placement",
-    most=512,
-    emptied=True,
-)
-
-
-@_identities.function
+@cached("moves", key="type, placement", most=512, emptied=True)
 def _identity(aval: ShapedArray, wanted: Any = None) -> ClosedJaxpr:
-    """The program that returns its argument, resharded to `wanted` if that is given."""
+    """The program that returns its argument at another place: resharded to `wanted`, if given."""
     var = out = Var(aval)
     eqns = []
     if wanted is not None:

@@ -19,7 +19,7 @@ from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stable
 
 from minijax.core import dtypes, operators
 from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
-from minijax.core.cache import Cache
+from minijax.core.cache import Cache, cached
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.operators import Values
@@ -441,15 +441,7 @@ class LoweringContext:
         return operation.result
 
 
-_reductions = Cache(
-    "reductions",
-    "reductions to copy into modules",
-    key="combiner, types, axes",
-    most=1024,
-)
-
-
-@_reductions.function
+@cached("reductions", key="combiner, types, axes", most=1024)
 def _reduction(
     combiner: str, operand: ir.Value, scalar: Any, result: ir.Value, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import deferral, dtypes
 from minijax.core.aval import Shape, aval_of
-from minijax.core.cache import Cache
+from minijax.core.cache import cached
 from minijax.core.errors import error
 from minijax.lax import binary, creation, dots, families, reduction, shape, slicing, unary
 from minijax.lax.dots import PrecisionLike
@@ -540,16 +540,9 @@ class _Plan(NamedTuple):
     steps: tuple[tuple[int, ...], ...]
 
 
-_plans = Cache(
-    "contraction paths",
-    "in which order `einsum` contracts",
-    key="subscripts, shapes, optimize",
-    most=1024,
-)
-
-
-@_plans.function
+@cached("contraction paths", key="subscripts, shapes, optimize", most=1024)
 def _plan(spec: str, shapes: tuple[Shape, ...], optimize: str | bool | Sequence[Any]) -> _Plan:
+    """In which order `einsum` contracts."""
     try:
         parser = opt_einsum.parser
         inputs, result, _ = parser.parse_einsum_input((spec, *shapes), shapes=True)

@@ -15,15 +15,15 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, source, tree
+from minijax.core import dtypes, operators, source, tree_registry
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
-from minijax.core.errors import error, message
+from minijax.core.errors import error
 from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
@@ -414,7 +414,7 @@ class Array(_Convertible, metaclass=_ArrayType):
             RuntimeError: the array lives on several devices.
         """
         if self.buffer._sharding.device is None:
-            raise RuntimeError(_one_device_only("unsafe_buffer_pointer", self))
+            _refuse_pieces(RuntimeError, "unsafe_buffer_pointer", self)
         with without_jax:
             return self.buffer.unsafe_buffer_pointer()
 
@@ -592,9 +592,9 @@ class Token:
 
 for _class in (Array, ExtendedArray, Token):
     aval_handlers[_class] = operator.attrgetter("aval")
-tree.register_dispatch_only_dataclass(Array, ["buffer"], [])
-tree.register_dispatch_only_dataclass(Token, ["buffer"], [])
-tree.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
+tree_registry.register_dispatch_only_dataclass(Array, ["buffer"], [])
+tree_registry.register_dispatch_only_dataclass(Token, ["buffer"], [])
+tree_registry.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
 
 
 def wrap(buffer: Any, aval: Any) -> Array | Token:
@@ -679,11 +679,8 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         >>> any(y.shape == (7777,) for y in jax.live_arrays())
         True
     """
-    buffers = client.get_backend(platform).live_arrays()
-    return [
-        Array(b) if not dtypes.is_extended(b.aval.dtype) else ExtendedArray(b, b.aval.dtype)
-        for b in buffers
-    ]
+    found: list[Any] = [wrap(b, b.aval) for b in client.get_backend(platform).live_arrays()]
+    return found
 
 
 def pieces_of(buffer: _jax.Array) -> list[Any]:
@@ -787,13 +784,10 @@ def _unpickle_extended(value: np.ndarray[Any, Any], dtype: DType) -> Array:
     return ExtendedArray(array_from_host(value).buffer, dtype)
 
 
-def _one_device_only(user: str, x: Array) -> str:
-    return message(
-        user,
-        "only the memory of one device can be handed out.",
-        got=f"{x.aval} with {x.sharding}",
-        fix="use the pieces: x.addressable_shards[i].data",
-    )
+def _refuse_pieces(exception: type[Exception], user: str, x: Array) -> NoReturn:
+    problem = "only the memory of one device can be handed out."
+    fix = "use the pieces: x.addressable_shards[i].data"
+    error(exception, user, problem, got=f"{x.aval} with {x.sharding}", fix=fix)
 
 
 _DLPACK_CPU = 1
@@ -808,7 +802,7 @@ def dlpack_device(x: Array) -> tuple[int, int]:
     """
     device = x.buffer._sharding.device
     if device is None:
-        raise BufferError(_one_device_only("__dlpack__", x))
+        _refuse_pieces(BufferError, "__dlpack__", x)
     kind = _DLPACK_CUDA if device.platform in ("gpu", "cuda") else _DLPACK_CPU
     return kind, device.local_hardware_id if kind == _DLPACK_CUDA else 0
 

@@ -84,11 +84,6 @@ def register_as_batch_partitionable(name: str) -> None:
             _batch_partitionable.add(name)
 
 
-def is_batch_partitionable(name: str) -> bool:
-    """Whether a function is known to work on the entries of leading dimensions one by one."""
-    return name in _batch_partitionable
-
-
 def include_folder() -> str | None:
     """The folder of the C++ headers that jaxlib brings; None if it brings none."""
     spec = importlib.util.find_spec("jaxlib")

@@ -48,16 +48,6 @@ class HostCallback:
             devices the others wait for its results, for ever if there are none.
     """
 
-    __slots__ = (
-        "_failed",
-        "function",
-        "goes_on",
-        "in_avals",
-        "name",
-        "out_avals",
-        "takes_token",
-    )
-
     def __init__(
         self,
         name: str,

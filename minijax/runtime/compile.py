@@ -111,7 +111,7 @@ def hand_over(
             executable.devices,
             executable.callbacks,
             is_trivial,
-            tuple(map(_indices, executable.in_avals, executable.ins)),
+            tuple(map(_indices, executable.place.avals, executable.place.targets)),
             executable.place,
             executable.build,
         )

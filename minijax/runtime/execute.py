@@ -94,13 +94,8 @@ class Executable:
         loaded: jaxlib's executable; None where a back end has compiled for itself.
         foreign: what runs the program then: it takes the arguments and returns the results.
         devices: where it runs.
-        in_avals: types of the arguments it uses.
-        out_avals: types of its results.
-        ins: native shardings of the arguments it uses.
-        outs: native shardings of its results.
-        kept: indices of the arguments it uses, or None for all of them.
-        place: puts arguments where it needs them.
-        build: makes arrays of what it returns.
+        place: puts arguments where it needs them, of which it knows types and placements.
+        build: makes arrays of what it returns, of which it knows the same.
         committed: whether its results stay where they are.
         donated: indices of arguments whose memory it takes.
         ordered: its ordered effects, whose tokens come before arguments and results.
@@ -111,39 +106,13 @@ class Executable:
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
     """
 
-    __slots__ = (
-        "build",
-        "callbacks",
-        "committed",
-        "consts",
-        "devices",
-        "diagnose",
-        "donated",
-        "foreign",
-        "has_effects",
-        "in_avals",
-        "ins",
-        "kept",
-        "loaded",
-        "ordered",
-        "out_avals",
-        "outs",
-        "place",
-        "returns_parts",
-        "waits",
-    )
-
     def __init__(
         self,
         loaded: _jax.LoadedExecutable,
         devices: tuple[Any, ...],
-        in_avals: Sequence[Any],
-        out_avals: Sequence[Any],
+        place: InputsHandler,
+        build: ResultsHandler,
         *,
-        ins: Sequence[Any],
-        outs: Sequence[Any],
-        kept: Sequence[int] | None = None,
-        consts: Sequence[Any] = (),
         committed: bool = False,
         donated: Sequence[int] = (),
         ordered: Sequence[Any] = (),
@@ -154,12 +123,8 @@ class Executable:
         self.loaded = loaded
         self.foreign: Callable[[Sequence[Any]], Sequence[Any]] | None = None
         self.devices = devices
-        self.in_avals = list(in_avals)
-        self.out_avals = list(out_avals)
-        self.ins = list(ins)
-        self.outs = list(outs)
-        self.kept = kept
-        self.consts = list(consts)
+        self.place = place
+        self.build = build
         self.committed = committed
         self.donated = tuple(donated)
         self.ordered = tuple(ordered)
@@ -167,11 +132,7 @@ class Executable:
         self.callbacks = tuple(callbacks)
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
         self.diagnose = diagnose
-        self.returns_parts = any(target.devices != devices for target in outs)
-        self.place = InputsHandler(in_avals, ins, kept, consts)
-        self.build = ResultsHandler(
-            out_avals, outs, committed, token_devices=[devices[0]] * len(self.ordered)
-        )
+        self.returns_parts = any(target.devices != devices for target in build.targets)
 
     def shared_with(self, diagnose: Callable[..., None]) -> Executable:
         """The same executable for another program of the same structure."""
@@ -189,7 +150,7 @@ class Executable:
         """
         if config.no_execution.value:
             problem = "a compiled program would run, which `no_execution` forbids."
-            got = f"a program with results {', '.join(map(str, self.out_avals))}"
+            got = f"a program with results {', '.join(map(str, self.build.avals))}"
             error(RuntimeError, "no_execution", problem, got=got)
         if self.foreign is not None:
             return self.foreign(args)
@@ -212,10 +173,11 @@ class Executable:
 
     def _leave_shared(self, buffers: list[Any], args: Sequence[Any]) -> None:
         """Copies memory that the program would take from arrays other than its arguments."""
+        consts, kept = self.place.consts, self.place.kept
         for i in self.donated:
-            if self.kept is not None and i not in self.kept:
+            if kept is not None and i not in kept:
                 continue
-            at = len(self.consts) + (i if self.kept is None else self.kept.index(i))
+            at = len(consts) + (i if kept is None else kept.index(i))
             if type.__instancecheck__(Array, args[i]) and array.is_shared(buffers[at]):
                 buffers[at] = copied(buffers[at])
                 args[i].delete()
@@ -288,21 +250,20 @@ class Executable:
 
     def fast_path(self, num_args: int, out_tree: Any) -> FastPathData:
         """What C++ needs to make the same call."""
-        kept = range(num_args) if self.kept is None else self.kept
-        bits = [False] * num_args
-        for i in kept:
-            bits[i] = True
-        placements = [buffer._sharding for buffer in self.consts] + self.ins
+        consts, kept = self.place.consts, self.place.kept
+        used = frozenset(range(num_args) if kept is None else kept)
+        bits = [i in used for i in range(num_args)]
+        placements = [buffer._sharding for buffer in consts] + self.place.targets
         return FastPathData(
             xla_executable=self.loaded,
             out_pytree_def=out_tree,
             in_shardings=placements,
-            out_shardings=self.outs,
+            out_shardings=self.build.targets,
             out_avals=self.build.buffer_avals,
-            out_committed=[self.committed] * len(self.out_avals),
-            kept_var_bitvec=[True] * len(self.consts) + bits,
+            out_committed=[self.committed] * len(self.build.avals),
+            kept_var_bitvec=[True] * len(consts) + bits,
             in_device_local_layouts=[None] * len(placements),
-            const_args=self.consts,
+            const_args=consts,
         )
 
 

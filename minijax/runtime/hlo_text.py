@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from minijax.core.source import Frame
@@ -75,10 +75,7 @@ class Instruction:
     @functools.cached_property
     def _parts(self) -> tuple[str, str]:
         """The text of the operands, and that of the attributes."""
-        depth = 1
-        for match in _BRACKETS.finditer(self._rest):
-            token = match.group()
-            depth += (token in "([{") - (token in ")]}")
+        for match, depth in _brackets(self._rest, depth=1):
             if depth == 0:
                 return self._rest[: match.start()], self._rest[match.end() :]
         return self._rest, ""
@@ -172,11 +169,9 @@ class HloModule:
 def split(text: str) -> list[str]:
     """The parts of a text between the commas that stand in no bracket."""
     parts = []
-    depth = start = 0
-    for match in _BRACKETS.finditer(text):
-        token = match.group()
-        depth += (token in "([{") - (token in ")]}")
-        if token == "," and depth == 0:
+    start = 0
+    for match, depth in _brackets(text):
+        if match.group() == "," and depth == 0:
             parts.append(text[start : match.start()])
             start = match.end()
     parts.append(text[start:])
@@ -187,10 +182,12 @@ def _end_of_shape(text: str) -> int:
     """Where the type of an instruction ends and its operation begins."""
     if not text.startswith("("):
         return text.index(" ")
-    depth = 0
+    return next((match.end() for match, depth in _brackets(text) if depth == 0), len(text))
+
+
+def _brackets(text: str, depth: int = 0) -> Iterator[tuple[re.Match[str], int]]:
+    """The brackets, commas and strings of a text, each with how many brackets are open then."""
     for match in _BRACKETS.finditer(text):
         token = match.group()
         depth += (token in "([{") - (token in ")]}")
-        if depth == 0:
-            return match.end()
-    return len(text)
+        yield match, depth

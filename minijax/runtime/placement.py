@@ -21,7 +21,7 @@ from jaxlib import _jax, xla_client
 
 from minijax.core import meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
-from minijax.core.cache import Cache
+from minijax.core.cache import Cache, cached
 from minijax.core.errors import error
 from minijax.core.operators import Value
 from minijax.runtime import client
@@ -173,18 +173,9 @@ def canonical(sharding: Sharding, ndim: int) -> Sharding:
     return named(sharding.mesh, spec, sharding.special_memory_kind)
 
 
-_native_lists = Cache(
-    "native device lists",
-    "lists of devices as C++ compares them",
-    key="devices",
-    most=2048,
-    emptied=True,
-)
-
-
-@_native_lists.function
+@cached("native device lists", key="devices", most=2048, emptied=True)
 def native_devices(devices: tuple[Any, ...]) -> Any:
-    """Jaxlib's list of devices."""
+    """A list of devices as C++ compares it."""
     return xla_client.DeviceList(devices)
 
 
@@ -227,16 +218,7 @@ def is_readable(sharding: Sharding) -> bool:
     )
 
 
-_places = Cache(
-    "index tables",
-    "where the pieces of an array live",
-    key="sharding, shape",
-    most=1024,
-    emptied=True,
-)
-
-
-@_places.function
+@cached("index tables", key="sharding, shape", most=1024, emptied=True)
 def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
     """Where the pieces of an array live, in order of the devices.
 

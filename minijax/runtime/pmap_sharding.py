@@ -110,10 +110,6 @@ class PmapSharding(Sharding):
         spec = self._spec_for(len(global_shape))
         return list(older.spec_to_indices(tuple(global_shape), spec))
 
-    @property
-    def special_memory_kind(self) -> str | None:
-        return self._memory_kind
-
     def with_memory_kind(self, kind: str | None) -> PmapSharding:
         return PmapSharding(self._devices, self.sharding_spec, memory_kind=kind)
 
@@ -125,15 +121,6 @@ class PmapSharding(Sharding):
     def _key(self) -> tuple[Any, ...]:
         return self._devices, self.sharding_spec, self._memory_kind
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PmapSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
-        return f"PmapSharding({self.sharding_spec}, device_ids={self._ids()}{kind})"
-
-    def _ids(self) -> list[Any]:
-        return [getattr(device, "id", device) for device in self._devices]
+        ids = [getattr(device, "id", device) for device in self._devices]
+        return f"PmapSharding({self.sharding_spec}, device_ids={ids}{self._memory_text()})"

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core.aval import Shape
-from minijax.core.cache import Cache
+from minijax.core.cache import cached
 from minijax.core.errors import IndivisibleError, error
 from minijax.sharding import hlo
 from minijax.sharding.hlo import Tiling
@@ -35,6 +35,9 @@ class Sharding:
     """
 
     __slots__ = ()
+
+    # That of a subclass, where it has one: None where it is the devices' default.
+    _memory_kind: str | None = None
 
     @property
     def unstacked_dims(self) -> tuple[int, ...]:
@@ -69,7 +72,7 @@ class Sharding:
     @property
     def special_memory_kind(self) -> str | None:
         """The kind of memory, or None where it is the devices' default."""
-        return None
+        return self._memory_kind
 
     @property
     def memory_kind(self) -> str | None:
@@ -168,6 +171,20 @@ class Sharding:
             and self.tiling(ndim).same_as(other.tiling(ndim))
         )
 
+    def _key(self) -> Any:
+        """What is equal for equal placements of one class."""
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, type(self)) and self._key() == other._key())
+
+    def __hash__(self) -> int:
+        return hash(self._key())
+
+    def _memory_text(self) -> str:
+        """What texts say of the kind of memory."""
+        return f", memory_kind={self.memory_kind}" if self.memory_kind else ""
+
     # The names by which programs that reach into JAX know these.
 
     @property
@@ -190,17 +207,9 @@ class Sharding:
         return self.to_hlo(ndim)
 
 
-_slices = Cache(
-    "slices",
-    "the slices of an array that each device holds",
-    key="sharding, shape",
-    most=1024,
-    emptied=True,
-)
-
-
-@_slices.function
+@cached("slices", key="sharding, shape", most=1024, emptied=True)
 def _indices(sharding: Sharding, shape: Shape) -> tuple[Index, ...]:
+    """The slices of an array that each device holds."""
     shard = sharding.shard_shape(shape)
     tiling = sharding.tiling(len(shape))
     whole = slice(None)

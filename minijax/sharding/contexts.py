@@ -6,12 +6,12 @@ thread-local; the older `with mesh:` stands in `sharding/mesh.py`.
 
 from __future__ import annotations
 
-from types import TracebackType
+from typing import NoReturn
 
 import numpy as np
 
 from minijax.core import meshes, source, trace
-from minijax.core.errors import NoMeshError, error, message
+from minijax.core.errors import NoMeshError, error
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.sharding.mesh import Mesh, mesh_stack
 from minijax.sharding.named import NamedSharding, named
@@ -33,12 +33,7 @@ class _MeshSetting:
     def __enter__(self) -> None:
         pass
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         mesh, devices = self._before
         meshes.abstract_mesh.set_local(mesh)
         meshes.device_context.set_local(devices)
@@ -149,7 +144,7 @@ def resolve(spec: PartitionSpec, user: str) -> NamedSharding:
     """
     mesh = mesh_of_arrays()
     if mesh is None:
-        raise _no_mesh(spec, user)
+        _refuse_without_mesh(spec, user)
     return named(mesh, spec)
 
 
@@ -162,7 +157,7 @@ def resolve_for_tracing(spec: PartitionSpec, user: str) -> NamedSharding:
     traced = meshes.get_abstract_mesh()
     mesh: MeshAxes | None = _entered_mesh() if traced.empty else traced
     if mesh is None:
-        raise _no_mesh(spec, user)
+        _refuse_without_mesh(spec, user)
     return named(mesh, spec)
 
 
@@ -176,15 +171,10 @@ def _entered_mesh() -> Mesh | None:
     return stack[-1] if stack and not stack[-1].empty else None
 
 
-def _no_mesh(spec: PartitionSpec, user: str) -> NoMeshError:
-    return NoMeshError(
-        message(
-            user,
-            "a PartitionSpec needs a mesh, and none is set.",
-            got=str(spec),
-            fix="call it inside `with minijax.set_mesh(mesh):`, or give a NamedSharding",
-        )
-    )
+def _refuse_without_mesh(spec: PartitionSpec, user: str) -> NoReturn:
+    problem = "a PartitionSpec needs a mesh, and none is set."
+    fix = "call it inside `with minijax.set_mesh(mesh):`, or give a NamedSharding"
+    error(NoMeshError, user, problem, got=str(spec), fix=fix)
 
 
 def _check_not_tracing(user: str, instead: str) -> None:

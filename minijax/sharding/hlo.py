@@ -20,7 +20,7 @@ from urllib import parse
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core.cache import Cache
+from minijax.core.cache import Cache, cached
 from minijax.core.meshes import UNCONSTRAINED, MeshAxes, PartitionSpec, names_of
 
 
@@ -279,16 +279,9 @@ def attribute_of_tiling(tiling: Tiling) -> tuple[str, PartitionSpec]:
     return f"#sdy.mesh<[{text}]{listed}>", spec
 
 
-_texts = Cache(
-    "Shardy texts",
-    "specs as Shardy writes them",
-    key="spec, rank, whether they are open",
-    most=1024,
-)
-
-
-@_texts.function
+@cached("Shardy texts", key="spec, rank, whether they are open", most=1024)
 def _dims_text(spec: PartitionSpec, ndim: int, is_open: bool) -> str:
+    """The entries of a spec as Shardy writes them."""
     return ", ".join(_dim_text(entry, is_open) for entry in spec.padded(ndim))
 
 

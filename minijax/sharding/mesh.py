@@ -24,7 +24,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import config, meshes, source
-from minijax.core.cache import Cache
+from minijax.core.cache import Cache, cached
 from minijax.core.errors import error, warn
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 
@@ -115,14 +115,9 @@ class DeviceList:
         return kind
 
 
-_lists = Cache(
-    "device lists", "lists of devices, each one object", key="devices", most=2048, emptied=True
-)
-
-
-@_lists.function
+@cached("device lists", key="devices", most=2048, emptied=True)
 def device_list(devices: tuple[Any, ...]) -> DeviceList:
-    """The list of these devices; the same object while it is remembered."""
+    """The list of some devices, one object; it is the same while it is remembered."""
     return DeviceList(devices)
 
 
@@ -383,17 +378,11 @@ class Mesh(MeshAxes, config.Context):
             error(ValueError, "Mesh", problem, got=got, fix=fix)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.devices, self.axis_names, self.axis_types)
-
-
-def _unpickle(devices: np.ndarray[Any, Any], names: Any, types: Any) -> Mesh:
-    return Mesh(devices, names, types)
+        return Mesh, (self.devices, self.axis_names, self.axis_types)
 
 
 def _object_array(devices: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    if isinstance(devices, np.ndarray):
-        return np.array(devices, dtype=object)
-    if not isinstance(devices, (list, tuple)):
+    if not isinstance(devices, (np.ndarray, list, tuple)):
         box = np.empty((), dtype=object)
         box[()] = devices
         return box

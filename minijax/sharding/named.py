@@ -15,14 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from jaxlib import _jax
 
 from minijax.core import source
 from minijax.core.aval import Shape
-from minijax.core.cache import Cache
+from minijax.core.cache import Cache, cached
 from minijax.core.errors import DuplicateSpecError, error
 from minijax.core.meshes import (
     UNCONSTRAINED,
@@ -33,27 +33,17 @@ from minijax.core.meshes import (
     names_text,
 )
 from minijax.core.native import Device
+from minijax.core.sequences import Mark
 from minijax.sharding import hlo
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.hlo import Tiling
 from minijax.sharding.mesh import MEMORY_KINDS, DeviceList, Mesh, check_memory_kind, device_list
 
 
-class UnspecifiedValue:
+class UnspecifiedValue(Mark):
     """The type of `UNSPECIFIED`."""
 
-    _only: ClassVar[UnspecifiedValue | None] = None
-
-    def __new__(cls) -> UnspecifiedValue:
-        if cls._only is None:
-            cls._only = super().__new__(cls)
-        return cls._only
-
-    def __repr__(self) -> str:
-        return "UnspecifiedValue"
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return UnspecifiedValue, ()
+    text = "UnspecifiedValue"
 
 
 UNSPECIFIED = UnspecifiedValue()
@@ -128,10 +118,6 @@ class NamedSharding(Sharding):
         kind = None if memory_kind is None else _special_memory_kind(mesh, memory_kind)
         self._memory_kind = kind
         self._hash = hash((mesh, spec, kind))
-
-    @property
-    def special_memory_kind(self) -> str | None:
-        return self._memory_kind
 
     @property
     def memory_kind(self) -> str | None:
@@ -235,15 +221,10 @@ class NamedSharding(Sharding):
         return self._hash
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
-        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{kind})"
+        return f"NamedSharding(mesh={self.mesh}, spec={self.spec}{self._memory_text()})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickle, (self.mesh, self.spec, self._memory_kind)
-
-
-def _unpickle(mesh: object, spec: PartitionSpec, memory_kind: Any) -> NamedSharding:
-    return NamedSharding(mesh, spec, memory_kind=memory_kind)
+        return NamedSharding, (self.mesh, self.spec, self._memory_kind)
 
 
 _named = Cache(
@@ -294,17 +275,9 @@ def _check(mesh: object, spec: PartitionSpec) -> None:
             error(ValueError, "NamedSharding", problem, got=f"{spec} on {mesh}", fix=fix)
 
 
-_tilings = Cache(
-    "tilings",
-    "which part of an array each device holds",
-    key="mesh, and the axes that split each dimension",
-    most=1024,
-    emptied=True,
-)
-
-
-@_tilings.function
+@cached("tilings", key="mesh, and the axes that split each dimension", most=1024, emptied=True)
 def _tiling(mesh: Mesh, dims: tuple[tuple[Any, ...], ...]) -> Tiling:
+    """Which part of an array each device holds."""
     places = dict(
         zip(
             mesh.axis_names,
@@ -379,10 +352,6 @@ class SingleDeviceSharding(Sharding):
     def tiling(self, ndim: int) -> Tiling:
         return hlo.whole(ndim, 1)
 
-    @property
-    def special_memory_kind(self) -> str | None:
-        return self._memory_kind
-
     def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
@@ -396,19 +365,11 @@ class SingleDeviceSharding(Sharding):
     def indices(self, global_shape: Shape) -> list[Index]:
         return [(slice(None),) * len(tuple(global_shape))]
 
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, SingleDeviceSharding)
-            and self._device == other._device
-            and self._memory_kind == other._memory_kind
-        )
-
-    def __hash__(self) -> int:
-        return hash((self._device, self._memory_kind))
+    def _key(self) -> tuple[Any, ...]:
+        return self._device, self._memory_kind
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
-        return f"SingleDeviceSharding(device={self._device!r}{kind})"
+        return f"SingleDeviceSharding(device={self._device!r}{self._memory_text()})"
 
 
 def make_single_device_sharding(
@@ -481,10 +442,6 @@ class GSPMDSharding(Sharding):
     def to_hlo(self, ndim: int) -> Any:
         return self._hlo_sharding
 
-    @property
-    def special_memory_kind(self) -> str | None:
-        return self._memory_kind
-
     def with_memory_kind(self, kind: str | None) -> GSPMDSharding:
         return GSPMDSharding(self._devices, self._hlo_sharding, memory_kind=kind)
 
@@ -492,37 +449,21 @@ class GSPMDSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         return bool(self._hlo_sharding.is_replicated()) or len(self._devices) == 1
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, GSPMDSharding) and (
-            (self._devices, self._hlo_sharding, self._memory_kind)
-            == (other._devices, other._hlo_sharding, other._memory_kind)
-        )
-
-    def __hash__(self) -> int:
-        return hash((self._devices, self._hlo_sharding, self._memory_kind))
+    def _key(self) -> tuple[Any, ...]:
+        return self._devices, self._hlo_sharding, self._memory_kind
 
     def __reduce__(self) -> tuple[Any, ...]:
         return _unpickle_gspmd, (self._devices, str(self._hlo_sharding), self._memory_kind)
 
     def __repr__(self) -> str:
-        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
-        return f"GSPMDSharding({self._hlo_sharding!r}{kind})"
+        return f"GSPMDSharding({self._hlo_sharding!r}{self._memory_text()})"
 
 
 def _unpickle_gspmd(devices: Sequence[Device], text: str, memory_kind: Any) -> GSPMDSharding:
     return GSPMDSharding(devices, hlo.HloSharding.from_string(text), memory_kind=memory_kind)
 
 
-_keys = Cache(
-    "equal tilings",
-    "what is equal for tilings that mean the same",
-    key="XLA's tiling, rank",
-    most=4096,
-    emptied=True,
-)
-
-
-@_keys.function
+@cached("equal tilings", key="XLA's tiling, rank", most=4096, emptied=True)
 def semantic_key(hlo_sharding: _jax.HloSharding, ndim: int) -> Any:
     """A value that is equal for tilings that give every device the same tile at this rank.
 

@@ -487,10 +487,6 @@ class PositionalSharding(Sharding):
             coordinates[list(group)] = cell
         return Tiling(self.shape, coordinates)
 
-    @property
-    def special_memory_kind(self) -> str | None:
-        return self._memory_kind
-
     def with_memory_kind(self, kind: str | None) -> PositionalSharding:
         made = PositionalSharding(self._devices, memory_kind=kind)
         made._groups = self._groups
@@ -503,18 +499,11 @@ class PositionalSharding(Sharding):
     def _key(self) -> tuple[Any, ...]:
         return self._devices, self._memory_kind, self.shape, tuple(self._groups.flat)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, PositionalSharding) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
-
     def __repr__(self) -> str:
         names = np.empty(self._groups.size, object)
         names[:] = [self._cell_text(group) for group in self._groups.flat]
         grid = np.array2string(names.reshape(self.shape), separator=" ", formatter={"object": str})
-        kind = f", memory_kind={self.memory_kind}" if self.memory_kind else ""
-        return f"PositionalSharding({grid}{kind}, shape={self.shape})"
+        return f"PositionalSharding({grid}{self._memory_text()}, shape={self.shape})"
 
     def _cell_text(self, group: frozenset[int]) -> str:
         devices = [self._devices[place] for place in sorted(group)]

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import hooks, meshes, vma
 from minijax.core.aval import AbstractValue, Shape, ShapedArray
-from minijax.core.cache import Cache
+from minijax.core.cache import cached
 from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.meshes import AbstractMesh, PartitionSpec, names_of
 from minijax.core.primitive import Primitive
@@ -43,16 +43,7 @@ def typed_aval(aval: ShapedArray, sharding: NamedSharding) -> Any:
     return aval if found == aval.split else aval.update(sharding=found)
 
 
-_shown = Cache(
-    "shown shardings",
-    "the part of a sharding that types show",
-    key="sharding, rank",
-    most=4096,
-    emptied=True,
-)
-
-
-@_shown.function
+@cached("shown shardings", key="sharding, rank", most=4096, emptied=True)
 def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
     """The part of a placement that types show; None where no Explicit axis splits the value.
 
@@ -76,10 +67,7 @@ def spec_of(aval: ShapedArray) -> PartitionSpec:
     return spec
 
 
-_unsharded = Cache("unsharded specs", "specs of values that nothing splits", key="rank")
-
-
-@_unsharded.function
+@cached("unsharded specs", key="rank")
 def unsharded(ndim: int) -> PartitionSpec:
     """The spec of a value that nothing splits."""
     return PartitionSpec(*[None] * ndim)

@@ -14,7 +14,7 @@ import inspect
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import meshes, tree
+from minijax.core import meshes, tree, tree_errors
 from minijax.core.aval import has_aval
 from minijax.core.errors import TracerArrayConversionError, error
 from minijax.core.jaxpr import ClosedJaxpr
@@ -162,7 +162,7 @@ def simulate_program(
         machine = Machine(max_operations)
         trace = DeviceTrace(machine.root, False, flattening.function_name(f))
         leaves, in_tree = tree.flatten((args, kwargs))
-        names = tree.argument_paths(in_tree)
+        names = tree_errors.argument_paths(in_tree)
         _check_arrays(leaves, names)
         _check_known(leaves, names)
         known = [trace.tracer(*device_trace.whole_value(x)) for x in leaves]
@@ -216,7 +216,7 @@ class Simulation:
         """The flat results of each device, and their tree."""
         leaves, in_tree = tree.flatten((args, {}))
         specs = devices.specs_of(in_specs, args, "in_specs", "args")
-        names = tree.argument_paths(in_tree, self.signature)
+        names = tree_errors.argument_paths(in_tree, self.signature)
         _check_arrays(leaves, names)
         _check_known(leaves, names)
         values = [

@@ -34,7 +34,7 @@ from minijax.sharding import rules
 from minijax.transforms.jit.primitive import jit_p
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
     from minijax.lowering.stablehlo import LoweringContext
 
 FAULTS = frozenset(

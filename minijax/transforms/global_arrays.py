@@ -29,7 +29,7 @@ from minijax.transforms.device_put import device_put
 from minijax.transforms.jit.jit import jit
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 
 def make_array_from_single_device_arrays(

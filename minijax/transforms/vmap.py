@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
-from minijax.core import config, source, tree
+from minijax.core import config, source, tree, tree_errors
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.operators import Avals
@@ -19,7 +19,7 @@ from minijax.lowering import eager
 from minijax.transforms import vmap_primitive
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -156,7 +156,7 @@ def _check_axis_leaves(name: str, axes: object) -> None:
 
 
 def _paths(fun: Callable[..., Any], in_tree: PyTreeDef) -> Sequence[str]:
-    return tree.argument_paths(in_tree, flattening.parameter_names(fun))
+    return tree_errors.argument_paths(in_tree, flattening.parameter_names(fun))
 
 
 def mapped_dims(

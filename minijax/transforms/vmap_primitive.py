@@ -46,7 +46,7 @@ class Vmap(JaxprCall):
     name = "vmap"
     per_operand: ClassVar[Mapping[str, Any]] = {"mapped": True}
 
-    def inside(self, params: Mapping[str, Any]) -> axes.extend_all:
+    def inside(self, params: Mapping[str, Any]) -> config.override[Any]:
         return _axis(params)
 
     def outside(self, found: frozenset[Any], params: Mapping[str, Any]) -> frozenset[Any]:
@@ -122,7 +122,7 @@ core_axes.binds_axis.set("axis_name", Vmap)
 vmap_p = Vmap()
 
 
-def _axis(params: Mapping[str, Any]) -> axes.extend_all:
+def _axis(params: Mapping[str, Any]) -> config.override[Any]:
     return axes.extend(params["axis_name"], params["size"])
 
 

@@ -193,9 +193,3 @@ def test_plain_import_leaves_what_few_programs_use():
         ),
     ):
         assert f"minijax.{module}" not in loaded
-
-
-def test_names_are_given_as_text_or_as_a_list():
-    for names in ("hanning kaiser", ["hanning", "kaiser"]):
-        load = deferral.attributes("minijax.numpy.ranges", names={"numpy.ranges": names})
-        assert load("kaiser") is inspect.unwrap(minijax.numpy.kaiser)

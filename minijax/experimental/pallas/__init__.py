@@ -6,40 +6,6 @@ compiled loop, and mistakes in the use of copies are found before.  There is no 
 here: no `pallas_call`, and no code for one kind of device.
 """
 
-from minijax.experimental.pallas import tpu
-from minijax.lax.reference_indexing import Slice, ds
-from minijax.lax.reference_indexing import ds as dslice
-from minijax.lax.semaphores import semaphore_read, semaphore_signal, semaphore_wait
-from minijax.transforms.cores.core_map import (
-    MemoryRef,
-    MemorySpace,
-    core_map,
-    kernel,
-    run_scoped,
-    run_state,
-    when,
-    with_scoped,
-)
-from minijax.transforms.cores.pipeline import BlockSpec
+from minijax.core import deferral
 
-ANY = MemorySpace.ANY
-
-__all__ = [
-    "ANY",
-    "BlockSpec",
-    "MemoryRef",
-    "MemorySpace",
-    "Slice",
-    "core_map",
-    "ds",
-    "dslice",
-    "kernel",
-    "run_scoped",
-    "run_state",
-    "semaphore_read",
-    "semaphore_signal",
-    "semaphore_wait",
-    "tpu",
-    "when",
-    "with_scoped",
-]
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from minijax.core import axes as core_axes
-from minijax.core import printing, tree, vma
+from minijax.core import printing, tree, tree_registry, vma
 from minijax.core.aval import AbstractTodo, ManualAxisType
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
@@ -251,7 +251,7 @@ class Todo:
 
 Future = Todo
 
-tree.register_pytree_node(
+tree_registry.register_pytree_node(
     Todo, lambda todo: ((todo.x,), todo.done_fun), lambda done, xs: Todo(xs[0], done)
 )
 

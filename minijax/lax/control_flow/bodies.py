@@ -23,9 +23,9 @@ from minijax.core.cache import Cache
 from minijax.core.check import same_type
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.native import PyTreeDef
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Tracer
-from minijax.core.tree import PyTreeDef
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.discharge import discharge_jaxpr, value_of, write_finals
 from minijax.lax import creation

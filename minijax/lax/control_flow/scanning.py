@@ -18,9 +18,9 @@ from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import PartitionSpec
+from minijax.core.native import PyTreeDef
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.core.tree import PyTreeDef
 from minijax.interpreters import (
     batching,
     checking,

@@ -14,8 +14,8 @@ from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.core.native import PyTreeDef
 from minijax.core.primitive import Primitive
-from minijax.core.tree import PyTreeDef
 from minijax.interpreters import batching, checking, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim

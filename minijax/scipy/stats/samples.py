@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from minijax.core import dtypes, source, tree
+from minijax.core import dtypes, source, tree_registry
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, message
 from minijax.lax import linalg, window_reduction
@@ -242,7 +242,7 @@ def sem(
     "integrate_kde",
     "resample",
 )
-@tree.register_pytree_node_class
+@tree_registry.register_pytree_node_class
 class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
     """Kernel density estimate with Gaussian kernels.
 

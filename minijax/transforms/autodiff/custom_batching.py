@@ -27,7 +27,7 @@ from minijax.transforms.autodiff.calls import Call
 from minijax.transforms.autodiff.custom_jvp import FlatPrimal, Rule
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, printing, source, tree, vma
+from minijax.core import dtypes, printing, source, tree, tree_errors, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
@@ -36,7 +36,7 @@ from minijax.transforms.autodiff import calls
 from minijax.transforms.autodiff.calls import Call
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 
 class SymbolicZero:
@@ -199,7 +199,7 @@ class Signature:
                 for p in self._signature.parameters.values()
                 if p.kind not in (p.KEYWORD_ONLY, p.VAR_KEYWORD)
             )
-        return tree.argument_paths(
+        return tree_errors.argument_paths(
             in_tree, tuple(flattening.argument_name(names, i) for i in positions)
         )
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, printing, source, tree, vma
+from minijax.core import dtypes, printing, source, tree, tree_registry, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import BatchDims, Values
@@ -565,7 +565,7 @@ def custom_gradient(fun: Callable[..., tuple[R, Any]]) -> custom_vjp[R]:
     return function
 
 
-def _staged_rule(name: str, rule: Callable[[Any], Any], out: object) -> tree.Partial:
+def _staged_rule(name: str, rule: Callable[[Any], Any], out: object) -> tree_registry.Partial:
     """`rule` with what it closes over as leaves of a tree, so that it can be a residual."""
     avals = [aval_of(x).tangent_aval() for x in tree.leaves(out)]
     flat = flattening.FlatFunction(rule, tree.structure(((out,), {})), name)
@@ -576,4 +576,4 @@ def _staged_rule(name: str, rule: Callable[[Any], Any], out: object) -> tree.Par
         cts = staging.eval_jaxpr(jaxpr, values, *tree.leaves(ct))
         return tree.unflatten(flat.out_tree, cts)
 
-    return tree.Partial(run, *consts)
+    return tree_registry.Partial(run, *consts)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import dtypes, source, tree, vma
+from minijax.core import dtypes, source, tree, tree_errors, tree_registry, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
@@ -28,7 +28,7 @@ from minijax.runtime.array import array_from_host
 from minijax.transforms.jit.jit import jit
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 A = TypeVar("A")
 R = TypeVar("R")
@@ -127,7 +127,7 @@ def jvp(
     if dots_tree != flat.in_tree:
         problem = "primals and tangents have different trees."
         error(TypeError, "jvp", problem, got={"primals": flat.in_tree, "tangents": dots_tree})
-    names = tree.argument_paths(flat.in_tree, flattening.parameter_names(fun))
+    names = tree_errors.argument_paths(flat.in_tree, flattening.parameter_names(fun))
     dots = [_checked_tangent(name, x, t) for name, x, t in zip(names, leaves, dots, strict=True)]
     outs, out_dots = jvp_flat(flat, leaves, dots, f"jvp of {name}")
     value_tree, count, aux = _split_aux(has_aux, flat.out_tree, outs)
@@ -236,7 +236,7 @@ class _PullBack(_Linear):
 
 
 for _class in (_PushForward, _PullBack):
-    tree.register_pytree_node(
+    tree_registry.register_pytree_node(
         _class,
         lambda linear: (tuple(linear.residuals), linear.call),
         functools.partial(lambda cls, call, residuals: cls(list(residuals), call), _class),
@@ -250,7 +250,7 @@ def _linearized(
     leaves, flat = _flat(_Aux(name, fun) if has_aux else fun, primals)
     avals = flattening.avals_of(
         leaves,
-        lambda: tree.argument_paths(flat.in_tree, flattening.parameter_names(fun)),
+        lambda: tree_errors.argument_paths(flat.in_tree, flattening.parameter_names(fun)),
         name,
     )
     tangent_avals = tuple(a.tangent_aval() for a in avals)

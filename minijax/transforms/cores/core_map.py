@@ -114,6 +114,9 @@ class MemorySpace(enum.Enum):
         return MemoryRef(tuple(shape), dtypes.canonicalize_dtype(dtype), self)
 
 
+ANY, VMEM, SMEM, HBM = MemorySpace.ANY, MemorySpace.VMEM, MemorySpace.SMEM, MemorySpace.HBM
+
+
 class MemoryRef(NamedTuple):
     """The type of a reference to an array of some shape and dtype.
 

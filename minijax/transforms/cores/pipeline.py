@@ -63,6 +63,9 @@ class GridDimensionSemantics(enum.Enum):
     ARBITRARY = "arbitrary"
 
 
+PARALLEL, ARBITRARY = GridDimensionSemantics.PARALLEL, GridDimensionSemantics.ARBITRARY
+
+
 @dataclass(frozen=True)
 class BlockSpec:
     """How a grid goes through the blocks of an array.

@@ -35,7 +35,7 @@ from minijax.sharding.named import (
 
 if TYPE_CHECKING:
     from minijax.core.aval import ShapedArray
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 
 def split_static(

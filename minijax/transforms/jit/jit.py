@@ -43,7 +43,7 @@ from minijax.transforms.jit.primitive import jit_p
 from minijax.transforms.jit.stages import JitWrapped, Staged
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -20,7 +20,7 @@ from typing import (
 
 import numpy as np
 
-from minijax.core import dtypes, source, tree
+from minijax.core import dtypes, source, tree, tree_errors
 from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error
@@ -41,7 +41,7 @@ from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -544,7 +544,7 @@ class Compiled(_Stage):
         paths = (
             [
                 f"{e('arguments')}"
-                for e in tree.prefix_errors((own_args, own_kwargs), (args, kwargs))
+                for e in tree_errors.prefix_errors((own_args, own_kwargs), (args, kwargs))
             ]
             if len(args) == len(own_args)
             else []
@@ -580,11 +580,11 @@ class Compiled(_Stage):
 
     def _places(self) -> list[Any]:
         """The native shardings of all arguments; None for those that are not used."""
-        used = self._executable
+        used = self._executable.place
         total = len(self._closed.jaxpr.invars)
         kept = range(total) if used.kept is None else used.kept
         found: list[Any] = [None] * total
-        for i, place in zip(kept, used.ins, strict=True):
+        for i, place in zip(kept, used.targets, strict=True):
             found[i] = place
         return found
 
@@ -598,12 +598,14 @@ class Compiled(_Stage):
     def output_shardings(self) -> Any:
         """Where results live, as their tree."""
         count = self.out_tree.num_leaves
-        return tree.unflatten(self.out_tree, [p.public for p in self._executable.outs[:count]])
+        return tree.unflatten(
+            self.out_tree, [p.public for p in self._executable.build.targets[:count]]
+        )
 
     @property
     def out_info(self) -> Any:
         """Shapes, dtypes and placements of the results, as their tree."""
-        places = [place.public for place in self._executable.outs]
+        places = [place.public for place in self._executable.build.targets]
         return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
 
 

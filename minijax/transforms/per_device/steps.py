@@ -18,7 +18,7 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import config, dtypes, meshes, refs, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
-from minijax.core.cache import Cache
+from minijax.core.cache import cached
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
@@ -365,16 +365,12 @@ class Step(NamedTuple):
 _WHOLE = PartitionSpec()
 
 
-_steps = Cache(
+@cached(
     "steps",
-    "programs of single operations of an eager `shard_map`",
     key="mesh and manual axes, primitive, parameters, operands, tracing context",
     most=4096,
     emptied=True,
 )
-
-
-@_steps.function
 def _step(
     region: Region, primitive: Any, params: Any, operands: tuple[Operand, ...], context: Any
 ) -> Step:

@@ -28,7 +28,7 @@ from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
 from minijax.transforms.vmap import mapped_dims
 
 if TYPE_CHECKING:
-    from minijax.core.tree import PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R = TypeVar("R")

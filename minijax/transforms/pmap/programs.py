@@ -120,7 +120,7 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
             "Running pmapped function: %s\ndevices: %s\nabstract args: %s\nfingerprint: %s",
             info.name,
             list(found.devices),
-            found.in_avals,
+            found.place.avals,
             found.loaded.fingerprint,
         )
     return found
