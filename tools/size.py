@@ -220,7 +220,7 @@ FIGURES = (
     Figure(
         "lines of code, without testing/",
         60_000,
-        61_240,
+        60_000,
         lambda package: sum(n for room, n in package.rooms().items() if room != "testing"),
     ),
     Figure("files", 300, 300, lambda package: len(package.modules)),
