@@ -37,8 +37,10 @@ from minijax.testing.laws.collectives import (
 from minijax.testing.numpy_model import Block
 from minijax.testing.programs import DeviceProgram, check_agree
 from minijax.testing.strategies import arguments
+from minijax.transforms.autodiff.custom_jvp import custom_jvp_call_p
 from minijax.transforms.autodiff.custom_vjp import custom_lin_p, custom_vjp_call_p
 from minijax.transforms.autodiff.grad import grad, jvp, vjp
+from minijax.transforms.autodiff.linear_call import linear_call_p
 from minijax.transforms.jit.tracing import eval_shape, make_jaxpr
 from minijax.transforms.per_device.shard_map import shard_map
 from minijax.transforms.vmap import vmap
@@ -726,15 +728,14 @@ def gradients_are_slopes(program: DeviceProgram) -> str | None:
             tangents[k] = _random_like(f.point[k])
             slopes, sizes = _slopes(f, tangents, _STEP)
             left, right = _dot(cotangents, slopes), _dot([gradient], [tangents[k]])
-            scale = 1 + max(sizes) + _size_of_dot(cotangents, slopes)
-            if not abs(left - right) <= _CLOSE * scale:
+            allowed = 4e-3 * _size_of_dot(cotangents, slopes) + 4e-4 * (1 + max(sizes))
+            if not abs(left - right) <= allowed:
                 _refuse_gradient(program, f, k, (cotangents, gradient), check_vma=check_vma)
     return None
 
 
 # What the slope leaves away falls with the step, what rounding adds rises.
 _STEP = 2.0**-7
-_CLOSE = 4e-3
 _FEW = 64
 
 
@@ -782,8 +783,8 @@ def gradients_agree(
     Args:
         program: the program.
         whole: the same function of whole arrays, without collectives; by default the program with
-            `vmap(axis_name=...)` in place of devices.  Where there is a `custom_vjp`, whose rule
-            would be the same in both, `gradients_are_slopes` is tried instead.
+            `vmap(axis_name=...)` in place of devices.  A rule of the user's own would be as wrong
+            in both, so that `gradients_are_slopes` is tried where there is one.
         check_vma: the setting to try; those that the program is for by default.
 
     Returns:
@@ -821,9 +822,12 @@ def gradients_agree(
     at = tuple(range(len(floats)))
     if whole is None:
         f = _Floats(program, whole_function(program, check_vma=modes_of(program)[0]))
-        staged = make_jaxpr(f)(*f.point).jaxpr
-        if any(eqn.primitive is custom_vjp_call_p for eqn in _equations(staged)):
-            return gradients_are_slopes(program)
+        used = {eqn.primitive for eqn in _equations(make_jaxpr(f)(*f.point).jaxpr)}
+        if not used.isdisjoint((custom_jvp_call_p, custom_vjp_call_p, linear_call_p)):
+            gradients_are_slopes(program)
+        if custom_vjp_call_p in used:
+            # Its rule may be right with types alone, which `vmap` does not have.
+            return None
         whole = programs.unsharded(program)
     expected = list(grad(loss(whole), at)(*point))
     for checks in modes_of(program):

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import given, settings, strategies
+from hypothesis import Phase, given, settings, strategies
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -188,16 +188,13 @@ def per_device_inputs(
     block = draw(shapes(max_rank=2)) if shape is None else tuple(shape)
     dtype = np.dtype(draw(strategies.sampled_from(list(dtypes))))
     found = (*sizes.values(), *block)
-    # One choice of bytes, which Hypothesis makes as small as it can, byte by byte.
-    count = min(math.prod(found), _MAX_BITS)
-    drawn = draw(strategies.binary(min_size=-(-count // 8), max_size=-(-count // 8)))
-    bits = np.resize(np.unpackbits(np.frombuffer(drawn, np.uint8)), found).astype(bool)
+    # Counted from the last place, so that it keeps its sign where shrinking takes away others.
+    drawn = np.frombuffer(draw(strategies.binary(min_size=8, max_size=8)), np.uint8)
+    bits = np.resize(np.unpackbits(drawn, bitorder="little"), math.prod(found))[::-1]
+    bits = bits.reshape(found).astype(bool)
     if dtype == np.bool_:
         return bits
     return _marked(np.arange(math.prod(found)).reshape(found), math.prod(block), dtype, bits)
-
-
-_MAX_BITS = 512
 
 
 def _marked(index: Block, elements: int, dtype: np.dtype[Any], bits: Block) -> Any:
@@ -213,7 +210,8 @@ def _marked(index: Block, elements: int, dtype: np.dtype[Any], bits: Block) -> A
         # A power of two below the point, so that sums are exact.
         values = device + place / 2 ** places.bit_length()
         other = -values
-    return np.where(bits, other, values).astype(dtype)
+    found = np.where(bits, other, values)
+    return (found * (1 + 1j) if dtype.kind == "c" else found).astype(dtype)
 
 
 SHAPES_OF_MESHES: tuple[tuple[int, ...], ...] = (
@@ -452,8 +450,10 @@ def given_mesh(
     above or below it, further arguments are fixtures and parameters of pytest, and methods of
     classes are tests too.  The mesh is the argument called `mesh`, or the first where none is
     called so.  A report shows its sizes, `mesh={'x': 3}`, which `example` takes as well as a mesh;
-    failures shrink to small ones.  The first call for each mesh compiles, so that Hypothesis's
-    deadline of 200 ms is not in force; one of other length that `settings` asks for is.
+    failures shrink to small ones.
+
+    Two of Hypothesis's defaults are left out, since tests compile programs: the deadline of 200 ms,
+    and the phase `explain`.  Other deadlines and phases that `settings` asks for are in force.
 
     Source: of the project; JAX has nothing like it.
 
@@ -512,7 +512,7 @@ def given_mesh(
         drawn = {key: _for_sizes(sizes, strategy) for key, strategy in strategies.items()}
         found = given(**{name: sizes}, **drawn)(test)
         found.hypothesis.inner_test = on_devices  # type: ignore[attr-defined]
-        return _patient(found)
+        return _with_own_defaults(found)
 
     return decorate
 
@@ -569,20 +569,27 @@ def _mesh_of(sizes: Any) -> Mesh:
     return Mesh(box.reshape(tuple(sizes.values())), tuple(sizes))
 
 
-def _patient(test: Callable[..., Any]) -> Callable[..., Any]:
-    """A test of Hypothesis without the deadline that it has where nobody asks for one."""
+def _with_own_defaults(test: Callable[..., Any]) -> Callable[..., Any]:
+    """A test of Hypothesis without two defaults that do not suit programs that are compiled.
+
+    The deadline, and the phase that looks for lines of Python which only failures run: those that
+    it finds are of the compiler, and it traces each of a hundred further calls.
+    """
 
     @functools.wraps(test)
-    def patient(*args: Any, **kwargs: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         __tracebackhide__ = True
         # What decorators above have left belongs to Hypothesis's own function.
-        for name, value in vars(patient).items():
+        for name, value in vars(run).items():
             if "hypothesis" in name:
                 setattr(test, name, value)
-        chosen = patient._hypothesis_internal_use_settings  # type: ignore[attr-defined]
-        if chosen.deadline == settings.get_profile("default").deadline:
+        chosen = run._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+        stock = settings.get_profile("default")
+        if chosen.deadline == stock.deadline:
             chosen = settings(chosen, deadline=None)
+        if chosen.phases == stock.phases:
+            chosen = settings(chosen, phases=set(chosen.phases) - {Phase.explain})
         test._hypothesis_internal_use_settings = chosen  # type: ignore[attr-defined]
         return test(*args, **kwargs)
 
-    return patient
+    return run
