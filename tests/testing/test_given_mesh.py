@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import example, given, reproduce_failure, settings
 from hypothesis import strategies as st
+from hypothesis.database import InMemoryExampleDatabase
 from hypothesis.errors import DeadlineExceeded, InvalidArgument
 
 import minijax as jax
@@ -374,3 +375,29 @@ def test_second_settings_are_refused_as_hypothesis_does():
     once = SEARCH(given_mesh("x")(lambda mesh: None))
     with pytest.raises(InvalidArgument, match="already been decorated with a settings object"):
         SEARCH(once)
+
+
+def test_argument_that_the_test_lacks_is_refused_as_hypothesis_does():
+    wrong = given_mesh("x", y=per_device_inputs)(lambda mesh, x: None)
+    with pytest.raises(InvalidArgument, match="got an unexpected keyword argument 'y'"):
+        wrong()
+
+
+def test_failure_is_replayed_first_from_the_database():
+    database = InMemoryExampleDatabase()
+
+    def sizes_until_failure():
+        sizes = []
+
+        @settings(max_examples=100, database=database)
+        @given_mesh("x", x=per_device_inputs)
+        def check(mesh, x):
+            sizes.append(mesh.size)
+            assert mesh.size < 5
+
+        with pytest.raises(AssertionError):
+            check()
+        return sizes
+
+    assert sizes_until_failure()[0] == 1
+    assert sizes_until_failure()[0] == 5

@@ -510,8 +510,10 @@ def given_mesh(
                 return test(*args, **kwargs)
 
         drawn = {key: _for_sizes(sizes, strategy) for key, strategy in strategies.items()}
-        found = given(**{name: sizes}, **drawn)(test)
-        found.hypothesis.inner_test = on_devices  # type: ignore[attr-defined]
+        found: Any = given(**{name: sizes}, **drawn)(test)
+        if not hasattr(found, "_hypothesis_internal_use_settings"):
+            return found  # what says, when it is called, which argument is wrong
+        found.hypothesis.inner_test = on_devices
         return _with_own_defaults(found)
 
     return decorate
@@ -569,7 +571,7 @@ def _mesh_of(sizes: Any) -> Mesh:
     return Mesh(box.reshape(tuple(sizes.values())), tuple(sizes))
 
 
-def _with_own_defaults(test: Callable[..., Any]) -> Callable[..., Any]:
+def _with_own_defaults(test: Any) -> Callable[..., Any]:
     """A test of Hypothesis without two defaults that do not suit programs that are compiled.
 
     The deadline, and the phase that looks for lines of Python which only failures run: those that
@@ -583,13 +585,13 @@ def _with_own_defaults(test: Callable[..., Any]) -> Callable[..., Any]:
         for name, value in vars(run).items():
             if "hypothesis" in name:
                 setattr(test, name, value)
-        chosen = run._hypothesis_internal_use_settings  # type: ignore[attr-defined]
+        chosen = run._hypothesis_internal_use_settings
         stock = settings.get_profile("default")
         if chosen.deadline == stock.deadline:
             chosen = settings(chosen, deadline=None)
         if chosen.phases == stock.phases:
             chosen = settings(chosen, phases=set(chosen.phases) - {Phase.explain})
-        test._hypothesis_internal_use_settings = chosen  # type: ignore[attr-defined]
+        test._hypothesis_internal_use_settings = chosen
         return test(*args, **kwargs)
 
     return run
