@@ -358,3 +358,16 @@ def test_gradient_that_is_wrong_on_five_devices_is_found_there():
     with pytest.raises(AssertionError, match="is not the slope"):
         check()
     assert sizes[-1] == 5
+
+
+@pytest.mark.feature("UX-08")
+def test_cases_have_from_one_to_eight_devices():
+    sizes = set()
+
+    @settings(max_examples=200, derandomize=True, database=None)
+    @given(case=laws.cases())
+    def collect(case):
+        sizes.add(case.n)
+
+    collect()
+    assert sizes == set(range(1, 9))

@@ -585,7 +585,7 @@ def _with_own_defaults(test: Any) -> Callable[..., Any]:
         for name, value in vars(run).items():
             if "hypothesis" in name:
                 setattr(test, name, value)
-        chosen = run._hypothesis_internal_use_settings
+        chosen = vars(run)["_hypothesis_internal_use_settings"]
         stock = settings.get_profile("default")
         if chosen.deadline == stock.deadline:
             chosen = settings(chosen, deadline=None)
