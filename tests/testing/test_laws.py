@@ -261,6 +261,17 @@ def test_wrong_transpose_is_not_adjoint():
 
 
 @pytest.mark.feature("UX-08")
+def test_forward_rule_that_computes_something_else_is_found():
+    @jax.custom_vjp
+    def total(x):
+        return lax.psum(x, "x")
+
+    total.defvjp(lambda x: (2 * lax.psum(x, "x"), None), lambda _, ct: (lax.pvary(ct, "x"),))
+    with pytest.raises(AssertionError, match="the results by vjp and the results do not agree"):
+        laws.gradients_are_slopes(program_with(lambda x, _: total(x)))
+
+
+@pytest.mark.feature("UX-08")
 def test_wrong_gradient_is_shown_beside_the_slopes_and_the_program():
     with pytest.raises(AssertionError) as caught:
         laws.gradients_are_slopes(program_with(with_gradient(WRONG_GRADIENTS["nothing"]), size=2))
