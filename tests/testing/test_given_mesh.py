@@ -315,11 +315,12 @@ def test_example_takes_the_sizes_that_a_report_shows():
     @settings(max_examples=1, phases=["explicit"])
     @given_mesh("x", n=st.integers())
     @example(mesh={"x": 3}, n=7)
+    @example(mesh={"x": 9}, n=8)
     def check(mesh, n):
         seen.append((dict(mesh.shape), n))
 
     check()
-    assert seen == [({"x": 3}, 7)]
+    assert seen == [({"x": 3}, 7), ({"x": 9}, 8)]
 
 
 def test_example_takes_a_mesh():

@@ -500,21 +500,22 @@ def given_mesh(
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         name = _mesh_argument(test)
-        sizes = st.shared(st.sampled_from(fitting))
+        any_sizes = st.shared(st.sampled_from(fitting))
 
         @functools.wraps(test)
         def on_devices(*args: Any, **kwargs: Any) -> Any:
             __tracebackhide__ = True  # pytest shows the lines of the test
-            with client.cpu_devices(max_devices):
-                kwargs[name] = _mesh_of(kwargs[name])
-                return test(*args, **kwargs)
+            sizes = kwargs[name]
+            needed = math.prod(sizes.values()) if isinstance(sizes, Mapping) else 1
+            with client.cpu_devices(max(needed, max_devices)):
+                return test(*args, **{**kwargs, name: _mesh_of(sizes)})
 
-        drawn = {key: _for_sizes(sizes, strategy) for key, strategy in strategies.items()}
-        found: Any = given(**{name: sizes}, **drawn)(test)
-        if not hasattr(found, "_hypothesis_internal_use_settings"):
-            return found  # what says, when it is called, which argument is wrong
+        drawn = {key: _for_sizes(any_sizes, strategy) for key, strategy in strategies.items()}
+        found: Any = given(**{name: any_sizes}, **drawn)(test)
         found.hypothesis.inner_test = on_devices
-        return _with_own_defaults(found)
+        # Without settings it only says, when it is called, which argument is wrong.
+        has_settings = hasattr(found, "_hypothesis_internal_use_settings")
+        return _with_own_defaults(found) if has_settings else found
 
     return decorate
 
