@@ -1,5 +1,5 @@
 from minijax.explain.communication import assert_collectives as assert_collectives
-from minijax.testing import laws as laws, strategies as strategies
+from minijax.testing import laws as laws, pictures as pictures, strategies as strategies
 from minijax.testing.exchanges import CollectiveMismatch as CollectiveMismatch
 from minijax.testing.interpreter import interpreted as interpreted
 from minijax.testing.oracle import (

@@ -75,6 +75,38 @@ def test_blocks_have_a_dimension_for_each_axis(data):
     assert blocks.shape == (2, 3, 4)
 
 
+@pytest.mark.feature("UX-08")
+@given(data=st.data(), dtype=st.sampled_from(["float32", "int32", "float16", "int8", "uint8"]))
+def test_values_of_blocks_show_their_device_and_their_place(data, dtype):
+    blocks = data.draw(strategies.per_device_inputs({"x": 4, "y": 2}, shape=(2, 3), dtypes=[dtype]))
+    assert blocks.dtype == dtype
+    for device, block in enumerate(blocks.reshape(8, 6)):
+        for place, value in enumerate(np.abs(block.astype(float)), 1):
+            shown = device + place / 8 if dtype.startswith("float") else device * 10 + place
+            assert value in (shown, shown + 100 * (dtype == "uint8"))
+
+
+@pytest.mark.feature("UX-08")
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int8", "uint8", "bool", "complex64"])
+@pytest.mark.parametrize("greatest", range(3))
+def test_any_block_may_have_the_greatest_value(dtype, greatest):
+    def is_greatest(x):
+        values = x.real.astype(int)
+        return (values[greatest] > np.delete(values, greatest, 0)).all()
+
+    one_value = strategies.per_device_inputs({"x": 3}, shape=(1,), dtypes=[dtype])
+    assert is_greatest(find(one_value, is_greatest, settings=SMALL))
+
+
+@pytest.mark.feature("UX-08")
+def test_blocks_shrink_to_plain_numbers():
+    def has_negative_last_block(x):
+        return x.ndim == 2 and (x[-1] < 0).any()
+
+    found = find(strategies.per_device_inputs({"x": 3}), has_negative_last_block, settings=SMALL)
+    np.testing.assert_array_equal(found, np.float32([[0.25, 0.5], [1.25, 1.5], [2.25, -2.5]]))
+
+
 @given(data=st.data())
 def test_blocks_that_are_cut_are_joined_again(data):
     mesh = data.draw(strategies.meshes(jax.devices()))

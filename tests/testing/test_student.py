@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import minijax as jax
+import minijax.testing
 from minijax import lax
 from minijax.sharding import PartitionSpec as P
 from minijax.testing import given_mesh, laws
@@ -79,3 +80,8 @@ def test_given_mesh_says_what_does_not_fit():
         given_mesh("a", "b", "c", "d")
     with pytest.raises(TypeError, match="the test takes no argument"):
         given_mesh("x")(lambda: None)
+
+
+@pytest.mark.feature("UX-08")
+def test_everything_that_tests_need_is_shown_by_completion():
+    assert {"given_mesh", "laws", "pictures", "simulate", "strategies"} <= set(dir(minijax.testing))

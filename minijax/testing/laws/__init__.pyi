@@ -16,6 +16,8 @@ from minijax.testing.laws.executions import (
     derivatives_are_adjoint as derivatives_are_adjoint,
     derivatives_are_slopes as derivatives_are_slopes,
     gradients_agree as gradients_agree,
+    gradients_are_slopes as gradients_are_slopes,
+    gradients_of_linear as gradients_of_linear,
     tangents_of_linear as tangents_of_linear,
 )
 from minijax.testing.laws.executions import (

@@ -60,7 +60,7 @@ class Law(NamedTuple):
     """
 
     number: int
-    check: Callable[..., None]
+    check: Callable[..., str | None]
     subject: str = "collectives"
     needs: str = ""
 
@@ -97,7 +97,9 @@ LAWS: tuple[Law, ...] = (
     Law(15, executions.derivatives_are_adjoint, "program"),
     Law(16, executions.casts_are_dual, needs="types"),
     Law(17, executions.tangents_of_linear),
+    Law(17, executions.gradients_of_linear),
     Law(17, executions.derivatives_are_slopes, "program"),
+    Law(17, executions.gradients_are_slopes, "program"),
     Law(18, executions.executions_agree, "program"),
     Law(19, executions.vmap_stacks_results, "program"),
     Law(20, executions.checked_is_unchecked, "program"),
@@ -117,11 +119,12 @@ def check_all(
     *args: Any,
     laws: Iterable[int] | None = None,
     check_vma: bool | None = None,
-) -> None:
+) -> dict[str, str]:
     """Tries all laws of programs on a function of one device's blocks.
 
     Its values are the same however it is run, its derivatives are adjoint and are slopes, `vmap`
-    stacks its results.
+    stacks its results.  What has no derivative, such as integers, or `custom_vjp` in forward mode,
+    is skipped.
 
     Source: of the project; JAX has nothing like it.
 
@@ -134,6 +137,9 @@ def check_all(
         laws: the numbers of those to try; all by default.
         check_vma: the setting that `f` is for, if not both.
 
+    Returns:
+        By the names of the laws: `"holds"`, or `"skipped: "` and why.
+
     Raises:
         AssertionError: a law does not hold; the text shows both sides and the program.
 
@@ -143,12 +149,18 @@ def check_all(
         ...     return lax.psum(x @ w, "x")
         >>> x, w = np.ones((2, 8), np.float32), np.ones((8, 3), np.float32)
         >>> specs = (jax.P(None, "x"), jax.P("x"))
-        >>> laws.check_all(layer, {"x": 4}, specs, jax.P(), x, w, laws=[15, 17, 20])
+        >>> laws.check_all(layer, {"x": 4}, specs, jax.P(), x, w, laws=[15, 20])
+        {'derivatives_are_adjoint': 'holds', 'checked_is_unchecked': 'holds'}
+        >>> laws.check_all(layer, {"x": 4}, specs, jax.P(), x.astype(int), w.astype(int), laws=[15])
+        {'derivatives_are_adjoint': 'skipped: no argument is a float'}
     """
     program = program_of(f, mesh, in_specs, out_specs, *args, check_vma=check_vma)
+    found = {}
     for law in LAWS:
         if law.subject == "program" and (laws is None or law.number in laws):
-            law.check(program)
+            skipped = law.check(program)
+            found[law.name] = f"skipped: {skipped}" if skipped else "holds"
+    return found
 
 
 def program_of(
@@ -204,7 +216,8 @@ def check_collectives(
             any, all laws are tried on `minijax.lax` itself.
 
     Returns:
-        The names of the laws that spoke of them.
+        The names of the laws that spoke of them, and behind a colon what they skipped, as has no
+        derivative.
 
     Raises:
         AssertionError: a law does not hold; the text shows both sides.
@@ -235,8 +248,8 @@ def check_collectives(
             )
             if own and not _speaks_of(law, case, own):
                 continue
-            law.check(case)
-            found.append(law.name)
+            skipped = law.check(case)
+            found.append(f"{law.name}: skipped, {skipped}" if skipped else law.name)
     return list(dict.fromkeys(found))
 
 

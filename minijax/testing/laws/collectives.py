@@ -190,6 +190,10 @@ def statement_of(law: Callable[..., Any]) -> str:
     return " ".join(text.split())
 
 
+# So that every number of devices from one to eight comes.
+_FURTHER_SIZES = ((5,), (6,), (7,), (3, 2))
+
+
 @st.composite
 def cases(
     draw: st.DrawFn,
@@ -219,7 +223,7 @@ def cases(
         Case({'x': 4}, ('x',), dtype='int32', tiled=False, seed=0, engine='oracle')
     """
     if sizes is None:
-        fitting = [s for s in SIZES if math.prod(s) <= max_devices]
+        fitting = [s for s in (*SIZES, *_FURTHER_SIZES) if math.prod(s) <= max_devices]
         sizes = dict(zip("xyz", draw(st.sampled_from(fitting)), strict=False))
     return Case(
         sizes,

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from hypothesis import given, strategies
+from hypothesis import Phase, given, settings, strategies
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
@@ -25,6 +25,7 @@ from minijax.core.meshes import AxisType, MeshAxes, PartitionSpec
 from minijax.runtime import client
 from minijax.runtime.annotations import DTypeLike
 from minijax.sharding.mesh import Mesh
+from minijax.testing.numpy_model import Block
 
 DTYPES = ("float32", "int32", "bool", "uint8")
 
@@ -161,6 +162,11 @@ def per_device_inputs(
 ) -> Any:
     """Arrays with one block for each device: a dimension for each mesh axis, then a block's own.
 
+    A value shows whose it is: what is before the point of a float, or before the last digits of an
+    integer, is the number of the device, and the rest is the place in its block, counted from one.
+    2.25 and 21 are the first elements of device 2.  Any of them may be negative, and unsigned ones
+    have a further digit, so that the greatest may be anybody's.
+
     Source: a strategy of Hypothesis.
 
     Args:
@@ -172,12 +178,40 @@ def per_device_inputs(
     Example:
         >>> from hypothesis import find
         >>> from minijax.testing import strategies
-        >>> find(strategies.per_device_inputs({"x": 2}, shape=(3,)), lambda x: True).shape
-        (2, 3)
+        >>> find(strategies.per_device_inputs({"x": 2}, shape=(3,)), lambda x: True)
+        array([[0.25, 0.5 , 0.75],
+               [1.25, 1.5 , 1.75]], dtype=float32)
+        >>> find(strategies.per_device_inputs({"x": 2}, dtypes=["int32"]), lambda x: x.size > 2)
+        array([[ 1,  2],
+               [11, 12]], dtype=int32)
     """
     block = draw(shapes(max_rank=2)) if shape is None else tuple(shape)
-    dtype = draw(strategies.sampled_from(list(dtypes)))
-    return array((*sizes.values(), *block), dtype, draw(strategies.integers(1, 12)))
+    dtype = np.dtype(draw(strategies.sampled_from(list(dtypes))))
+    found = (*sizes.values(), *block)
+    # Counted from the last place, so that it keeps its sign where shrinking takes away others.
+    drawn = np.frombuffer(draw(strategies.binary(min_size=8, max_size=8)), np.uint8)
+    bits = np.resize(np.unpackbits(drawn, bitorder="little"), math.prod(found))[::-1]
+    bits = bits.reshape(found).astype(bool)
+    if dtype == np.bool_:
+        return bits
+    return _marked(np.arange(math.prod(found)).reshape(found), math.prod(block), dtype, bits)
+
+
+def _marked(index: Block, elements: int, dtype: np.dtype[Any], bits: Block) -> Any:
+    """For each place in an array of blocks a number that shows the device and the element."""
+    # Short dtypes have room for few of them.
+    places = max(1, min(elements, 7 if dtype.itemsize < 4 else elements))
+    device, place = index // max(1, elements), index % max(1, elements) % places + 1
+    if dtype.kind in "iu":
+        digits = 10 ** len(str(places))
+        values = device * digits + place
+        other = values + 10 * digits if dtype.kind == "u" else -values
+    else:
+        # A power of two below the point, so that sums are exact.
+        values = device + place / 2 ** places.bit_length()
+        other = -values
+    found = np.where(bits, other, values)
+    return (found * (1 + 1j) if dtype.kind == "c" else found).astype(dtype)
 
 
 SHAPES_OF_MESHES: tuple[tuple[int, ...], ...] = (
@@ -410,15 +444,22 @@ def given_mesh(
     max_devices: int = 8,
     **strategies: Any,
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorator: Hypothesis calls the test with meshes of devices on the host.
+    """Decorator: a test of Hypothesis, which gets meshes of devices on the host.
 
-    The first argument of the test is a mesh; failures shrink to small ones.
+    It is `given` of Hypothesis: `settings`, `example`, `seed` and `reproduce_failure` may stand
+    above or below it, further arguments are fixtures and parameters of pytest, and methods of
+    classes are tests too.  The mesh is the argument called `mesh`, or the first where none is
+    called so.  A report shows its sizes, `mesh={'x': 3}`, which `example` takes as well as a mesh;
+    failures shrink to small ones.
+
+    Two of Hypothesis's defaults are left out, since tests compile programs: the deadline of 200 ms,
+    and the phase `explain`.  Other deadlines and phases that `settings` asks for are in force.
 
     Source: of the project; JAX has nothing like it.
 
     Args:
         *axis_names: the names of axes; one to three axes called x, y and z by default.
-        shapes: the sizes that axes may have; from one to eight devices by default.
+        shapes: the sizes that axes may have; by default all with `max_devices` devices at most.
         max_devices: how many devices a mesh has at most.
         **strategies: further arguments of the test: Hypothesis strategies, or functions that make
             one for the sizes of the mesh, such as `per_device_inputs`.
@@ -428,7 +469,7 @@ def given_mesh(
 
     Raises:
         ValueError: no mesh has such axes.
-        TypeError: the test takes no argument.
+        TypeError: the test takes no argument; or an example's mesh is none.
 
     Example:
         >>> from minijax.testing import given_mesh
@@ -440,11 +481,12 @@ def given_mesh(
         ...     assert count() == mesh.size
         >>> test_that_a_sum_of_ones_counts_devices()
     """
-    known = SHAPES_OF_MESHES if shapes is None else tuple(shapes)
+    ranks = (len(axis_names),) if axis_names else (1, 2, 3)
+    known = _shapes_up_to(max_devices) if shapes is None else tuple(shapes)
     fitting = [
-        shape
+        dict(zip(axis_names or "xyz", shape, strict=False))
         for shape in known
-        if math.prod(shape) <= max_devices and len(shape) in (len(axis_names) or len(shape),)
+        if math.prod(shape) <= max_devices and len(shape) in ranks
     ]
     if not fitting:
         error(
@@ -452,48 +494,105 @@ def given_mesh(
             "given_mesh",
             "no mesh has such axes.",
             got=f"axes {axis_names}, max_devices={max_devices}",
-            expected=f"axes as in one of the shapes {list(known)}",
+            expected="one to three axes" if shapes is None else f"axes as in one of {list(known)}",
             fix="shapes=[...], with the sizes that the axes may have",
         )
 
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
-        first = next(iter(inspect.signature(test).parameters), None)
-        if first is None:
-            error(
-                TypeError,
-                "given_mesh",
-                "the test takes no argument.",
-                got=f"{getattr(test, '__name__', test)}()",
-                expected="a mesh as the first argument",
-            )
-
-        @given(data=st.data())
-        def drawn(data: st.DataObject) -> None:
-            shape = data.draw(st.sampled_from(fitting), label="shape of the mesh")
-            names = axis_names or tuple("xyz"[: len(shape)])
-            with client.cpu_devices(max_devices):
-                mesh = _mesh_of(shape, names)
-                found: dict[str, Any] = {}
-                for name, strategy in strategies.items():
-                    if not isinstance(strategy, SearchStrategy):
-                        strategy = strategy(dict(mesh.shape))  # noqa: PLW2901  one per mesh
-                    found[name] = data.draw(strategy, label=name)
-                test(**{first: mesh}, **found)
+        name = _mesh_argument(test)
+        any_sizes = st.shared(st.sampled_from(fitting))
 
         @functools.wraps(test)
-        def wrapped() -> None:
-            drawn()
+        def on_devices(*args: Any, **kwargs: Any) -> Any:
+            __tracebackhide__ = True  # pytest shows the lines of the test
+            sizes = kwargs[name]
+            needed = math.prod(sizes.values()) if isinstance(sizes, Mapping) else 1
+            with client.cpu_devices(max(needed, max_devices)):
+                return test(*args, **{**kwargs, name: _mesh_of(sizes)})
 
-        # What pytest takes for fixtures are the arguments that it sees.
-        wrapped.__signature__ = inspect.Signature()  # type: ignore[attr-defined]
-        wrapped.hypothesis = drawn.hypothesis  # type: ignore[attr-defined]
-        return wrapped
+        drawn = {key: _for_sizes(any_sizes, strategy) for key, strategy in strategies.items()}
+        found: Any = given(**{name: any_sizes}, **drawn)(test)
+        found.hypothesis.inner_test = on_devices
+        # Without settings it only says, when it is called, which argument is wrong.
+        has_settings = hasattr(found, "_hypothesis_internal_use_settings")
+        return _with_own_defaults(found) if has_settings else found
 
     return decorate
 
 
-def _mesh_of(shape: Sequence[int], names: Sequence[str]) -> Mesh:
-    own = client.devices("cpu")[: math.prod(shape)]
+def _shapes_up_to(count: int) -> list[tuple[int, ...]]:
+    """The sizes of all meshes of one to three axes, those of few devices first."""
+
+    def of_rank(rank: int, count: int) -> list[tuple[int, ...]]:
+        if rank == 0:
+            return [()]
+        return [
+            (size, *rest)
+            for size in range(1, count + 1)
+            for rest in of_rank(rank - 1, count // size)
+        ]
+
+    return sorted((shape for rank in (1, 2, 3) for shape in of_rank(rank, count)), key=math.prod)
+
+
+def _mesh_argument(test: Callable[..., Any]) -> str:
+    """The name of a test's argument that is a mesh."""
+    names = [name for name in inspect.signature(test).parameters if name not in ("self", "cls")]
+    if not names:
+        error(
+            TypeError,
+            "given_mesh",
+            "the test takes no argument.",
+            got=f"{getattr(test, '__name__', test)}()",
+            expected="a mesh as the first argument, or as the one called mesh",
+        )
+    return "mesh" if "mesh" in names else names[0]
+
+
+def _for_sizes(sizes: SearchStrategy[dict[str, int]], strategy: Any) -> Any:
+    """A strategy, made for the sizes of each mesh where a function makes it."""
+    return sizes.flatmap(lambda found: strategy(dict(found))) if callable(strategy) else strategy
+
+
+def _mesh_of(sizes: Any) -> Mesh:
+    """The mesh of the first devices on the host with some sizes, or one that an example has."""
+    if isinstance(sizes, Mesh):
+        return sizes
+    if not isinstance(sizes, Mapping):
+        error(
+            TypeError,
+            "given_mesh",
+            "an example's mesh is neither a mesh nor sizes by names of axes.",
+            got=repr(sizes),
+            fix="{'x': 3}, for example",
+        )
+    own = client.devices("cpu")[: math.prod(sizes.values())]
     box = np.empty(len(own), object)
     box[:] = own
-    return Mesh(box.reshape(tuple(shape)), tuple(names))
+    return Mesh(box.reshape(tuple(sizes.values())), tuple(sizes))
+
+
+def _with_own_defaults(test: Any) -> Callable[..., Any]:
+    """A test of Hypothesis without two defaults that do not suit programs that are compiled.
+
+    The deadline, and the phase that looks for lines of Python which only failures run: those that
+    it finds are of the compiler, and it traces each of a hundred further calls.
+    """
+
+    @functools.wraps(test)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        __tracebackhide__ = True
+        # What decorators above have left belongs to Hypothesis's own function.
+        for name, value in vars(run).items():
+            if "hypothesis" in name:
+                setattr(test, name, value)
+        chosen = vars(run)["_hypothesis_internal_use_settings"]
+        stock = settings.get_profile("default")
+        if chosen.deadline == stock.deadline:
+            chosen = settings(chosen, deadline=None)
+        if chosen.phases == stock.phases:
+            chosen = settings(chosen, phases=set(chosen.phases) - {Phase.explain})
+        test._hypothesis_internal_use_settings = chosen
+        return test(*args, **kwargs)
+
+    return run
