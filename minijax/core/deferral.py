@@ -113,8 +113,10 @@ def attach(
             value = import_module(f"{home}.{original}")
         else:
             value = getattr(import_module(home), original)
-            if type(value) is FunctionType and value.__module__.startswith(ROOT):
-                value = sys.modules[f"{ROOT}.core.source"].public(value, package, name)
+            if isinstance(value, FunctionType | type) and value.__module__.startswith(ROOT):
+                if type(value) is FunctionType:
+                    value = sys.modules[f"{ROOT}.core.source"].public(value, package, name)
+                value.__doc__ = _with_source(value.__doc__, package, name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -128,6 +130,23 @@ def attach(
     for name in [name for name, (home, _) in homes.items() if home == f"{package}.{name}"]:
         load(name)
     return load, shown, public
+
+
+# What follows the paragraphs of a docstring.
+_SECTION = re.compile(r"\n\n( *)(?:Args|Attributes|Returns|Raises|Examples?):\n")
+_FACTS = re.compile(r" *\w+: ")
+
+
+def _with_source(doc: str | None, package: str, name: str) -> str | None:
+    """A docstring that says which function of JAX it mirrors, unless it says where it is from."""
+    if not doc or "Source:" in doc:
+        return doc
+    section = _SECTION.search(doc)
+    paragraphs, rest = (doc[: section.start()], doc[section.start() :]) if section else (doc, "")
+    indentation = section[1] if section else "    "
+    gap = "\n" if _FACTS.match(paragraphs.rpartition("\n\n")[2]) else "\n\n"
+    path = f"{package}.{name}".replace(ROOT, "jax", 1)
+    return f"{paragraphs.rstrip()}{gap}{indentation}Source: mirrors {path} (0.10).{rest}"
 
 
 class StubFinder:
