@@ -144,7 +144,8 @@ def _with_source(doc: str | None, package: str, name: str) -> str | None:
     section = _SECTION.search(doc)
     paragraphs, rest = (doc[: section.start()], doc[section.start() :]) if section else (doc, "")
     indentation = section[1] if section else "    "
-    gap = "\n" if _FACTS.match(paragraphs.rpartition("\n\n")[2]) else "\n\n"
+    first, _, last = paragraphs.rpartition("\n\n")
+    gap = "\n" if first and _FACTS.match(last) else "\n\n"
     path = f"{package}.{name}".replace(ROOT, "jax", 1)
     return f"{paragraphs.rstrip()}{gap}{indentation}Source: mirrors {path} (0.10).{rest}"
 

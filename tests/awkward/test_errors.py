@@ -60,7 +60,8 @@ def _shown(call: str, error: Any) -> str:
     theirs = f"in JAX: {JAX_CLASSES[call]}; {DEVIATIONS[call]}\n" if call in DEVIATIONS else ""
     if error is None:
         return f"{theirs}nothing"
-    notes = "".join(f"\n{note}" for note in getattr(error, "__notes__", ()))
+    given = getattr(error, "__notes__", ())
+    notes = "".join(f"\n{note}" for note in given if "TRACEBACK_FILTERING" not in note)
     return _PLACES.sub("", f"{theirs}{type(error).__name__}: {error}{notes}\n").rstrip()
 
 
