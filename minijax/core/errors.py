@@ -69,7 +69,7 @@ def _reference(more: str, got: str) -> str:
     return f"docs/glossary.md: {', '.join(words)}" if words else ""
 
 
-_ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.")
+_ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.", "operator ")
 
 
 def _as_called(name: str) -> str:

@@ -79,7 +79,8 @@ def user_line() -> str | None:
 def user_call() -> str | None:
     """The public function that the user's code has called: `numpy.dot`, `lax.scan`, `vmap`.
 
-    It is the outermost one that stands, on the stack, between the user's line and here.
+    It is the outermost one that stands, on the stack, between the user's line and here.  Of an
+    operator the text is `operator + (numpy.add)`.
     """
     frames = []
     current: Any = sys._getframe(1)
@@ -88,6 +89,9 @@ def user_call() -> str | None:
         current = current.f_back
     for frame in reversed(frames):
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        signs, body = frame.f_globals.get("SIGNS"), frame.f_locals.get("body")
+        if signs and body is not None:
+            return f"operator {signs[body.__name__]} (numpy.{body.__name__})"
         if module == _WRAPPER:
             wrapped = frame.f_locals.get("function")
             module = getattr(wrapped, "__module__", module)

@@ -53,14 +53,16 @@ def _is_operand(x: object) -> bool:
     if isinstance(x, (list, tuple)):
         problem = "lists and tuples are no arrays."
         got = f"an operand of type {type(x).__name__}"
-        error(TypeError, "operators", problem, got=got, fix="numpy.asarray(x)")
+        fix = "numpy.asarray(x), or one of its elements"
+        error(TypeError, "", problem, got=got, fix=fix)
     return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
 
 
 def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     """An operator and its reflection, `__add__` and `__radd__`, from a function of two arrays."""
     body = getattr(function, "__wrapped__", function)
-    native = native_program(body)
+    # An exponent may be static: the function itself sees to that.
+    native = function if function is elementary.power else native_program(body)
 
     def operate(self: Any, other: ArrayLike) -> Any:
         kind = type(other)
@@ -80,14 +82,6 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
 def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     """A comparison; Python finds the reflected one itself."""
     return {f"__{name}__": _binary(function, name)[f"__{name}__"]}
-
-
-def _power(self: Any, exponent: ArrayLike) -> Any:
-    return elementary.power(self, exponent) if _is_operand(exponent) else NotImplemented
-
-
-def _reflected_power(self: Any, base: ArrayLike) -> Any:
-    return elementary.power(base, self) if _is_operand(base) else NotImplemented
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -342,6 +336,7 @@ _ARITHMETIC = {
     "truediv": elementary.divide,
     "floordiv": elementary.floor_divide,
     "mod": elementary.remainder,
+    "pow": elementary.power,
     "divmod": elementary.divmod,
     "matmul": contraction.matmul,
     "and": logic.bitwise_and,
@@ -367,9 +362,35 @@ _UNARY = {
     "__invert__": logic.bitwise_not,
 }
 
+SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "divmod": "divmod",
+    "matmul": "@",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "negative": "-",
+    "positive": "+",
+    "absolute": "abs",
+    "bitwise_not": "~",
+}
+"""How texts show the operator that is a function: `core/source.py` looks here."""
+
 _SPECIAL: dict[str, Any] = {
-    "__pow__": _power,
-    "__rpow__": _reflected_power,
     "__round__": _round,
     "__getitem__": indexing.getitem,
     "__setitem__": _set_item,

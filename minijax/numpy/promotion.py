@@ -109,10 +109,7 @@ def promote_all(name: str, *args: Any) -> list[Array]:
 
 def promote_all_inexact(name: str, *args: Any) -> list[Array]:
     """As `promote_all`; integers and booleans become floats."""
-    arrays = [check_array(name, x) for x in args]
-    dtype, weak = dtypes.lattice_result_type(*arrays)
-    dtype = dtypes.to_inexact_dtype(dtype)
-    return with_one_rank(name, *[convert(x, dtype, weak) for x in arrays])
+    return with_one_rank(name, *promote_inexact_dtypes(name, *args))
 
 
 def promote_dtypes(name: str, *args: Any) -> list[Array]:
@@ -120,6 +117,13 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
     arrays = [check_array(name, x) for x in args]
     dtype, weak = dtypes.lattice_result_type(*arrays)
     return [convert(x, dtype, weak) for x in arrays]
+
+
+def promote_inexact_dtypes(name: str, *args: Any) -> list[Array]:
+    """As `promote_dtypes`; integers and booleans become floats."""
+    arrays = [check_array(name, x) for x in args]
+    dtype, weak = dtypes.lattice_result_type(*arrays)
+    return [convert(x, dtypes.to_inexact_dtype(dtype), weak) for x in arrays]
 
 
 def inexact(name: str, x: Any) -> Array:
@@ -335,8 +339,14 @@ def with_one_rank(name: str, *arrays: Array) -> list[Array]:
     """Operands with new leading dimensions where their ranks differ and are not 0."""
     rank = max(aval_of(x).ndim for x in arrays)
     raised = [_raised(x, rank) for x in arrays]
-    if _rank_promotion.value != "allow" and any(map(operator.is_not, arrays, raised)):
-        _check_rank_promotion(name, arrays)
+    if any(map(operator.is_not, arrays, raised)):
+        # An error tells the shapes that the user has, not those made of them here.
+        avals = list(map(aval_of, arrays))
+        if families.common_shape([aval.shape for aval in avals]) is None:
+            names = "xy" if len(avals) == 2 else [f"operands[{i}]" for i in range(len(avals))]
+            families.refuse_shapes(title(name), dict(zip(names, avals, strict=True)))
+        if _rank_promotion.value != "allow":
+            _check_rank_promotion(name, arrays)
     return raised
 
 
@@ -390,7 +400,9 @@ def pick(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """
     x, y = families.operands(x, y)
     shapes = [aval_of(v).shape for v in (mask, x, y)]
-    shape = shapes[0] if shapes[0] == shapes[1] == shapes[2] else np.broadcast_shapes(*shapes)
+    shape = shapes[0]
+    if not shapes[0] == shapes[1] == shapes[2]:
+        shape = broadcast_shapes("where", *shapes)
     if shapes[0]:
         mask = broadcast_to(mask, shape)
     return select_n_p.bind(mask, broadcast_to(y, shape), broadcast_to(x, shape))
