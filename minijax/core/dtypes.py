@@ -11,7 +11,6 @@ for Python's `int`, `float` and `complex`: types without a width, that adapt to 
 from __future__ import annotations
 
 import itertools
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias, overload
 
@@ -20,7 +19,7 @@ import numpy as np
 
 from minijax.core import config
 from minijax.core.cache import Cache
-from minijax.core.errors import error, message
+from minijax.core.errors import error, message, warn
 from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
@@ -310,12 +309,9 @@ def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
         return dtype
     requested = np_dtype(dtype_like, name)
     if dtype != requested:
-        text = message(
-            name,
-            f"dtype {requested.name} is not available and becomes {dtype.name}.",
-            fix='minijax.config.update("enable_x64", True) before the first computation',
-        )
-        warnings.warn(text, UserWarning, stacklevel=3)
+        problem = f"dtype {requested.name} is not available and becomes {dtype.name}."
+        fix = 'minijax.config.update("enable_x64", True) before the first computation'
+        warn(UserWarning, name, problem, fix=fix)
     return dtype
 
 

@@ -1,4 +1,4 @@
-"""Error classes, and the one formatter of their texts.
+"""Error classes, warnings, and the one formatter of their texts.
 
 Every message has the same shape: the public name that the user called and what is wrong; then
 what was given, what was expected, how to mend it, and the line of the user's code.  Where a word
@@ -8,6 +8,7 @@ may be new to the reader, the last line says that docs/glossary.md explains it.
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable, Mapping
 from types import EllipsisType
 from typing import NoReturn
@@ -115,6 +116,21 @@ def error(
     if cause is ...:
         raise raised
     raise raised from cause
+
+
+def warn(
+    category: type[Warning],
+    name: str,
+    problem: str,
+    *,
+    got: _Facts = None,
+    expected: str | None = None,
+    fix: str | None = None,
+    at: str | None = None,
+) -> None:
+    """Warns of the user's line; the arguments are those of `error`."""
+    text = message(name, problem, got=got, expected=expected, fix=fix, at=at)
+    warnings.warn(text, category, stacklevel=source.user_stacklevel())
 
 
 class InternalError(AssertionError):

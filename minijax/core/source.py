@@ -6,6 +6,7 @@ Capturing is one C++ call; walking frames is left until somebody asks.
 
 from __future__ import annotations
 
+import dis
 import os
 import sys
 import threading
@@ -76,6 +77,15 @@ def user_line() -> str | None:
     return None
 
 
+def user_stacklevel() -> int:
+    """The `stacklevel` at which a warning of the function that asks is one of the user's line."""
+    frame: Any = sys._getframe(1)
+    level = 1
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame, level = frame.f_back, level + 1
+    return level
+
+
 def user_call() -> str | None:
     """The public function that the user's code has called: `numpy.dot`, `lax.scan`, `vmap`.
 
@@ -92,8 +102,8 @@ def user_call() -> str | None:
         signs, body = frame.f_globals.get("SIGNS"), frame.f_locals.get("body")
         if signs and body is not None:
             return f"operator {signs[body.__name__]} (numpy.{body.__name__})"
-        if module == _WRAPPER:
-            wrapped = frame.f_locals.get("function")
+        if module in _WRAPPERS:
+            wrapped = frame.f_locals.get(_WRAPPERS[module])
             module = getattr(wrapped, "__module__", module)
             name = getattr(wrapped, "__name__", name)
         public = _public_name(module, name)
@@ -102,7 +112,38 @@ def user_call() -> str | None:
     return None
 
 
-_WRAPPER = "minijax.numpy.promotion"
+def user_operation() -> str:
+    """What the user's code does on the line that is running now, as far as its bytecode tells.
+
+    Returns:
+        The name that a call begins with, as `max` and `math`; `[]`, `not`, `assert`, or `and` for
+        `and`, `or` and chains of comparisons; or nothing.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    code = list(dis.get_instructions(frame.f_code))
+    place = next((i for i, step in enumerate(code) if step.offset == frame.f_lasti), 0)
+    step, before, after = code[place], code[place - 1], code[min(place + 1, len(code) - 1)]
+    if step.opname.startswith("CALL") and step.positions is not None:
+        start = step.positions[0], step.positions[2]
+        for other in code[:place]:
+            is_load = other.opname.startswith("LOAD_") and other.positions is not None
+            if is_load and (other.positions[0], other.positions[2]) == start:
+                return str(other.argval)
+    if step.opname == "BINARY_SUBSCR" or step.argrepr == "[]":
+        return "[]"
+    if "UNARY_NOT" in (step.opname, after.opname):
+        return "not"
+    if any(later.opname == "LOAD_ASSERTION_ERROR" for later in code[place : place + 3]):
+        return "assert"
+    return "and" if "OR_POP" in step.opname or before.opname == "COPY" else ""
+
+
+_WRAPPERS = {"minijax.numpy.promotion": "function", "minijax.random.keys": "formula"}
+"""Modules that wrap public functions, and what they call what they wrap."""
 
 
 def _public_name(module: str, name: str) -> str | None:

@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import operators
+from minijax.core import operators, source
 from minijax.core.aval import aval_handlers
 from minijax.core.errors import (
     ConcretizationTypeError,
@@ -255,6 +255,10 @@ class Tracer(operators.ArrayOperators):
         """One line on where this value comes from."""
         return f"traced in {self.traced_by!r}"
 
+    def static_alternative(self) -> str:
+        """How the value would be known if arguments of a jitted function were static."""
+        return ""
+
     def __len__(self) -> int:
         return len(self.aval)
 
@@ -266,8 +270,8 @@ class Tracer(operators.ArrayOperators):
             self,
             TracerBoolConversionError,
             "a traced value has no concrete truth value",
-            "lax.cond, lax.select or numpy.where; or mark the argument as static "
-            "(jit's static_argnums)",
+            "numpy.where(condition, x, y) or lax.cond in place of if, lax.while_loop in place of "
+            "while",
         )
 
     def __int__(self) -> int:
@@ -287,8 +291,7 @@ class Tracer(operators.ArrayOperators):
             self,
             ConcretizationTypeError,
             f"a traced value cannot become a Python {kind}",
-            f"x.astype({kind}) for a traced conversion; or mark the argument as static "
-            "(jit's static_argnums)",
+            f"x.astype({kind}) for a traced conversion",
         )
 
     def __index__(self) -> int:
@@ -299,8 +302,7 @@ class Tracer(operators.ArrayOperators):
             self,
             TracerIntegerConversionError,
             "a traced value cannot be used as a Python index or shape",
-            "index arrays with x[i] or lax.dynamic_slice; shapes must be static: mark the "
-            "argument as static (jit's static_argnums)",
+            "index arrays with x[i] or lax.dynamic_slice",
         )
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
@@ -375,9 +377,34 @@ _OF_BUFFERS = frozenset(
 """What arrays tell of their memory."""
 
 
+_INSTEAD = {
+    "max": "numpy.maximum(x, y), or x.max() for the largest element",
+    "min": "numpy.minimum(x, y), or x.min() for the smallest element",
+    "sorted": "numpy.sort(x)",
+    "range": "lax.fori_loop(0, n, body, init)",
+    "any": "numpy.any(x)",
+    "all": "numpy.all(x)",
+    "math": "the functions of minijax.numpy in place of those of math",
+    "[]": "numpy.asarray(values)[i] for numbers, lax.switch(i, functions, x) for functions",
+    "not": "~x, or numpy.logical_not(x)",
+    "assert": "experimental.checkify.check(condition, message)",
+    "and": "& and | in place of and, or and chained comparisons: (0 < x) & (x < 1)",
+}
+"""What takes a traced value, in place of what Python makes of a value that is known."""
+
+
 def _refuse(tracer: Tracer, exception: type[Exception], problem: str, fix: str) -> NoReturn:
-    name = tracer.traced_by.function_name or "a transformed function"
-    error(exception, name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix)
+    called = source.user_call()
+    name = called or tracer.traced_by.function_name or "a transformed function"
+    if called is None:
+        fix = _INSTEAD.get(source.user_operation(), fix)
+    elif exception is TracerIntegerConversionError:
+        fix = "a Python int, such as x.shape[0]"
+    got = f"{tracer.aval}, {tracer.origin()}"
+    alternative = tracer.static_alternative()
+    if exception is TracerIntegerConversionError and not alternative:
+        alternative = "; Python's indices and counts, shapes and axes must be static"
+    error(exception, name, f"{problem}.", got=got, fix=fix + alternative)
 
 
 aval_handlers[Tracer] = operator.attrgetter("aval")

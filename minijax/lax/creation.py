@@ -7,7 +7,6 @@ bits, and to fewer bits of precision.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import error, message
+from minijax.core.errors import error, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
@@ -129,15 +128,12 @@ def convert_to_type(operand: Any, dtype: DTypeLike, weak_type: bool) -> Any:
     if dtypes.issubdtype(aval.dtype, np.complexfloating) and not (
         dtypes.issubdtype(dtype, np.complexfloating) or dtype == dtypes.bool_
     ):
-        warnings.warn(
-            message(
-                "lax.convert_element_type",
-                "the imaginary parts are dropped.",
-                got={"operand": aval, "new_dtype": dtype},
-                fix="lax.real(x) says so",
-            ),
+        warn(
             np.exceptions.ComplexWarning,
-            stacklevel=3,
+            "lax.convert_element_type",
+            "the imaginary parts are dropped.",
+            got={"operand": aval, "new_dtype": dtype},
+            fix="lax.real(x) says so",
         )
     return convert_element_type_p.bind(operand, new_dtype=dtype, weak_type=weak_type, sharding=None)
 

@@ -15,14 +15,13 @@ runs, and the placement of each parameter and result.  `lowering/program.py` ask
 from __future__ import annotations
 
 import logging
-import warnings
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import config, effects, meshes
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import error, message
+from minijax.core.errors import error, warn
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
 from minijax.core.rules import Facts
 from minijax.lowering import assignment
@@ -123,14 +122,12 @@ def assignment_in_jit(closed: ClosedJaxpr, options: Any) -> Assignment:
             expected=f"at most {len(devices)} replicas",
         )
     _check_not_cut(closed, options)
-    warnings.warn(
-        message(
-            name,
-            "jit of pmap copies all arguments and results to every device.",
-            got=f"a function that maps over {needed} devices, inside jit",
-            fix="leave jit away: pmap compiles what it maps",
-        ),
-        stacklevel=2,
+    warn(
+        UserWarning,
+        name,
+        "jit of pmap copies all arguments and results to every device.",
+        got=f"a function that maps over {needed} devices, inside jit",
+        fix="leave jit away: pmap compiles what it maps",
     )
     chosen = tuple(devices[:needed])
     everywhere = GSPMDSharding.get_replicated(chosen)

@@ -21,7 +21,7 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from minijax.core import config, dtypes
+from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, error, message
 from minijax.core.trace import Tracer, current
@@ -239,7 +239,8 @@ def known(
     """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
-        error(ConcretizationTypeError, title(name), problem, got=str(x.aval), fix=fix)
+        got = f"{x.aval}, {x.origin()}"
+        error(ConcretizationTypeError, title(name), problem, got=got, fix=fix)
     return np.asarray(value)
 
 
@@ -375,7 +376,7 @@ def _check_rank_promotion(name: str, arrays: Sequence[Array]) -> None:
     )
     if mode == "raise":
         raise ValueError(text)
-    warnings.warn(text, UserWarning, stacklevel=5)
+    warnings.warn(text, UserWarning, stacklevel=source.user_stacklevel())
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:

@@ -7,7 +7,6 @@ and has no steps is written by `dynamic_update_slice`; all others are scattered.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
-from minijax.core.errors import error, message
+from minijax.core.errors import error, warn
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
 from minijax.lax import binary, gather_numbers, gather_scatter, reference_indexing, shape, slicing
@@ -348,15 +347,12 @@ def check_lossless(x: ArrayLike, values: ArrayLike, name: str) -> Any:
     wide = dtypes.lattice_result_type(own, given)[0]
     if wide == own.dtype:
         return None
-    warnings.warn(
-        message(
-            name,
-            "the values are converted to the array's dtype, which loses something.",
-            got={"array": own, "values": given},
-            fix="convert them with astype",
-        ),
+    warn(
         FutureWarning,
-        stacklevel=4,
+        name,
+        "the values are converted to the array's dtype, which loses something.",
+        got={"array": own, "values": given},
+        fix="convert them with astype",
     )
     return wide
 

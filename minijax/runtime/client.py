@@ -19,7 +19,6 @@ import re
 import subprocess
 import sys
 import threading
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, overload
@@ -29,7 +28,7 @@ from jaxlib import _jax, version, xla_client
 
 from minijax.core import config
 from minijax.core.aval import AbstractValue
-from minijax.core.errors import error, message
+from minijax.core.errors import error, warn
 from minijax.core.native import Device
 from minijax.runtime import in_flight
 
@@ -227,16 +226,13 @@ def is_any_made() -> bool:
 
 def _warn_of_fork() -> None:
     if _cpu_clients or _clients:
-        warnings.warn(
-            message(
-                "os.fork",
-                "the threads that compute do not live on in the child, where programs would hang.",
-                fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
-                "before the first computation",
-                at="",
-            ),
+        warn(
             RuntimeWarning,
-            stacklevel=2,
+            "os.fork",
+            "the threads that compute do not live on in the child, where programs would hang.",
+            fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
+            "before the first computation",
+            at="",
         )
 
 

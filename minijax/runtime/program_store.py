@@ -12,7 +12,6 @@ import os
 import platform
 import re
 import time
-import warnings
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -22,7 +21,7 @@ from jaxlib import _jax, version
 
 from minijax.core import config, deferral
 from minijax.core.cache import Cache
-from minijax.core.errors import error, message
+from minijax.core.errors import error, warn
 from minijax.runtime import placement
 
 if TYPE_CHECKING:
@@ -225,14 +224,12 @@ def _warn(problem: str, key: str, store: ProgramStore, error: Exception) -> None
     """Tells of a failure of the store, which programs do without; raises it if the user wants."""
     if config.raise_persistent_cache_errors.value:
         raise error
-    warnings.warn(
-        message(
-            "compilation cache",
-            f"a stored program {problem}.",
-            got=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
-            fix=f"if it happens again, remove {key} from {store!r}",
-        ),
-        stacklevel=2,
+    warn(
+        UserWarning,
+        "compilation cache",
+        f"a stored program {problem}.",
+        got=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+        fix=f"if it happens again, remove {key} from {store!r}",
     )
 
 

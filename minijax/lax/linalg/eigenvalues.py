@@ -7,7 +7,6 @@ tridiagonal matrices are solved here too.
 from __future__ import annotations
 
 import enum
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
-from minijax.core.errors import MissingRule, error, message
+from minijax.core.errors import MissingRule, error, message, warn
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary
@@ -829,15 +828,8 @@ def eig(
     """
     if use_magma is not None:
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
-        warnings.warn(
-            message(
-                "lax.linalg.eig",
-                "use_magma is deprecated.",
-                fix=f"implementation={implementation}",
-            ),
-            DeprecationWarning,
-            stacklevel=2,
-        )
+        fix = f"implementation={implementation}"
+        warn(DeprecationWarning, "lax.linalg.eig", "use_magma is deprecated.", fix=fix)
     outs: list[Any] = eig_p.bind(
         as_operand(x),
         compute_left_eigenvectors=compute_left_eigenvectors,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, overload
 
@@ -11,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
-from minijax.core.errors import error, message
+from minijax.core.errors import error, message, warn
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.lax.control_flow.looping import fori_loop
@@ -742,15 +741,12 @@ def _check_system(name: str, a: Array, b: Array) -> bool:
     expected = "a: T[..., n, n], and b: T[n] or T[..., n, m]"
     check_that(fits, f"scipy.linalg.{name}", problem, a=aval_of(a), b=aval_of(b), expected=expected)
     if is_vector and b.ndim > 1 and name != "solve":
-        warnings.warn(
-            message(
-                f"scipy.linalg.{name}",
-                "batches of vectors are going to be taken for matrices.",
-                got={"b": aval_of(b)},
-                fix="b[..., None], and the result [..., 0]",
-            ),
+        warn(
             FutureWarning,
-            stacklevel=5,
+            f"scipy.linalg.{name}",
+            "batches of vectors are going to be taken for matrices.",
+            got={"b": aval_of(b)},
+            fix="b[..., None], and the result [..., 0]",
         )
     return is_vector
 

@@ -12,14 +12,13 @@ A. Nuttall, Some windows with very good sidelobe behavior, 1981.
 from __future__ import annotations
 
 import operator
-import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.errors import error
+from minijax.core.errors import error, warn
 from minijax.lax.families import canonicalize_axis
 from minijax.lax.padding import pad as lax_pad
 from minijax.numpy.creation import asarray, zeros
@@ -265,12 +264,8 @@ def _segments(
     check_that(fits, name, "segments need a positive length.", nperseg=size)
     if isinstance(window, (str, tuple)):
         if size is not None and size > length:
-            warnings.warn(
-                f"nperseg={size} is more than the {length} values there are; segments have "
-                f"{length} values",
-                UserWarning,
-                stacklevel=4,
-            )
+            problem = f"nperseg={size} is more than the {length} values there are."
+            warn(UserWarning, name, problem, got=f"segments of {length} values")
         size = min(256 if size is None else size, length)
         weights: Any = periodic_window(function, window, size)
     else:

@@ -8,13 +8,12 @@ positions and names, flags of flat arguments, and one placement, or None, for ea
 from __future__ import annotations
 
 import inspect
-import warnings
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from minijax.core import tree, tree_errors
 from minijax.core.cache import Cache
-from minijax.core.errors import NoMeshError, error, message
+from minijax.core.errors import NoMeshError, error, warn
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.native import Device
@@ -120,13 +119,12 @@ def warn_of_useless_donation(
         elif given:
             useless.append(aval)
     if useless:
-        warnings.warn(
-            message(
-                name,
-                "some donated arguments fit no result, so their memory cannot be reused.",
-                got=", ".join(a.str_short() for a in useless),
-            ),
-            stacklevel=5,
+        warn(
+            UserWarning,
+            name,
+            "some donated arguments fit no result, so their memory cannot be reused.",
+            got=", ".join(a.str_short() for a in useless),
+            fix="donate only what a result has the shape and dtype of",
         )
 
 

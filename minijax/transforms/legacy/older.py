@@ -12,14 +12,13 @@ in force, with positions in place of specs; the other axes stay as they are.
 from __future__ import annotations
 
 import functools
-import warnings
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar, overload
 
 import minijax.transforms.per_device.shard_map
 from minijax.core import config, tree
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.errors import error, message
+from minijax.core.errors import error, warn
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import jvp_of_unary_linear
@@ -275,14 +274,11 @@ def make_sharded_device_array(
         Array([[0, 1],
                [2, 3]], dtype=int32)
     """
-    warnings.warn(
-        message(
-            "make_sharded_device_array",
-            "the function is deprecated.",
-            fix="minijax.make_array_from_single_device_arrays(shape, sharding, arrays)",
-        ),
+    warn(
         DeprecationWarning,
-        stacklevel=2,
+        "make_sharded_device_array",
+        "the function is deprecated.",
+        fix="minijax.make_array_from_single_device_arrays(shape, sharding, arrays)",
     )
     spec = create_pmap_sharding_spec(aval.shape) if sharding_spec is None else sharding_spec
     devices = [piece.device for piece in device_buffers]
