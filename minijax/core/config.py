@@ -650,6 +650,24 @@ threefry_partitionable = bool_state(
     """,
     in_trace_key=True,
 )
+legacy_prng_key = enum_state(
+    "legacy_prng_key",
+    "allow",
+    ("allow", "warn", "error"),
+    """What functions of random numbers do with an old-style key, an array of words.
+
+    Source: mirrors jax.legacy_prng_key (0.10).
+
+    Example:
+        >>> words = jax.random.PRNGKey(0)
+        >>> with jax.legacy_prng_key("error"):
+        ...     jax.random.bits(words)
+        Traceback (most recent call last):
+        ValueError: random.bits: old-style keys are refused.
+        ...
+    """,
+    in_trace_key=True,
+)
 num_cpu_devices = int_state(
     "num_cpu_devices", -1, "Host devices to create; -1 leaves it to XLA_FLAGS, or 1."
 )
@@ -709,9 +727,6 @@ def _without_effect(name: str, default: object, reason: str) -> State[Any]:
 
 enable_custom_prng = _without_effect(
     "enable_custom_prng", False, "`random.key` makes keys, `random.PRNGKey` words"
-)
-legacy_prng_key = _without_effect(
-    "legacy_prng_key", "allow", "`random.PRNGKey` gives words and never warns"
 )
 softmax_custom_jvp = _without_effect(
     "softmax_custom_jvp", False, "softmax has the stable derivative always"

@@ -148,6 +148,14 @@ class IncompatibleShapesError(TypeError, ValueError):
     """
 
 
+class DeletedArrayError(RuntimeError, ValueError):
+    """An array was used after its memory was freed, by `delete` or by donation.
+
+    JAX raises `RuntimeError` for this from conversions and `ValueError` from jitted functions; both
+    catch this one.
+    """
+
+
 class JAXTypeError(TypeError):
     """Base of type errors about traced values.  Mirrors jax.errors."""
 

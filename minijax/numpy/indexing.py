@@ -25,7 +25,7 @@ from minijax.lax import binary, creation, gather_numbers, gather_scatter, refere
 from minijax.lowering import eager
 from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, explain_deleted
 
 Mode: TypeAlias = str | gather_numbers.GatherScatterMode | None
 """What happens to indices out of range."""
@@ -129,11 +129,15 @@ def getitem(x: Any, index: Any) -> Array:
         ValueError: the arrays of the index have no common shape.
     """
     if type(x) is Array and current.value is eager.EAGER:
-        if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
-            position = index + size if index < 0 else index
-            return _row_program(x, min(max(position, 0), size - 1))
-        x, template, operands = parse(x, index, dynamic=True)
-        return _item_program(x, *operands, template=template)
+        try:
+            if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
+                position = index + size if index < 0 else index
+                return _row_program(x, min(max(position, 0), size - 1))
+            x, template, operands = parse(x, index, dynamic=True)
+            return _item_program(x, *operands, template=template)
+        except ValueError as caught:
+            explain_deleted(caught, x)
+            raise
     if type(aval_of(x)) is AbstractRef:
         return references.get(x, index)
     x, template, operands = parse(x, index, dynamic=is_eager())

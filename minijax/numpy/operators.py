@@ -35,7 +35,7 @@ from minijax.numpy import (
 )
 from minijax.numpy.promotion import native_program, one_program
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, explain_deleted
 from minijax.transforms.device_put import device_put
 
 _FAST = frozenset((Array, bool, int, float, complex))
@@ -67,13 +67,21 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     def operate(self: Any, other: ArrayLike) -> Any:
         kind = type(other)
         if kind in _FAST or kind is type(self):
-            return native(self, other) if type(self) is Array else body(self, other)
+            try:
+                return native(self, other) if type(self) is Array else body(self, other)
+            except ValueError as caught:
+                explain_deleted(caught, self, other)
+                raise
         return function(self, other) if _is_operand(other) else NotImplemented
 
     def reflected(self: Any, other: ArrayLike) -> Any:
         kind = type(other)
         if kind in _FAST or kind is type(self):
-            return native(other, self) if type(self) is Array else body(other, self)
+            try:
+                return native(other, self) if type(self) is Array else body(other, self)
+            except ValueError as caught:
+                explain_deleted(caught, self, other)
+                raise
         return function(other, self) if _is_operand(other) else NotImplemented
 
     return {f"__{name}__": operate, f"__r{name}__": reflected}
@@ -89,7 +97,11 @@ def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     native = native_program(body)
 
     def operate(self: Any) -> Any:
-        return native(self) if type(self) is Array else body(self)
+        try:
+            return native(self) if type(self) is Array else body(self)
+        except ValueError as caught:
+            explain_deleted(caught, self)
+            raise
 
     return operate
 

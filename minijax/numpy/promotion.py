@@ -34,7 +34,7 @@ from minijax.lax.creation import convert_element_type_p, convert_to_type
 from minijax.lowering import eager
 from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, explain_deleted
 from minijax.transforms.jit import arguments, jit
 
 _rank_promotion = config.numpy_rank_promotion.native
@@ -181,6 +181,20 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
     problem = "operands must be arrays or numbers."
     fix = "numpy.asarray(x)" if is_list else None
     error(TypeError, title(name), problem, got={argument: _shown(x)}, fix=fix)
+
+
+def check_mask(name: str, where: Any) -> Array:
+    """The argument `where` of a reduction, which must be boolean.
+
+    Raises:
+        TypeError: it is neither an array nor a number.
+        ValueError: it is not boolean.
+    """
+    where = check_array(name, where, "where")
+    if aval_of(where).dtype != dtypes.bool_:
+        problem = "where must be boolean: it says which elements count."
+        error(ValueError, title(name), problem, got={"where": aval_of(where)}, fix="where != 0")
+    return where
 
 
 def _shown(x: object) -> str:
@@ -476,6 +490,7 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
                 # A list for a shape or an axis: the body takes it, one program a primitive.
                 if str(error).startswith(_UNHASHABLE):
                     return function(*args, **kwargs)
+                explain_deleted(error, args, kwargs)
                 raise
 
         return cast(F, call)

@@ -23,7 +23,7 @@ from jaxlib import _jax
 from minijax.core import dtypes, operators, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
-from minijax.core.errors import error, message
+from minijax.core.errors import DeletedArrayError, error, message
 from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
@@ -604,17 +604,18 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         keep: whether those of several devices are kept for the next time.
 
     Raises:
-        RuntimeError: the array was deleted or donated.
+        DeletedArrayError: the array was deleted or donated.
         Exception: a Python function that the computation calls has failed with it.
     """
     if buffer.is_deleted():
         error(
-            RuntimeError,
+            DeletedArrayError,
             "Array",
             "the array has been deleted.",
             got=str(buffer.aval),
             fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
             "keep the function's result instead",
+            cause=None,
         )
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
@@ -631,6 +632,18 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     with without_jax:
         value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
+
+
+def explain_deleted(caught: Exception, *values: Any) -> None:
+    """Raises our own error in place of XLA's, if it is about one of `values` that was deleted.
+
+    Raises:
+        DeletedArrayError: it is.
+    """
+    if "deleted or donated" in str(caught):
+        for x in tree.leaves(values):
+            if type.__instancecheck__(Array, x) and x.is_deleted():
+                to_numpy(x.buffer)
 
 
 def array_from_host(

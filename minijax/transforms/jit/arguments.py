@@ -179,6 +179,11 @@ def resolve_names(
             got = f"{flattening.function_name(function)} with positional parameters {positional}"
             error(ValueError, transformation, f"{purpose}_argnums {i} is out of range.", got=got)
     for name in names:
+        if any(p.name == name and p.kind is p.POSITIONAL_ONLY for p in parameters):
+            problem = f"{purpose}_argnames names a parameter that goes by position only: {name!r}."
+            got = f"{flattening.function_name(function)} with parameters {sorted(all_names)}"
+            fix = f"{purpose}_argnums={positional.index(name)}"
+            error(ValueError, transformation, problem, got=got, fix=fix)
         if name not in all_names and not keywords:
             error(
                 ValueError,

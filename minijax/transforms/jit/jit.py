@@ -24,7 +24,7 @@ from minijax.core.native import Device
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
-from minijax.runtime.array import Array, ExtendedArray, to_numpy
+from minijax.runtime.array import Array, ExtendedArray, explain_deleted
 from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
@@ -243,10 +243,7 @@ class JitFunction:
         """Raises our own error in place of one of C++'s about the arguments, if it is one."""
         if str(error).startswith("Non-hashable static"):
             arguments.split_static(self.name, self.settings, args, kwargs)
-        if "deleted or donated" in str(error):
-            for x in tree.leaves((args, kwargs)):
-                if type.__instancecheck__(Array, x) and x.is_deleted():
-                    to_numpy(x.buffer)
+        explain_deleted(error, args, kwargs)
 
     def _stage(
         self,
