@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import dtypes, tree, vma
+from minijax.core import dtypes, tree, tree_errors, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
@@ -58,8 +58,9 @@ class _Aux:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = self.function(*args, **kwargs)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            problem = "with has_aux=True the function must return a pair (value, aux)."
-            error(TypeError, self.name, problem, got=f"{type(out).__name__}: {out!r}")
+            problem = f"with has_aux=True {self.__name__} must return a pair (value, aux)."
+            got = tree_errors.describe(tree.structure(out), tree.leaves(out))
+            error(TypeError, self.name, problem, got=got, fix="return value, aux")
         return tuple(out)
 
 
@@ -598,7 +599,9 @@ def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: b
     if out_tree.num_leaves != 1 or out_tree != tree.structure(0):
         problem = f"{function} must return a scalar."
         fix = "return one scalar, or has_aux=True and (scalar, aux)"
-        error(TypeError, name, problem, got=f"a result of tree {out_tree}", fix=fix)
+        if tree_errors.forgets_return(out_tree):
+            fix = f"a `return` in {function}: without one, a function returns None"
+        error(TypeError, name, problem, got=tree_errors.describe(out_tree), fix=fix)
     aval = aval_of(value)
     if aval.shape:
         problem = f"{function} must return a scalar."
