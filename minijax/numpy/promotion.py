@@ -23,7 +23,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import ConcretizationTypeError, error, message
+from minijax.core.errors import ConcretizationTypeError, error, explain_keyword, message
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import recordings
 from minijax.interpreters.staging import StagingTrace
@@ -179,7 +179,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
         return kind(x)
     is_list = isinstance(x, (list, tuple))
     problem = "operands must be arrays or numbers."
-    fix = "numpy.asarray(x)" if is_list else None
+    fix = f"numpy.asarray({argument})" if is_list else None
     error(TypeError, title(name), problem, got={argument: _shown(x)}, fix=fix)
 
 
@@ -477,15 +477,19 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
         def call(*args: Any, **kwargs: Any) -> Any:
             nonlocal native
             trace = current.value
-            if trace is not eager.EAGER:
-                if type(trace) is StagingTrace:
-                    return recordings.call(trace, function, args, kwargs)
-                return function(*args, **kwargs)
-            if native is None:
-                # Made on demand: an import declares hundreds of functions and calls few.
-                native = native_program(function, static)
             try:
+                if trace is not eager.EAGER:
+                    if type(trace) is StagingTrace:
+                        return recordings.call(trace, function, args, kwargs)
+                    return function(*args, **kwargs)
+                if native is None:
+                    # Made on demand: an import declares hundreds of functions and calls few.
+                    native = native_program(function, static)
                 return native(*args, **kwargs)
+            except TypeError as error:
+                if kwargs:
+                    explain_keyword(error, title(function.__name__), function, kwargs)
+                raise
             except ValueError as error:
                 # A list for a shape or an axis: the body takes it, one program a primitive.
                 if str(error).startswith(_UNHASHABLE):

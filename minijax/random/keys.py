@@ -25,7 +25,7 @@ from minijax.core.aval import (
     has_aval,
     shaped_array,
 )
-from minijax.core.errors import IncompatibleShapesError, error, warn
+from minijax.core.errors import IncompatibleShapesError, error, explain_keyword, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import key_reuse
@@ -634,7 +634,11 @@ def distribution(
             target = kwargs.pop("out_sharding", None) if "out_sharding" in signature else None
             given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
             if len(given) != len(names) or not kwargs.keys().isdisjoint(names[: len(args)]):
-                return formula(key, *args, **kwargs)  # Python says which argument is wrong.
+                try:
+                    return formula(key, *args, **kwargs)  # Python says which argument is wrong.
+                except TypeError as error:
+                    explain_keyword(error, f"random.{name}", formula, kwargs)
+                    raise
             if kind is not None:
                 given["dtype"] = check_dtype(name, given["dtype"], kind)
             values = [check_array(name, given[param]) for param in checked_params]
