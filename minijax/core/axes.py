@@ -214,6 +214,8 @@ def _unbound_text(name: Hashable, user: str) -> str:
         expected=f"one of {', '.join(map(repr, names))}" if names else None,
         fix=f"pmap(..., axis_name={name!r})"
         if nameless
+        else f"one of these names; or call it inside vmap(..., axis_name={name!r})"
+        if names
         else f"call it inside vmap(..., axis_name={name!r}), or inside pmap or shard_map with an "
         "axis of this name",
     )

@@ -264,6 +264,9 @@ def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Any:
     """
     if type is not None:
         error(NotImplementedError, "view", "only `dtype` is understood.", got="type=...")
+    if isinstance(dtype, (int, tuple)):
+        problem = "the argument is the dtype to read the elements as."
+        error(TypeError, "view", problem, got=repr(dtype), fix=f"x.reshape({dtype})")
     dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
     kinds = (np.complexfloating,)
     if any(dtypes.issubdtype(d, kind) for d in (self.dtype, dtype) for kind in kinds):
