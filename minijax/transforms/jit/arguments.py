@@ -18,6 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.native import Device
 from minijax.core.operators import Value
+from minijax.core.trace import Tracer
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.reshard import reshard_to
 from minijax.lax.shardings import sharding_constraint_p
@@ -102,6 +103,10 @@ def check_hashable(name: str, where: object, value: object) -> None:
         got = f"{value!r} of type {type(value).__name__}"
         expected = "a hashable value: its hash is part of the key of the compiled program"
         fix = "pass a tuple in place of a list or array, or do not mark it as static"
+        if isinstance(value, Tracer):
+            problem = f"the static argument {where!r} is a traced value, which has no hash."
+            got = f"{value.aval}, {value.origin()}"
+            fix = f"a known value, held by a function around it: lambda x: {name}(x, 3)"
         error(ValueError, name, problem, got=got, expected=expected, fix=fix, cause=None)
 
 
