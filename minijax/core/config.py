@@ -659,12 +659,8 @@ legacy_prng_key = enum_state(
     Source: mirrors jax.legacy_prng_key (0.10).
 
     Example:
-        >>> words = jax.random.PRNGKey(0)
         >>> with jax.legacy_prng_key("error"):
-        ...     jax.random.bits(words)
-        Traceback (most recent call last):
-        ValueError: random.bits: old-style keys are refused.
-        ...
+        ...     key = jax.random.key(0)
     """,
     in_trace_key=True,
 )

@@ -140,7 +140,7 @@ class FlatFunction:
             # Nothing below this line: the function takes other arguments.
             is_of_call = caught.__traceback__ is not None and caught.__traceback__.tb_next is None
             called = source.user_call() if is_of_call else None
-            if called is not None:
+            if called is not None and called.rpartition(".")[2] != self.name:
                 given = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
                 caught.add_note(f"  {called} calls {self.name} with {given}")
             raise
