@@ -127,11 +127,9 @@ def user_operation() -> str:
     code = list(dis.get_instructions(frame.f_code))
     place = next((i for i, step in enumerate(code) if step.offset == frame.f_lasti), 0)
     step, before, after = code[place], code[place - 1], code[min(place + 1, len(code) - 1)]
-    if step.opname.startswith("CALL") and step.positions is not None:
-        start = step.positions[0], step.positions[2]
+    if step.opname.startswith("CALL"):
         for other in code[:place]:
-            is_load = other.opname.startswith("LOAD_") and other.positions is not None
-            if is_load and (other.positions[0], other.positions[2]) == start:
+            if other.opname.startswith("LOAD_") and _start(other) == _start(step):
                 return str(other.argval)
     if step.opname == "BINARY_SUBSCR" or step.argrepr == "[]":
         return "[]"
@@ -140,6 +138,12 @@ def user_operation() -> str:
     if any(later.opname == "LOAD_ASSERTION_ERROR" for later in code[place : place + 3]):
         return "assert"
     return "and" if "OR_POP" in step.opname or before.opname == "COPY" else ""
+
+
+def _start(step: dis.Instruction) -> tuple[int | None, int | None] | None:
+    """The line and the column at which the code of an instruction begins."""
+    positions = step.positions
+    return None if positions is None else (positions.lineno, positions.col_offset)
 
 
 _WRAPPERS = {"minijax.numpy.promotion": "function", "minijax.random.keys": "formula"}

@@ -12,7 +12,6 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from minijax.core import dtypes
@@ -470,7 +469,7 @@ def _host_array(x: object, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
         problem, expected = f"a Python int does not fit into {dtype}.", None
         fix = "a wider dtype, or float"
         if dtypes.issubdtype(dtype, np.integer):
-            limits = ml_dtypes.iinfo(dtype)
+            limits = dtypes.iinfo(dtype)
             expected = f"numbers from {limits.min} to {limits.max}"
             if limits.min == 0:
                 fix += "; a signed dtype for negative numbers"

@@ -20,7 +20,7 @@ from typing import Any, cast
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, tree
+from minijax.core import dtypes, operators, source, tree
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
 from minijax.core.errors import DeletedArrayError, error, message
@@ -135,6 +135,8 @@ class _Convertible(operators.ArrayOperators):
         if self.aval.size != 1:
             problem = "only an array of one element is true or false."
             fix = "x.any() or x.all(); x.size > 0 tells whether there are elements"
+            if source.user_operation() == "and":
+                fix = "& and | in place of and, or and chained comparisons: (0 < x) & (x < 1)"
             error(ValueError, "bool", problem, got=str(self.aval), fix=fix)
         return bool(self._value)
 
