@@ -468,7 +468,7 @@ def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
         if type(caught) is not TypeError:
             raise
         problem = "shapes must be sequences of concrete integers."
-        fix = "compute the shape with Python or NumPy, or mark the argument as static"
+        fix = "integers, such as n // 2 in place of n / 2"
         error(TypeError, name, problem, got=str(shape), fix=fix, cause=None)
     if any(d < 0 for d in dims):
         error(TypeError, name, "dimensions must not be negative.", got=str(dims))

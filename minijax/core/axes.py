@@ -175,6 +175,8 @@ def _refuse_unbound(name: Hashable, user: str) -> NoReturn:
     fix += "of this name"
     if nameless:
         got, fix = "a pmap without axis_name around", f"pmap(..., axis_name={name!r})"
+    elif names:
+        fix = f"one of these names; or call it inside vmap(..., axis_name={name!r})"
     error(NameError, user, f"unbound axis name {name!r}.", got=got, expected=expected, fix=fix)
 
 

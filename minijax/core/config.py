@@ -660,6 +660,18 @@ def threefry_partitionable() -> None:
     """
 
 
+@one_of("allow", "warn", "error", in_trace_key=True)
+def legacy_prng_key() -> None:
+    """What functions of random numbers do with an old-style key, an array of words.
+
+    Source: mirrors jax.legacy_prng_key (0.10).
+
+    Example:
+        >>> with jax.legacy_prng_key("error"):
+        ...     key = jax.random.key(0)
+    """
+
+
 @state(-1)
 def num_cpu_devices() -> None:
     """Host devices to create; -1 leaves it to XLA_FLAGS, or 1."""
@@ -730,7 +742,6 @@ source.traceback_filtering = lambda: traceback_filtering.value
 
 _WITHOUT_EFFECT = {
     "enable_custom_prng": (False, "`random.key` makes keys, `random.PRNGKey` words"),
-    "legacy_prng_key": ("allow", "`random.PRNGKey` gives words and never warns"),
     "softmax_custom_jvp": (False, "softmax has the stable derivative always"),
     "include_full_tracebacks_in_locations": (True, "locations are those of the user's line"),
     "traceback_in_locations_limit": (100, "locations are those of the user's line"),
@@ -755,5 +766,4 @@ for _name, (_default, _reason) in _WITHOUT_EFFECT.items():
     State[Any](_name, _default, _doc, parse=_as_given)
 
 enable_custom_prng = config.state("enable_custom_prng")
-legacy_prng_key = config.state("legacy_prng_key")
 softmax_custom_jvp = config.state("softmax_custom_jvp")

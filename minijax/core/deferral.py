@@ -107,7 +107,11 @@ def attach(
     def load(name: str) -> Any:
         """Loads a part of the package when it is first named."""
         if name not in homes:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+            try:
+                raise _no_attribute(package, name)
+            except AttributeError as missing:
+                missing.__traceback__ = None  # The user's line is the last one.
+                raise
         home, original = homes[name]
         if home == package:
             value = import_module(f"{home}.{original}")
@@ -148,6 +152,59 @@ def _with_source(doc: str | None, package: str, name: str) -> str | None:
     gap = "\n" if first and _FACTS.match(last) else "\n\n"
     path = f"{package}.{name}".replace(ROOT, "jax", 1)
     return f"{paragraphs.rstrip()}{gap}{indentation}Source: mirrors {path} (0.10).{rest}"
+
+
+_OTHER_NAMES = {
+    "minijax": {
+        "tree_map": "minijax.tree.map",
+        "tree_multimap": "minijax.tree.map, which takes several trees",
+        "tree_leaves": "minijax.tree.leaves",
+        "tree_flatten": "minijax.tree.flatten",
+        "tree_unflatten": "minijax.tree.unflatten",
+        "tree_structure": "minijax.tree.structure",
+        "tree_transpose": "minijax.tree.transpose",
+        "tree_all": "minijax.tree.all",
+        "partial": "functools.partial",
+        "soft_pmap": "minijax.pmap",
+        "abstract_arrays": "minijax.core.ShapedArray",
+        "host_id": "minijax.process_index",
+        "host_count": "minijax.process_count",
+    },
+    "minijax.ops": {
+        "index": "x.at[index]",
+        "index_update": "x.at[index].set(y)",
+        "index_add": "x.at[index].add(y)",
+        "index_mul": "x.at[index].multiply(y)",
+        "index_min": "x.at[index].min(y)",
+        "index_max": "x.at[index].max(y)",
+    },
+    "minijax.lax": {"tie_in": "its second argument"},
+    "minijax.numpy": {
+        "bmm": "minijax.numpy.matmul",
+        "cat": "minijax.numpy.concatenate",
+        "clamp": "minijax.numpy.clip",
+        "mm": "minijax.numpy.matmul",
+        "normal": "minijax.random.normal(key, shape)",
+        "rand": "minijax.random.uniform(key, shape)",
+        "randn": "minijax.random.normal(key, shape)",
+        "random": "minijax.random",
+        "softmax": "minijax.nn.softmax",
+        "relu": "minijax.nn.relu",
+        "sigmoid": "minijax.nn.sigmoid",
+        "tensor": "minijax.numpy.array",
+        "unsqueeze": "minijax.numpy.expand_dims",
+    },
+}
+"""Names of earlier versions and of other libraries, and what stands in their place."""
+
+
+def _no_attribute(package: str, name: str) -> AttributeError:
+    """The error of a name that a package does not have; Python proposes one like it."""
+    text = f"module {package!r} has no attribute {name!r}"
+    other = _OTHER_NAMES.get(package, {}).get(name)
+    if other is not None:
+        text += f": use {other}"
+    return AttributeError(text, name=name, obj=sys.modules.get(package))
 
 
 class StubFinder:

@@ -240,7 +240,11 @@ def np_dtype(dtype_like: Any, name: str) -> np.dtype[Any]:
     except TypeError as caught:
         problem = "not a dtype."
         expected = "a NumPy dtype, a scalar type such as minijax.numpy.float32, or a name"
-        error(TypeError, name, problem, got=repr(dtype_like), expected=expected, cause=caught)
+        fix = None
+        if isinstance(dtype_like, int):
+            fix = "several sizes or axes in one tuple, as in (2, 3)"
+        given = repr(dtype_like)
+        error(TypeError, name, problem, got=given, expected=expected, fix=fix, cause=caught)
     return _SHARED.get(dtype, dtype)
 
 

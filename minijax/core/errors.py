@@ -1,4 +1,4 @@
-"""Error classes, and the one formatter of their texts.
+"""Error classes, warnings, and the one formatter of their texts.
 
 Every message has the same shape: the public name that the user called and what is wrong; then
 what was given, what was expected, how to mend it, and the line of the user's code.  Where a word
@@ -11,9 +11,15 @@ import re
 import warnings
 from collections.abc import Callable, Mapping
 from types import EllipsisType
-from typing import NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from minijax.core import source
+from minijax.core import deferral, source
+
+if TYPE_CHECKING:
+    import difflib
+    import inspect
+else:
+    difflib, inspect = deferral.module("difflib"), deferral.module("inspect")
 
 _Facts = str | Mapping[str, object] | None
 
@@ -70,18 +76,22 @@ def _reference(more: str, got: str) -> str:
     return f"docs/glossary.md: {', '.join(words)}" if words else ""
 
 
-_ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.")
+_ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.", "operator ")
+
+
+_ANYWHERE = ("bool", "dtype promotion", "index")
+"""What texts begin with where no function was called: things that many functions do."""
 
 
 def _as_called(name: str) -> str:
     """`name`, or the function of arrays in its place that the user has called."""
     first, space, argument = name.partition(" ")
-    if first and not first.startswith(_ROOMS_OF_FUNCTIONS):
+    if first and name not in _ANYWHERE and not first.startswith(_ROOMS_OF_FUNCTIONS):
         return name
     called = source.user_call()
     if called is None or (first and not called.startswith(_ROOMS_OF_FUNCTIONS)):
         return name
-    return called + space + argument
+    return called if name in _ANYWHERE else called + space + argument
 
 
 def error(
@@ -118,6 +128,45 @@ def error(
     raise raised from cause
 
 
+_SYNONYMS = {
+    "axes": ("axis",),
+    "axis": ("axes",),
+    "dim": ("axis", "axes"),
+    "dims": ("axis", "axes"),
+    "keepdim": ("keepdims",),
+    "size": ("shape",),
+    "low": ("minval",),
+    "high": ("maxval",),
+    "type": ("dtype",),
+}
+"""What arguments are called in other libraries, and in ours."""
+
+
+def explain_keyword(
+    caught: TypeError, name: str, function: Callable[..., Any], given: Mapping[str, object]
+) -> None:
+    """Raises our own error in place of Python's, if it is about a keyword that nobody knows.
+
+    Args:
+        caught: the error of the call.
+        name: as in `error`.
+        function: what was called.
+        given: the keyword arguments.
+
+    Raises:
+        TypeError: `function` has no parameter of such a name; the text proposes one.
+    """
+    known = list(inspect.signature(function).parameters)
+    for keyword in given:
+        if keyword not in known and f"unexpected keyword argument {keyword!r}" in str(caught):
+            meant = [other for other in _SYNONYMS.get(keyword, ()) if other in known]
+            meant += difflib.get_close_matches(keyword, known, 1)
+            problem = f"got an unexpected keyword argument {keyword!r}."
+            expected = ", ".join(known)
+            fix = f"did you mean {meant[0]!r}?" if meant else None
+            error(TypeError, name, problem, expected=expected, fix=fix, cause=None)
+
+
 def warn(
     category: type[Warning],
     name: str,
@@ -145,6 +194,14 @@ class IncompatibleShapesError(TypeError, ValueError):
     """Operands' shapes do not broadcast together.
 
     JAX raises `TypeError` for this from `lax` and `ValueError` from `numpy`; both catch this one.
+    """
+
+
+class DeletedArrayError(RuntimeError, ValueError):
+    """An array was used after its memory was freed, by `delete` or by donation.
+
+    JAX raises `RuntimeError` for this from conversions and `ValueError` from jitted functions; both
+    catch this one.
     """
 
 

@@ -10,6 +10,7 @@ package, so that the last line of the traceback is the user's; `traceback_filter
 from __future__ import annotations
 
 import contextlib
+import dis
 import functools
 import inspect
 import os
@@ -112,7 +113,8 @@ def depth() -> int:
 def user_call() -> str | None:
     """The public function that the user's code has called: `numpy.dot`, `lax.scan`, `vmap`.
 
-    It is the outermost one that stands, on the stack, between the user's line and here.
+    It is the outermost one that stands, on the stack, between the user's line and here.  Of an
+    operator the text is `operator + (numpy.add)`.
     """
     frames = []
     current: Any = sys._getframe(1)
@@ -121,8 +123,11 @@ def user_call() -> str | None:
         current = current.f_back
     for frame in reversed(frames):
         module, name = frame.f_globals.get("__name__", ""), frame.f_code.co_name
+        signs, body = frame.f_globals.get("SIGNS"), frame.f_locals.get("body")
+        if signs and body is not None:
+            return f"operator {signs[body.__name__]} (numpy.{body.__name__})"
         if module in _WRAPPERS:
-            wrapped = frame.f_locals.get("function")
+            wrapped = frame.f_locals.get(_WRAPPERS[module])
             module = getattr(wrapped, "__module__", module)
             name = getattr(wrapped, "__name__", name)
         public = _public_name(module, name)
@@ -131,8 +136,46 @@ def user_call() -> str | None:
     return None
 
 
-_WRAPPERS = frozenset((__name__, "minijax.numpy.promotion"))
-"""Modules whose functions call another, which they name `function`."""
+def user_operation() -> str:
+    """What the user's code does on the line that is running now, as far as its bytecode tells.
+
+    Returns:
+        The name that a call begins with, as `max` and `math`; `[]`, `not`, `assert`, or `and` for
+        `and`, `or` and chains of comparisons; or nothing.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    code = list(dis.get_instructions(frame.f_code))
+    place = next((i for i, step in enumerate(code) if step.offset == frame.f_lasti), 0)
+    step, before, after = code[place], code[place - 1], code[min(place + 1, len(code) - 1)]
+    if step.opname.startswith("CALL"):
+        for other in code[:place]:
+            if other.opname.startswith("LOAD_") and _start(other) == _start(step):
+                return str(other.argval)
+    if step.opname == "BINARY_SUBSCR" or step.argrepr == "[]":
+        return "[]"
+    if "UNARY_NOT" in (step.opname, after.opname):
+        return "not"
+    if any(later.opname == "LOAD_ASSERTION_ERROR" for later in code[place : place + 3]):
+        return "assert"
+    return "and" if "OR_POP" in step.opname or before.opname == "COPY" else ""
+
+
+def _start(step: dis.Instruction) -> tuple[int | None, int | None] | None:
+    """The line and the column at which the code of an instruction begins."""
+    positions = step.positions
+    return None if positions is None else (positions.lineno, positions.col_offset)
+
+
+_WRAPPERS = {
+    __name__: "function",
+    "minijax.numpy.promotion": "function",
+    "minijax.random.keys": "formula",
+}
+"""Modules that wrap public functions, and what they call what they wrap."""
 
 
 def _public_name(module: str, name: str) -> str | None:

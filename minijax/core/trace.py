@@ -20,7 +20,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import operators
+from minijax.core import operators, source
 from minijax.core.aval import aval_handlers
 from minijax.core.errors import (
     ConcretizationTypeError,
@@ -255,13 +255,17 @@ class Tracer(operators.ArrayOperators):
         """One line on where this value comes from."""
         return f"traced in {self.traced_by!r}"
 
+    def static_alternative(self) -> str:
+        """How the value would be known if arguments of a jitted function were static."""
+        return ""
+
     def __len__(self) -> int:
         return len(self.aval)
 
     def __bool__(self) -> bool:
         problem = "a traced value has no concrete truth value"
-        fix = f"lax.cond, lax.select or numpy.where; {_OR_STATIC}"
-        return bool(self._known(TracerBoolConversionError, problem, fix))
+        fix = "numpy.where(condition, x, y) or lax.cond in place of if, lax.while_loop in place of "
+        return bool(self._known(TracerBoolConversionError, problem, fix + "while"))
 
     def __int__(self) -> int:
         return int(self._number("int"))
@@ -274,13 +278,12 @@ class Tracer(operators.ArrayOperators):
 
     def _number(self, kind: str) -> Any:
         problem = f"a traced value cannot become a Python {kind}"
-        fix = f"x.astype({kind}) for a traced conversion; {_OR_STATIC}"
+        fix = f"x.astype({kind}) for a traced conversion"
         return self._known(ConcretizationTypeError, problem, fix)
 
     def __index__(self) -> int:
         problem = "a traced value cannot be used as a Python index or shape"
-        fix = "index arrays with x[i] or lax.dynamic_slice; shapes must be static: "
-        fix += _OR_STATIC.removeprefix("or ")
+        fix = "index arrays with x[i] or lax.dynamic_slice"
         return operator.index(self._known(TracerIntegerConversionError, problem, fix))
 
     def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
@@ -359,9 +362,34 @@ _OF_BUFFERS = frozenset(
 """What arrays tell of their memory."""
 
 
+_INSTEAD = {
+    "max": "numpy.maximum(x, y), or x.max() for the largest element",
+    "min": "numpy.minimum(x, y), or x.min() for the smallest element",
+    "sorted": "numpy.sort(x)",
+    "range": "lax.fori_loop(0, n, body, init)",
+    "any": "numpy.any(x)",
+    "all": "numpy.all(x)",
+    "math": "the functions of minijax.numpy in place of those of math",
+    "[]": "numpy.asarray(values)[i] for numbers, lax.switch(i, functions, x) for functions",
+    "not": "~x, or numpy.logical_not(x)",
+    "assert": "experimental.checkify.check(condition, message)",
+    "and": "& and | in place of and, or and chained comparisons: (0 < x) & (x < 1)",
+}
+"""What takes a traced value, in place of what Python makes of a value that is known."""
+
+
 def _refuse(tracer: Tracer, exception: type[Exception], problem: str, fix: str) -> NoReturn:
-    name = tracer.traced_by.function_name or "a transformed function"
-    error(exception, name, f"{problem}.", got=f"{tracer.aval}, {tracer.origin()}", fix=fix)
+    called = source.user_call()
+    name = called or tracer.traced_by.function_name or "a transformed function"
+    if called is None:
+        fix = _INSTEAD.get(source.user_operation(), fix)
+    elif exception is TracerIntegerConversionError:
+        fix = "a Python int, such as x.shape[0]"
+    got = f"{tracer.aval}, {tracer.origin()}"
+    alternative = tracer.static_alternative()
+    if exception is TracerIntegerConversionError and not alternative:
+        alternative = "; Python's indices and counts, shapes and axes must be static"
+    error(exception, name, f"{problem}.", got=got, fix=fix + alternative)
 
 
 aval_handlers[Tracer] = operator.attrgetter("aval")

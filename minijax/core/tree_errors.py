@@ -283,9 +283,13 @@ def _explanation(first: PyTreeDef, second: PyTreeDef, *, prefix: bool) -> tuple[
 def _key_explanation(keys: Sequence[Any], others: Sequence[Any]) -> str:
     lacking = [key for key in others if key not in keys]
     others_lacking = [key for key in keys if key not in others]
-    parts = [f"the former lacks {_listed(lacking)}"] * bool(lacking)
-    parts += [f"the latter lacks {_listed(others_lacking)}"] * bool(others_lacking)
+    parts = [f"the former lacks {_keys_text(lacking)}"] * bool(lacking)
+    parts += [f"the latter lacks {_keys_text(others_lacking)}"] * bool(others_lacking)
     return ", ".join(parts) or "their keys are in different orders"
+
+
+def _keys_text(keys: Sequence[Any]) -> str:
+    return f"the key{'s' * (len(keys) > 1)} {_listed(keys)}"
 
 
 def mismatch_error(
@@ -359,8 +363,23 @@ def map_error(
         if found:
             name = f"rest[{i}]"
             problem = f"the structure of {name} does not match that of tree."
+            if all("lacks" in item.reason for item in found):
+                problem = "; ".join(_missing_keys(item, name) for item in found[:_LISTED]) + "."
             return mismatch_error(user, problem, found, first="tree", second=name)
     return original
+
+
+def _missing_keys(found: Difference, name: str) -> str:
+    """Which keys one of two dictionaries lacks, in words: `rest[0]['dense'] lacks 'bias'`."""
+    place = keystr(found.path)
+    text = found.reason.replace("the former", f"tree{place}")
+    return text.replace("the latter", f"{name}{place}")
+
+
+def forgets_return(out_tree: PyTreeDef) -> bool:
+    """Whether a function returned None, as one does that lacks a `return`."""
+    node = out_tree.node_data()
+    return node is not None and node[0] is type(None)
 
 
 def flatten_error(

@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
 
-from minijax.core import tree, tree_errors
+from minijax.core import source, tree, tree_errors
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -150,7 +150,16 @@ class FlatFunction:
 
     def __call__(self, *leaves: Any) -> list[Any]:
         args, kwargs = tree.unflatten(self.in_tree, leaves)
-        out = self.function(*args, **kwargs)
+        try:
+            out = self.function(*args, **kwargs)
+        except TypeError as caught:
+            # Nothing below this line: the function takes other arguments.
+            is_of_call = caught.__traceback__ is not None and caught.__traceback__.tb_next is None
+            called = source.user_call() if is_of_call else None
+            if called is not None and called.rpartition(".")[2] != self.name:
+                given = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
+                caught.add_note(f"  {called} calls {self.name} with {given}")
+            raise
         flat, self.out_tree = tree.flatten(out)
         for i, x in enumerate(flat):
             if not hasattr(x, "aval"):
@@ -189,14 +198,29 @@ def avals_of(
                     f"the argument {name} is neither an array nor a number.",
                     got=f"{x!r} of type {type(x).__name__}",
                     expected="arrays, Python or NumPy scalars, and trees of them",
-                    fix="mark other arguments as static (static_argnums, static_argnames)"
-                    if transformation
-                    else None,
+                    fix=_fix_of_other_value(transformation, name, x),
                     cause=None,
                 )
             except OverflowError as overflow:
                 raise OverflowError(f"argument {name}: {overflow}") from None
         raise caught
+
+
+_WITHOUT_STATICS = ("vmap", "shard_map", "xmap", "jvp", "vjp", "jacfwd", "jacrev", "linearize")
+
+
+def _fix_of_other_value(transformation: str, name: str, x: object) -> str | None:
+    """What to do with an argument that is neither an array nor a number."""
+    if not transformation:
+        return None
+    has_statics = not transformation.startswith("lax.") and "grad" not in transformation
+    if not has_statics or transformation in _WITHOUT_STATICS:
+        return "functools.partial or a lambda around the function, which holds it fixed"
+    given = repr(name) if name.isidentifier() else "..."
+    fix = f"static_argnames={given} compiles for each value of it (static_argnums by position)"
+    if not callable(x) and hasattr(x, "__dict__"):
+        fix += "; tree_util.register_dataclass makes a tree of a class of arrays"
+    return fix
 
 
 def normalize_argnums(

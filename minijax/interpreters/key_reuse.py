@@ -168,7 +168,8 @@ def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
     return [np.zeros(0, np.bool_) if x is None else np.isin(x, list(flow.used)) for x in args]
 
 
-_used_elements: dict[int, Numbers] = {}
+_used_elements: dict[int, list[tuple[Numbers, str]]] = {}
+"""By buffer, which of its elements were used up on which line."""
 
 
 def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
@@ -182,14 +183,16 @@ def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
         buffer = getattr(x, "buffer", None)
         if buffer is None or not mask.any():
             continue
-        before = _used_elements.get(id(buffer))
-        if before is None:
+        if id(buffer) not in _used_elements:
             weakref.finalize(buffer, _used_elements.pop, id(buffer), None)
-        elif (before & mask).any():
-            name = closed.jaxpr.debug_info.func_name
-            text = f"argument {i} of {name} is a random key that was used before."
-            error(CheckedKeyReuseError, "debug_key_reuse", text, expected=_ONCE, fix=_FIX)
-        _used_elements[id(buffer)] = mask if before is None else before | mask
+        uses = _used_elements.setdefault(id(buffer), [])
+        first = next((line for used, line in uses if (used & mask).any()), None)
+        if first is not None:
+            name = source.user_call() or closed.jaxpr.debug_info.func_name
+            text = f"argument {i} is a random key that was used before."
+            got = f"first used at {first}"
+            error(CheckedKeyReuseError, name, text, got=got, expected=_ONCE, fix=_FIX)
+        uses.append((mask, str(source.user_line())))
 
 
 def follow_slices(

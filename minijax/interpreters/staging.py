@@ -70,6 +70,20 @@ class StagingTracer(Tracer):
     def origin(self) -> str:
         return self.traced_by.origin_of(self.variable)  # type: ignore[attr-defined]
 
+    def static_alternative(self) -> str:
+        trace: StagingTrace = self.traced_by  # type: ignore[assignment]
+        places = trace.arguments_behind(self.variable)
+        # A function is compiled for each static value: flags and counts are few, floats are many.
+        avals = [trace.invars[i].aval for i in places]
+        are_few = all(aval.shape == () and aval.dtype.kind in "biu" for aval in avals)
+        names = [trace.argument_name(i) for i in places]
+        if trace.debug_info.traced_for != "jit" or not names or not are_few:
+            return ""
+        if len(names) > 2 or not all(map(str.isidentifier, names)):
+            return ""
+        given = repr(names[0] if len(names) == 1 else tuple(names))
+        return f"; or mark the argument as static, by jit's static_argnames={given}"
+
 
 DETOURS = Detours()
 """The operations that are not staged as they are, such as calls of functions with custom rules."""
@@ -190,16 +204,33 @@ class StagingTrace(Trace):
 
     def origin_of(self, var: Var) -> str:
         """Where a variable of this trace comes from, in words."""
+        function = self.function_name or "the traced function"
         for i, invar in enumerate(self.invars):
             if invar is var:
-                names = self.debug_info.arg_names
-                if names is not None and i < len(names):
-                    return f"the argument {names[i]} of {self.function_name}"
-                return f"argument {i} of {self.function_name or 'the traced function'}"
+                return f"the argument {self.argument_name(i)} of {function}"
         for eqn in self.eqns:
             if any(out is var for out in eqn.outvars):
-                return f"computed by {eqn.primitive} at {source.summarize(eqn.source)}"
+                text = f"computed by {eqn.primitive} at {source.summarize(eqn.source)}"
+                *names, last = ["", *map(self.argument_name, self.arguments_behind(var))]
+                if not last:
+                    return text
+                if len(names) == 1:
+                    return f"{text}, from the argument {last} of {function}"
+                return f"{text}, from the arguments {', '.join(names[1:])} and {last} of {function}"
         return f"traced in {self!r}"
+
+    def argument_name(self, index: int) -> str:
+        """What texts call a flat argument: `x`, `params['w']`, or its number."""
+        names = self.debug_info.arg_names
+        return names[index] if names is not None and index < len(names) else str(index)
+
+    def arguments_behind(self, var: Var) -> list[int]:
+        """The indices of the flat arguments that a variable is computed from."""
+        wanted = {var}
+        for eqn in reversed(self.eqns):
+            if not wanted.isdisjoint(eqn.outvars):
+                wanted.update(v for v in eqn.invars if type(v) is Var)
+        return [i for i, invar in enumerate(self.invars) if invar in wanted]
 
 
 def stage(

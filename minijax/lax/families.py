@@ -8,15 +8,16 @@ the derivatives.  The argument `accuracy` of `exp` and others says how exact it 
 from __future__ import annotations
 
 import enum
+import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, TypeAlias, TypeGuard
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
 from minijax.core import dtypes, operators, vma
-from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.primitive import Primitive
@@ -236,6 +237,16 @@ def bool_dtype(_: Any) -> Any:
     return dtypes.bool_
 
 
+_KIND_IN_PYTHON = {
+    np.bool_: "bool",
+    np.integer: "int",
+    np.floating: "float",
+    np.inexact: "float",
+    np.number: "float",
+    np.complexfloating: "complex",
+}
+
+
 def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> None:
     """Refuses an operand whose dtype the operation does not take.
 
@@ -245,7 +256,10 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
     if not any(dtypes.issubdtype(aval.dtype, kind) for kind in accepts):
         problem = f"does not accept dtype {getattr(aval.dtype, 'name', aval.dtype)}."
         expected = "a dtype of kind " + " or ".join(k.__name__ for k in accepts)
-        fix = "convert with lax.convert_element_type(x, dtype)"
+        kinds = [_KIND_IN_PYTHON.get(kind, kind.__name__) for kind in accepts]
+        fix = " or ".join(f"{argument}.astype({kind})" for kind in kinds)
+        if aval.dtype == dtypes.bool_:
+            fix += "; booleans have the operators ~, &, | and ^"
         error(TypeError, f"lax.{name}", problem, got={argument: aval}, expected=expected, fix=fix)
 
 
@@ -530,15 +544,53 @@ def broadcast_shape(name: str, **operands: ShapedArray) -> tuple[int, ...]:
             expected="equal ranks; lax adds no dimensions",
             fix="lax.broadcast_in_dim, or the function of minijax.numpy",
         )
+    shape = common_shape(shapes)
+    if shape is None:
+        refuse_shapes(f"lax.{name}", operands)
+    return shape
+
+
+def common_shape(shapes: Sequence[Shape]) -> Shape | None:
+    """The shape that shapes broadcast to, aligned at their ends; None if they do not fit."""
     result = []
-    for sizes in zip(*shapes, strict=True):
+    for sizes in itertools.zip_longest(*map(reversed, shapes), fillvalue=1):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            problem = "operand shapes do not fit together."
-            expected = "equal dimensions, or dimensions of size 1"
-            error(IncompatibleShapesError, f"lax.{name}", problem, got=operands, expected=expected)
+            return None
         result.append(distinct.pop() if distinct else 1)
-    return tuple(result)
+    return tuple(reversed(result))
+
+
+def refuse_shapes(name: str, operands: Mapping[str, ShapedArray]) -> NoReturn:
+    """Raises the error of operands that do not broadcast together.
+
+    Raises:
+        IncompatibleShapesError: always; the text has the shapes that the user has.
+    """
+    shapes = " and ".join(str(aval.shape) for aval in operands.values())
+    error(
+        IncompatibleShapesError,
+        name,
+        f"operand shapes {shapes} do not fit together.",
+        got=operands,
+        expected="dimensions, aligned at the end, that are equal or 1",
+        fix=_missing_dimension(operands),
+    )
+
+
+def _missing_dimension(operands: Mapping[str, ShapedArray]) -> str | None:
+    """What to do where one of two operands fits with a new dimension of size 1."""
+    (name, small), *others = sorted(operands.items(), key=lambda pair: pair[1].ndim)
+    if len(others) != 1 or others[0][1].ndim != small.ndim + 1:
+        return None
+    for axis in range(1, small.ndim + 1):
+        wider = (*small.shape[:axis], 1, *small.shape[axis:])
+        if common_shape([wider, others[0][1].shape]) is not None:
+            return (
+                f"numpy.expand_dims({name}, {axis}), if that is meant; keepdims=True, where {name} "
+                "was reduced from such an array"
+            )
+    return None
 
 
 def broadcast_operands(ctx: LoweringContext, values: Values) -> Sequence[Any]:

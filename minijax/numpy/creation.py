@@ -464,8 +464,15 @@ def _host_array(x: object, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
     try:
         return np.asarray(x, dtype)
     except OverflowError as caught:
-        problem = f"a Python int does not fit into {dtype}."
-        error(OverflowError, "numpy.array", problem, fix="dtype=float", cause=caught)
+        problem, expected = f"a Python int does not fit into {dtype}.", None
+        fix = "a wider dtype, or float"
+        if dtypes.issubdtype(dtype, np.integer):
+            limits = dtypes.iinfo(dtype)
+            expected = f"numbers from {limits.min} to {limits.max}"
+            if limits.min == 0:
+                fix += "; a signed dtype for negative numbers"
+            fix += f"; numpy.array(x).astype({dtype}) lets numbers wrap around"
+        error(OverflowError, "numpy.array", problem, expected=expected, fix=fix, cause=caught)
     except ValueError as caught:
         problem = "the nesting is uneven."
         expected = "lists of equal lengths at each depth"

@@ -25,7 +25,7 @@ from minijax.lax import binary, creation, gather_numbers, gather_scatter, refere
 from minijax.lowering import eager
 from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, explain_deleted
 
 Mode: TypeAlias = str | gather_numbers.GatherScatterMode | None
 """What happens to indices out of range."""
@@ -129,11 +129,15 @@ def getitem(x: Any, index: Any) -> Array:
         ValueError: the arrays of the index have no common shape.
     """
     if type(x) is Array and current.value is eager.EAGER:
-        if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
-            position = index + size if index < 0 else index
-            return _row_program(x, min(max(position, 0), size - 1))
-        x, template, operands = parse(x, index, dynamic=True)
-        return _item_program(x, *operands, template=template)
+        try:
+            if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
+                position = index + size if index < 0 else index
+                return _row_program(x, min(max(position, 0), size - 1))
+            x, template, operands = parse(x, index, dynamic=True)
+            return _item_program(x, *operands, template=template)
+        except ValueError as caught:
+            explain_deleted(caught, x)
+            raise
     if type(aval_of(x)) is AbstractRef:
         return references.get(x, index)
     x, template, operands = parse(x, index, dynamic=is_eager())
@@ -216,7 +220,7 @@ def _completed(items: Sequence[Any], dims: Shape, x: Array) -> Sequence[Any]:
         elif item is not None:
             used += 1
     if used > len(dims):
-        got = f"{used} indices for an array of type {aval_of(x)}"
+        got = f"{used} {'index' if used == 1 else 'indices'} for an array of type {aval_of(x)}"
         error(IndexError, "indexing", "too many indices.", got=got)
     full = (_FULL,) * (len(dims) - used)
     return (*items, *full) if place is None else (*items[:place], *full, *items[place + 1 :])
@@ -244,10 +248,14 @@ def _refuse_slice(item: slice, caught: Exception) -> NoReturn:
         error(ValueError, "indexing", "a slice has step 0.", got=str(item), cause=None)
     if type(caught) is TypeError:
         problem = "the bounds of a slice must be integers."
-        error(TypeError, "indexing", problem, got=str(item), cause=None)
-    problem = "the bounds of a slice must be known."
-    fix = "lax.dynamic_slice(x, starts, sizes) takes traced starts"
-    error(IndexError, "indexing", problem, got=str(item), fix=fix, cause=None)
+        fix = "integers, such as n // 2 in place of n / 2, or int(...)"
+        error(TypeError, "indexing", problem, got=str(item), fix=fix, cause=None)
+    bounds = {"start": item.start, "stop": item.stop, "step": item.step}
+    traced = {name: x for name, x in bounds.items() if isinstance(x, Tracer)}
+    problem = "the bounds of a slice must be known: they decide on the shape of the result."
+    got = {name: f"{x.aval}, {x.origin()}" for name, x in traced.items()} or str(item)
+    fix = "lax.dynamic_slice(x, starts, sizes) takes traced starts; sizes must be static"
+    error(IndexError, "indexing", problem, got=got, fix=fix, cause=None)
 
 
 def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any]) -> Entry:
@@ -329,7 +337,8 @@ def _checked(item: Any, inside_tuple: bool) -> Any:
             "index a dimension",
         )
     if isinstance(item, str):
-        error(TypeError, "indexing", "strings are no indices.", got=repr(item))
+        fix = "an integer; only dictionaries have keys"
+        error(TypeError, "indexing", "strings are no indices.", got=repr(item), fix=fix)
     if not has_aval(item):
         got = f"{item!r} of type {type(item).__name__}"
         expected = "integers, slices, arrays, None or Ellipsis"
@@ -337,7 +346,9 @@ def _checked(item: Any, inside_tuple: bool) -> Any:
     aval = aval_of(item)
     if not (dtypes.issubdtype(aval.dtype, np.integer) or aval.dtype == dtypes.bool_):
         problem = "indices must be integers or booleans."
-        error(TypeError, "indexing", problem, got=str(aval), fix="index.astype(int)")
+        fix = "index.astype(int)" if aval.ndim else "an integer, such as n // 2 in place of n / 2"
+        got = repr(item) if isinstance(item, float) else str(aval)
+        error(TypeError, "indexing", problem, got=got, fix=fix)
     return item
 
 
@@ -347,7 +358,8 @@ def _positions_of_mask(x: Array, mask: Array, dim: int) -> tuple[Any, list[Any]]
     if known is None:
         problem = "a traced boolean mask selects an unknown number of elements."
         fix = "minijax.numpy.where(mask, x, y), or nonzero and unique with size="
-        error(NonConcreteBooleanIndexError, "indexing", problem, got=str(mask.aval), fix=fix)
+        got = f"{mask.aval}, {mask.origin()}"
+        error(NonConcreteBooleanIndexError, "indexing", problem, got=got, fix=fix)
     host = np.asarray(known)
     if host.ndim == 0:
         # A scalar mask adds a dimension, of which it keeps all or nothing.

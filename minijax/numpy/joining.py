@@ -91,7 +91,10 @@ def concatenate(
     if axis is None:
         items, axis = [shaping.ravel(x) for x in items], 0
     fits = not any(aval_of(x).ndim == 0 for x in items)
-    check_that(fits, "concatenate", "cannot join scalars.", fix="numpy.stack joins scalars")
+    fix = "numpy.stack joins scalars"
+    if families.is_array(arrays):
+        fix = f"a sequence of arrays, as in numpy.concatenate([x, y]); {fix}"
+    check_that(fits, "concatenate", "cannot join scalars.", fix=fix)
     axis = families.canonicalize_axis(axis, aval_of(items[0]).ndim, "numpy.concatenate")
     joined = _of_one_dtype("concatenate", items, dtype)
     if len(joined) == 1:
@@ -144,6 +147,10 @@ def stack(
     if any(aval_of(x).shape != dims for x in items):
         problem = "all arrays must have the same shape."
         error(ValueError, "numpy.stack", problem, got=", ".join(str(aval_of(x)) for x in items))
+    if families.is_array(axis) and aval_of(axis).ndim:
+        problem = "the axis must be an integer."
+        fix = "a sequence of arrays, as in numpy.stack([x, y])"
+        error(TypeError, "numpy.stack", problem, got=f"axis: {aval_of(axis)}", fix=fix)
     axis = families.canonicalize_axis(axis, len(dims) + 1, "numpy.stack")
     return shape.stack(_of_one_dtype("stack", items, dtype), axis)
 

@@ -14,7 +14,7 @@ from minijax.core.aval import aval_of
 from minijax.interpreters import checking
 from minijax.lax import binary, creation, reduction, unary
 from minijax.numpy import logic, reductions, selection, shaping
-from minijax.numpy.promotion import inexact, one_program, promote_dtypes, strong
+from minijax.numpy.promotion import check_mask, inexact, one_program, promote_dtypes, strong
 from minijax.numpy.reductions import Over
 from minijax.runtime.annotations import ArrayLike, NamedAxis
 from minijax.runtime.array import Array
@@ -27,7 +27,7 @@ def _kept(x: Array, axes: Over) -> Any:
 
 def _masked(x: Array, where: ArrayLike | None, value: float) -> Any:
     """`x` where it counts, else `value`."""
-    return x if where is None else selection.where(where, x, value)
+    return x if where is None else selection.where(check_mask("where", where), x, value)
 
 
 def _maximum(x: Array, axes: Over) -> Any:

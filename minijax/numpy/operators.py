@@ -35,7 +35,7 @@ from minijax.numpy import (
 )
 from minijax.numpy.promotion import native_program, one_program
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, explain_deleted
 from minijax.transforms.device_put import device_put
 
 _FAST = frozenset((Array, bool, int, float, complex))
@@ -53,22 +53,28 @@ def _is_operand(x: object) -> bool:
     if isinstance(x, (list, tuple)):
         problem = "lists and tuples are no arrays."
         got = f"an operand of type {type(x).__name__}"
-        error(TypeError, "operators", problem, got=got, fix="numpy.asarray(x)")
+        fix = "numpy.asarray(x), or one of its elements"
+        error(TypeError, "", problem, got=got, fix=fix)
     return isinstance(x, _OPERANDS) or hasattr(x, "__jax_array__")
 
 
 def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     """An operator and its reflection, `__add__` and `__radd__`, from a function of two arrays."""
     body = getattr(function, "__wrapped__", function)
-    native = native_program(body)
+    # An exponent may be static: the function itself sees to that.
+    native = function if function is elementary.power else native_program(body)
 
     @source.is_boundary
     def operate(self: Any, other: ArrayLike) -> Any:
         try:
             kind = type(other)
-            if kind in _FAST or kind is type(self):
-                return native(self, other) if type(self) is Array else body(self, other)
-            return function(self, other) if _is_operand(other) else NotImplemented
+            try:
+                if kind in _FAST or kind is type(self):
+                    return native(self, other) if type(self) is Array else body(self, other)
+                return function(self, other) if _is_operand(other) else NotImplemented
+            except ValueError as caught:
+                explain_deleted(caught, self, other)
+                raise
         except Exception as exception:
             source.filter_frames(exception)
             raise
@@ -77,9 +83,13 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     def reflected(self: Any, other: ArrayLike) -> Any:
         try:
             kind = type(other)
-            if kind in _FAST or kind is type(self):
-                return native(other, self) if type(self) is Array else body(other, self)
-            return function(other, self) if _is_operand(other) else NotImplemented
+            try:
+                if kind in _FAST or kind is type(self):
+                    return native(other, self) if type(self) is Array else body(other, self)
+                return function(other, self) if _is_operand(other) else NotImplemented
+            except ValueError as caught:
+                explain_deleted(caught, self, other)
+                raise
         except Exception as exception:
             source.filter_frames(exception)
             raise
@@ -92,14 +102,6 @@ def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]
     return {f"__{name}__": _binary(function, name)[f"__{name}__"]}
 
 
-def _power(self: Any, exponent: ArrayLike) -> Any:
-    return elementary.power(self, exponent) if _is_operand(exponent) else NotImplemented
-
-
-def _reflected_power(self: Any, base: ArrayLike) -> Any:
-    return elementary.power(base, self) if _is_operand(base) else NotImplemented
-
-
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     body = getattr(function, "__wrapped__", function)
     native = native_program(body)
@@ -107,7 +109,11 @@ def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     @source.is_boundary
     def operate(self: Any) -> Any:
         try:
-            return native(self) if type(self) is Array else body(self)
+            try:
+                return native(self) if type(self) is Array else body(self)
+            except ValueError as caught:
+                explain_deleted(caught, self)
+                raise
         except Exception as exception:
             source.filter_frames(exception)
             raise
@@ -273,6 +279,9 @@ def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Any:
     """
     if type is not None:
         error(NotImplementedError, "view", "only `dtype` is understood.", got="type=...")
+    if isinstance(dtype, (int, tuple)):
+        problem = "the argument is the dtype to read the elements as."
+        error(TypeError, "view", problem, got=repr(dtype), fix=f"x.reshape({dtype})")
     dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
     kinds = (np.complexfloating,)
     if any(dtypes.issubdtype(d, kind) for d in (self.dtype, dtype) for kind in kinds):
@@ -357,6 +366,7 @@ _ARITHMETIC = {
     "truediv": elementary.divide,
     "floordiv": elementary.floor_divide,
     "mod": elementary.remainder,
+    "pow": elementary.power,
     "divmod": elementary.divmod,
     "matmul": contraction.matmul,
     "and": logic.bitwise_and,
@@ -382,9 +392,35 @@ _UNARY = {
     "__invert__": logic.bitwise_not,
 }
 
+SIGNS = {
+    "add": "+",
+    "subtract": "-",
+    "multiply": "*",
+    "divide": "/",
+    "floor_divide": "//",
+    "remainder": "%",
+    "power": "**",
+    "divmod": "divmod",
+    "matmul": "@",
+    "bitwise_and": "&",
+    "bitwise_or": "|",
+    "bitwise_xor": "^",
+    "left_shift": "<<",
+    "right_shift": ">>",
+    "equal": "==",
+    "not_equal": "!=",
+    "less": "<",
+    "less_equal": "<=",
+    "greater": ">",
+    "greater_equal": ">=",
+    "negative": "-",
+    "positive": "+",
+    "absolute": "abs",
+    "bitwise_not": "~",
+}
+"""How texts show the operator that is a function: `core/source.py` looks here."""
+
 _SPECIAL: dict[str, Any] = {
-    "__pow__": _power,
-    "__rpow__": _reflected_power,
     "__round__": _round,
     "__getitem__": indexing.getitem,
     "__setitem__": _set_item,

@@ -23,7 +23,7 @@ import numpy as np
 
 from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.errors import ConcretizationTypeError, error, message, warn
+from minijax.core.errors import ConcretizationTypeError, error, explain_keyword, message, warn
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import recordings
 from minijax.interpreters.staging import StagingTrace
@@ -34,7 +34,7 @@ from minijax.lax.creation import convert_element_type_p, convert_to_type
 from minijax.lowering import eager
 from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, explain_deleted
 from minijax.transforms.jit import arguments, jit
 
 _rank_promotion = config.numpy_rank_promotion.native
@@ -117,6 +117,13 @@ def promote_dtypes(name: str, *args: Any) -> list[Array]:
     return [convert(x, dtype, weak) for x in arrays]
 
 
+def promote_inexact_dtypes(name: str, *args: Any) -> list[Array]:
+    """As `promote_dtypes`; integers and booleans become floats."""
+    arrays = [check_array(name, x) for x in args]
+    dtype, weak = dtypes.lattice_result_type(*arrays)
+    return [convert(x, dtypes.to_inexact_dtype(dtype), weak) for x in arrays]
+
+
 def inexact(name: str, x: Any) -> Array:
     """One operand of a function of floats and complex numbers."""
     try:
@@ -170,8 +177,22 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
         return kind(x)
     is_list = isinstance(x, (list, tuple))
     problem = "operands must be arrays or numbers."
-    fix = "numpy.asarray(x)" if is_list else None
+    fix = f"numpy.asarray({argument})" if is_list else None
     error(TypeError, title(name), problem, got={argument: _shown(x)}, fix=fix)
+
+
+def check_mask(name: str, where: Any) -> Array:
+    """The argument `where` of a reduction, which must be boolean.
+
+    Raises:
+        TypeError: it is neither an array nor a number.
+        ValueError: it is not boolean.
+    """
+    where = check_array(name, where, "where")
+    if aval_of(where).dtype != dtypes.bool_:
+        problem = "where must be boolean: it says which elements count."
+        error(ValueError, title(name), problem, got={"where": aval_of(where)}, fix="where != 0")
+    return where
 
 
 def _shown(x: object) -> str:
@@ -230,7 +251,8 @@ def known(
     """
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
-        error(ConcretizationTypeError, title(name), problem, got=str(x.aval), fix=fix)
+        got = f"{x.aval}, {x.origin()}"
+        error(ConcretizationTypeError, title(name), problem, got=got, fix=fix)
     return np.asarray(value)
 
 
@@ -330,8 +352,14 @@ def with_one_rank(name: str, *arrays: Array) -> list[Array]:
     """Operands with new leading dimensions where their ranks differ and are not 0."""
     rank = max(aval_of(x).ndim for x in arrays)
     raised = [_raised(x, rank) for x in arrays]
-    if _rank_promotion.value != "allow" and any(map(operator.is_not, arrays, raised)):
-        _check_rank_promotion(name, arrays)
+    if any(map(operator.is_not, arrays, raised)):
+        # An error tells the shapes that the user has, not those made of them here.
+        avals = list(map(aval_of, arrays))
+        if families.common_shape([aval.shape for aval in avals]) is None:
+            names = "xy" if len(avals) == 2 else [f"operands[{i}]" for i in range(len(avals))]
+            families.refuse_shapes(title(name), dict(zip(names, avals, strict=True)))
+        if _rank_promotion.value != "allow":
+            _check_rank_promotion(name, arrays)
     return raised
 
 
@@ -382,7 +410,9 @@ def pick(mask: ArrayLike, x: ArrayLike, y: ArrayLike) -> Array:
     """
     x, y = families.operands(x, y)
     shapes = [aval_of(v).shape for v in (mask, x, y)]
-    shape = shapes[0] if shapes[0] == shapes[1] == shapes[2] else np.broadcast_shapes(*shapes)
+    shape = shapes[0]
+    if not shapes[0] == shapes[1] == shapes[2]:
+        shape = broadcast_shapes("where", *shapes)
     if shapes[0]:
         mask = broadcast_to(mask, shape)
     return select_n_p.bind(mask, broadcast_to(y, shape), broadcast_to(x, shape))
@@ -444,19 +474,23 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
             nonlocal native
             trace = current.value
             try:
-                if trace is not eager.EAGER:
-                    if type(trace) is StagingTrace:
-                        return recordings.call(trace, function, args, kwargs)
-                    return function(*args, **kwargs)
-                if native is None:
-                    # Made on demand: an import declares hundreds of functions and calls few.
-                    native = native_program(function, static)
                 try:
+                    if trace is not eager.EAGER:
+                        if type(trace) is StagingTrace:
+                            return recordings.call(trace, function, args, kwargs)
+                        return function(*args, **kwargs)
+                    if native is None:
+                        # Made on demand: an import declares hundreds of functions and calls few.
+                        native = native_program(function, static)
                     return native(*args, **kwargs)
+                except TypeError as error:
+                    explain_keyword(error, title(function.__name__), function, kwargs)
+                    raise
                 except ValueError as error:
                     # A list for a shape or an axis: the body takes it, one program a primitive.
                     if str(error).startswith(_UNHASHABLE):
                         return function(*args, **kwargs)
+                    explain_deleted(error, args, kwargs)
                     raise
             except Exception as exception:
                 source.filter_frames(exception)

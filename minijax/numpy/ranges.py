@@ -18,6 +18,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of, canonicalize_shape
 from minijax.core.errors import error
+from minijax.core.trace import Tracer
 from minijax.lax import binary, families, shape
 from minijax.lax.creation import broadcasted_iota, convert_to_type, iota
 from minijax.lax.unary import exp, floor, log, pow_p
@@ -43,7 +44,9 @@ def _known_number(name: str, argument: str, x: ArrayLike) -> Any:
     """A bound of `arange` as a Python or NumPy scalar."""
     if type(x) in dtypes.python_scalar_dtypes:
         return x
-    fix = "mark the argument as static (jit's static_argnums)"
+    fix = "a Python number, such as x.shape[0]"
+    if isinstance(x, Tracer):
+        fix += x.static_alternative()
     problem = f"`{argument}` decides on the shape, so it must be known."
     value = known(name, check_array(name, x, argument), fix, problem)
     check_that(not value.ndim, name, f"`{argument}` must be a scalar.", got=f"shape {value.shape}")

@@ -28,6 +28,7 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    check_mask,
     check_out,
     check_that,
     one_program,
@@ -125,7 +126,7 @@ def with_kept_axes(x: Array, axes: Shape, keepdims: bool) -> Array:
 def _summed(name: str, x: Array, axes: Over, keepdims: bool, where: ArrayLike | None) -> Array:
     """The sum of inexact numbers in their own dtype."""
     if where is not None:
-        x = pick(_mask(name, where), x, 0)
+        x = pick(check_mask(name, where), x, 0)
     total = axes.combined(x, reduction.reduce_sum)
     return with_kept_axes(total, axes.dims, keepdims)
 
@@ -180,7 +181,7 @@ def _folded(
     computed = dtypes.float32 if result in _HALF and fold in (_SUM, _PROD) else result
     x = convert_to_type(a, computed, weak_type=False)
     if where is not None:
-        x = pick(_mask(fold.name, where), x, fold.identity(computed))
+        x = pick(check_mask(fold.name, where), x, fold.identity(computed))
     x = axes.combined(x, fold.reduction)
     if initial is not None:
         x = fold.combine(_initial(fold.name, initial, computed), x)
@@ -195,10 +196,6 @@ def _sum_dtype(
         return dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
     own = aval_of(a).dtype
     return widened_integer(own) if promote_integers else dtypes.to_numeric_dtype(own)
-
-
-def _mask(name: str, where: ArrayLike) -> Array:
-    return _is_nonzero(name, check_array(name, where, "where"))
 
 
 def _initial(name: str, initial: ArrayLike, dtype: np.dtype[Any]) -> Array:
@@ -479,7 +476,9 @@ def _count(name: str, x: Array, axes: Over, where: ArrayLike | None, keepdims: b
     most = axes.length(shape)
     if where is None:
         return most
-    where = broadcast_to(_mask(name, where), broadcast_shapes(name, shape, aval_of(where).shape))
+    where = broadcast_to(
+        check_mask(name, where), broadcast_shapes(name, shape, aval_of(where).shape)
+    )
     # So far floats count exactly, and they are summed faster.
     dtype = dtypes.float32 if most <= 2**24 else None
     return sum(where, axes.axis, dtype, keepdims=keepdims)

@@ -33,6 +33,7 @@ from minijax.numpy.promotion import (
     one_program,
     promote_dtypes,
     promote_inexact,
+    promote_inexact_dtypes,
 )
 from minijax.numpy.ranges import linspace
 from minijax.numpy.selection import where
@@ -365,7 +366,7 @@ def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any
     if weights is None:
         weights = ones(sample.shape[0], int)
     else:
-        sample, weights = promote_inexact("histogramdd", sample, asarray(weights))
+        sample, weights = promote_inexact_dtypes("histogramdd", sample, asarray(weights))
         weights = shaping.ravel(weights)
     columns = list(shaping.moveaxis(sample, 1, 0))
     counts = _sums_by_bin(columns, edges, weights)

@@ -23,6 +23,7 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
+    check_mask,
     check_out,
     check_that,
     inexact,
@@ -531,8 +532,7 @@ def _present(a: Array, where: ArrayLike | None) -> Any:
     present = unary.bitwise_not(isnan(a))
     if where is None:
         return present
-    where = convert_element_type(where, dtypes.bool_)
-    return binary.and_p.bind(*promote("where", present, where))
+    return binary.and_p.bind(*promote("where", present, check_mask("where", where)))
 
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))

@@ -31,6 +31,7 @@ from minijax.numpy.promotion import (
     broadcast_shapes,
     broadcast_to,
     check_array,
+    check_mask,
     check_out,
     check_that,
 )
@@ -533,7 +534,9 @@ class ufunc:  # noqa: N801  NumPy's name
             problem = "there is nothing to reduce, or with `where` there may be nothing."
             fix = "initial=, the result for nothing"
             error(ValueError, name, problem, got=str(aval_of(a)), fix=fix)
-        mask = None if where is None else _rows(shaping.broadcast_to(where, a.shape), axes)
+        mask = where
+        if where is not None:
+            mask = _rows(shaping.broadcast_to(check_mask(name, where), a.shape), axes)
         return folded(
             self._function, rows, start, mask, identity=self.identity, associative=self._associative
         )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -71,6 +71,7 @@ class Options(NamedTuple):
     wrap_negative_indices: bool = True
 
 
+@source.boundaries("__setitem__", "__call__")
 class IndexUpdateHelper:
     """`x.at`: index it to get the methods that update.
 
@@ -84,6 +85,17 @@ class IndexUpdateHelper:
 
     def __getitem__(self, index: Any) -> IndexUpdateRef:
         return IndexUpdateRef(self.array, index)
+
+    def __setitem__(self, index: Any, value: object) -> None:
+        self._refuse("arrays do not change")
+
+    def __call__(self, *index: Any) -> None:
+        self._refuse("x.at takes an index in brackets")
+
+    def _refuse(self, problem: str) -> NoReturn:
+        got = f"an array of type {aval_of(self.array)}"
+        fix = "x = x.at[index].set(value)"
+        error(TypeError, "ndarray.at", f"{problem}.", got=got, fix=fix)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r})"

@@ -17,8 +17,15 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 import numpy as np
 
 from minijax.core import config, dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
-from minijax.core.errors import IncompatibleShapesError, error
+from minijax.core.aval import (
+    Shape,
+    ShapedArray,
+    aval_of,
+    canonicalize_shape,
+    has_aval,
+    shaped_array,
+)
+from minijax.core.errors import IncompatibleShapesError, error, explain_keyword, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import key_reuse
@@ -368,19 +375,39 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     """
     if type(keys) is ExtendedArray and len(keys.buffer.aval.shape) == 1:
         return keys, False
-    aval = aval_of(keys)
+    aval = aval_of(keys) if has_aval(keys) else None
     generator = GENERATORS[config.default_prng_impl.value]
-    if dtypes.issubdtype(aval.dtype, dtypes.prng_key):
+    if aval is not None and dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         wrapped, old = keys, False
-    elif aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
+    elif aval is not None and aval.dtype == _UINT32 and aval.shape[-1:] == (generator.words,):
+        _check_old_style(name)
         wrapped, old = random_wrap_p.bind(keys, impl=generator), True
     else:
+        got = f"{keys!r} of type {type(keys).__name__}" if aval is None else str(aval)
         expected = "a key made by minijax.random.key or minijax.random.PRNGKey"
-        error(TypeError, name, "not a random key.", got=str(aval), expected=expected)
+        fix = f"{name}(key, ...), where key = random.key(seed)"
+        problem = "the first argument, `key`, is not a random key."
+        error(TypeError, name, problem, got={"key": got}, expected=expected, fix=fix)
     if single and aval_of(wrapped).shape:
         got = f"an array of keys of shape {aval_of(wrapped).shape}"
         error(ValueError, name, "needs one key.", got=got, fix="minijax.vmap over the keys")
     return wrapped, old
+
+
+def _check_old_style(name: str) -> None:
+    """Refuses an old-style key, or warns of it, where the user wants that.
+
+    Raises:
+        ValueError: `minijax.legacy_prng_key` is "error".
+    """
+    mode = config.legacy_prng_key.value
+    if mode == "allow":
+        return
+    expected = f"a key made by minijax.random.key, because legacy_prng_key is {mode!r}"
+    fix = "random.key(seed) in place of random.PRNGKey(seed), or random.wrap_key_data(key)"
+    if mode == "error":
+        error(ValueError, name, "old-style keys are refused.", expected=expected, fix=fix)
+    warn(UserWarning, name, "an old-style key was given.", expected=expected, fix=fix)
 
 
 def _in_style(keys: Any, old: bool) -> Any:
@@ -565,7 +592,11 @@ def distribution(
             target = kwargs.pop("out_sharding", None) if "out_sharding" in signature else None
             given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
             if len(given) != len(names) or not kwargs.keys().isdisjoint(names[: len(args)]):
-                return formula(key, *args, **kwargs)  # Python says which argument is wrong.
+                try:
+                    return formula(key, *args, **kwargs)  # Python says which argument is wrong.
+                except TypeError as error:
+                    explain_keyword(error, f"random.{name}", formula, kwargs)
+                    raise
             if kind is not None:
                 given["dtype"] = check_dtype(name, given["dtype"], kind)
             values = [check_array(name, given[param]) for param in checked_params]

@@ -20,10 +20,10 @@ from typing import Any, NoReturn, cast
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, source, tree_registry
+from minijax.core import dtypes, operators, source, tree, tree_registry
 from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
-from minijax.core.errors import error
+from minijax.core.errors import DeletedArrayError, error
 from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
@@ -136,6 +136,8 @@ class _Convertible(operators.ArrayOperators):
         if self.aval.size != 1:
             problem = "only an array of one element is true or false."
             fix = "x.any() or x.all(); x.size > 0 tells whether there are elements"
+            if source.user_operation() == "and":
+                fix = "& and | in place of and, or and chained comparisons: (0 < x) & (x < 1)"
             error(ValueError, "bool", problem, got=str(self.aval), fix=fix)
         return bool(self._value)
 
@@ -624,17 +626,18 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         keep: whether those of several devices are kept for the next time.
 
     Raises:
-        RuntimeError: the array was deleted or donated.
+        DeletedArrayError: the array was deleted or donated.
         Exception: a Python function that the computation calls has failed with it.
     """
     if buffer.is_deleted():
         error(
-            RuntimeError,
+            DeletedArrayError,
             "Array",
             "the array has been deleted.",
             got=str(buffer.aval),
             fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
             "keep the function's result instead",
+            cause=None,
         )
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
@@ -651,6 +654,18 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     with without_jax:
         value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
+
+
+def explain_deleted(caught: Exception, *values: Any) -> None:
+    """Raises our own error in place of XLA's, if it is about one of `values` that was deleted.
+
+    Raises:
+        DeletedArrayError: it is.
+    """
+    if "deleted or donated" in str(caught):
+        for x in tree.leaves(values):
+            if type.__instancecheck__(Array, x) and x.is_deleted():
+                to_numpy(x.buffer)
 
 
 def array_from_host(

@@ -155,6 +155,9 @@ class Executable:
         if self.foreign is not None:
             return self.foreign(args)
         buffers = self.place(args)
+        for buffer in buffers:
+            if buffer.is_deleted():
+                to_numpy(buffer)  # raises, and says why
         if self.donated:
             self._leave_shared(buffers, args)
         if len(self.devices) > 1:

@@ -15,6 +15,8 @@ _REASONS = tomllib.loads(calls.FOLDER.joinpath("deviations.toml").read_text(enco
 DEVIATIONS = {call: reason for reason, known in _REASONS.items() for call in known}
 JAX_CLASSES = json.loads(calls.RECORDED.read_text(encoding="utf-8"))
 
+_WHO = r"(operator \S+ \([\w.]+\)|[\w.<>\[\] ]+): "
+
 # Where something happened is true of one run, and said elsewhere.
 _PLACES = re.compile(r"(?m)^  at        .*\n?|(?<=\.py):\d+")
 
@@ -72,7 +74,7 @@ def test_texts_of_errors_have_the_parts_of_the_template(
     bare = {
         call: str(error)
         for call, error in outcomes.items()
-        if error is not None and not re.match(r"[\w.<>\[\] ]+: ", str(error))
+        if error is not None and not re.match(_WHO, str(error))
     }
     assert {text for text in bare.values() if not _is_of_python(text)} == set()
 

@@ -380,7 +380,8 @@ def check_carry(
             f"{body} returns a carry of another structure than {carry}.",
             got=f"{body}: {function}\n" + _differences(in_tree, out_tree, f"{carry}", "returned"),
             expected=f"the structure of {carry}, {in_tree}",
-            fix=f"return from {body} what it is given, leaf for leaf; give {carry} every leaf "
+            fix=_missing_return(body, out_tree)
+            or f"return from {body} what it is given, leaf for leaf; give {carry} every leaf "
             "that later steps need",
         )
     wrong = [
@@ -421,8 +422,10 @@ def check_branches(
                 f"{labels[0]} and {labels[i]} return results of different structure.",
                 got=functions + _differences(out_trees[0], out_trees[i], labels[0], labels[i]),
                 expected="one structure for all branches",
-                fix="return the same containers and keys from each, with zeros for what one "
-                "of them does not compute",
+                fix=_missing_return(labels[0], out_trees[0])
+                or _missing_return(labels[i], out_trees[i])
+                or "return the same containers and keys from each, with zeros for what one of them "
+                "does not compute",
             )
         wrong = [
             f"result{path}: {a.aval.str_short()} from {labels[0]}, {b.aval.str_short()} from "
@@ -505,6 +508,13 @@ def difference(a: AbstractValue, b: AbstractValue) -> str:
     )
     found = [what for what, x, y in facts if x != y]
     return f"the {' and '.join(found) or 'varying axes'} differ"
+
+
+def _missing_return(function: str, out_tree: PyTreeDef) -> str:
+    """The fix for a function that returned nothing; no text for one that did."""
+    if not tree_errors.forgets_return(out_tree):
+        return ""
+    return f"a `return` in {function}: without one, a function returns None"
 
 
 def _differences(first: PyTreeDef, second: PyTreeDef, first_name: str, second_name: str) -> str:

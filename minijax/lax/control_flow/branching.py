@@ -439,7 +439,10 @@ def switch(
     aval = aval_of(as_operand(index))
     if aval.shape or not dtypes.issubdtype(aval.dtype, np.integer):
         problem = "the index must be an integer scalar."
-        error(TypeError, "lax.switch", problem, got=str(aval), fix="lax.cond takes booleans")
+        fix = "lax.cond takes booleans"
+        if aval.dtype != dtypes.bool_:
+            fix = "index.astype(int), of one element"
+        error(TypeError, "lax.switch", problem, got=str(aval), fix=fix)
     if not branches:
         error(ValueError, "lax.switch", "needs at least one branch.")
     if len(branches) == 1:

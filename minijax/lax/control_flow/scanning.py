@@ -345,6 +345,8 @@ def _carry_tree(name: str, step: str, body: bodies.Bodies) -> Any:
         found = avals[0].str_short() if not children and avals else tree_errors.describe(out_tree)
         got = f"{found} from {closed.jaxpr.debug_info.func_src_info}"
         fix = "return (carry, None) if there is nothing to stack"
+        if tree_errors.forgets_return(out_tree):
+            fix = f"a `return` in {step}: without one, a function returns None; {fix}"
         error(TypeError, name, f"{step} must return a pair (carry, y).", got=got, fix=fix)
     return children[0]
 
@@ -363,7 +365,12 @@ def scan_length(
     scalars = [path for path, a in zip(paths, avals, strict=True) if not a.ndim]
     if scalars:
         problem = f"{', '.join(scalars)} cannot be scanned over: a scalar has no first dimension."
-        error(ValueError, name, problem, fix="close over it, or put it into the carry")
+        fix = "close over it, or put it into the carry"
+        if len(scalars) == len(avals) > 1:
+            fix = "an array in place of the list or tuple of numbers: numpy.asarray(xs)"
+        elif scalars == ["xs"]:
+            fix = "an array; lax.scan(f, init, length=n) makes n steps over nothing"
+        error(ValueError, name, problem, fix=fix)
     sizes = {a.shape[0] for a in avals}
     if length is not None:
         sizes.add(_integer_length(name, length))

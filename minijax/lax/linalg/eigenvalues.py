@@ -782,12 +782,8 @@ def eig(
     """
     if use_magma is not None:
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
-        warn(
-            DeprecationWarning,
-            "lax.linalg.eig",
-            "use_magma is deprecated.",
-            fix=f"implementation={implementation}",
-        )
+        fix = f"implementation={implementation}"
+        warn(DeprecationWarning, "lax.linalg.eig", "use_magma is deprecated.", fix=fix)
     outs: list[Any] = eig_p.bind(
         as_operand(x),
         compute_left_eigenvectors=compute_left_eigenvectors,

@@ -58,8 +58,9 @@ class _Aux:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         out = self.function(*args, **kwargs)
         if not isinstance(out, (tuple, list)) or len(out) != 2:
-            problem = "with has_aux=True the function must return a pair (value, aux)."
-            error(TypeError, self.name, problem, got=f"{type(out).__name__}: {out!r}")
+            problem = f"with has_aux=True {self.__name__} must return a pair (value, aux)."
+            got = tree_errors.describe(tree.structure(out), tree.leaves(out))
+            error(TypeError, self.name, problem, got=got, fix="return value, aux")
         return tuple(out)
 
 
@@ -194,6 +195,7 @@ class _Linear:
         return list(leaves)
 
 
+@source.boundaries("__call__")
 class _PushForward(_Linear):
     """Maps tangents of arguments to tangents of results."""
 
@@ -211,6 +213,7 @@ class _PushForward(_Linear):
         return tree.unflatten(call.out_tree, made)
 
 
+@source.boundaries("__call__")
 class _PullBack(_Linear):
     """Maps cotangents of results to cotangents of arguments."""
 
@@ -589,7 +592,9 @@ def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: b
     if out_tree.num_leaves != 1 or out_tree != tree.structure(0):
         problem = f"{function} must return a scalar."
         fix = "return one scalar, or has_aux=True and (scalar, aux)"
-        error(TypeError, name, problem, got=f"a result of tree {out_tree}", fix=fix)
+        if tree_errors.forgets_return(out_tree):
+            fix = f"a `return` in {function}: without one, a function returns None"
+        error(TypeError, name, problem, got=tree_errors.describe(out_tree), fix=fix)
     aval = aval_of(value)
     if aval.shape:
         problem = f"{function} must return a scalar."

@@ -18,6 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.native import Device
 from minijax.core.operators import Avals, Value, Values
+from minijax.core.trace import Tracer
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.reshard import reshard_to
 from minijax.lax.shardings import sharding_constraint_p
@@ -102,6 +103,10 @@ def check_hashable(name: str, where: object, value: object) -> None:
         got = f"{value!r} of type {type(value).__name__}"
         expected = "a hashable value: its hash is part of the key of the compiled program"
         fix = "pass a tuple in place of a list or array, or do not mark it as static"
+        if isinstance(value, Tracer):
+            problem = f"the static argument {where!r} is a traced value, which has no hash."
+            got = f"{value.aval}, {value.origin()}"
+            fix = f"a known value, held by a function around it: lambda x: {name}(x, 3)"
         error(ValueError, name, problem, got=got, expected=expected, fix=fix, cause=None)
 
 
@@ -124,6 +129,7 @@ def warn_of_useless_donation(
             name,
             "some donated arguments fit no result, so their memory cannot be reused.",
             got=", ".join(a.str_short() for a in useless),
+            fix="donate only what a result has the shape and dtype of",
         )
 
 
@@ -178,6 +184,11 @@ def resolve_names(
             got = f"{flattening.function_name(function)} with positional parameters {positional}"
             error(ValueError, transformation, f"{purpose}_argnums {i} is out of range.", got=got)
     for name in names:
+        if any(p.name == name and p.kind is p.POSITIONAL_ONLY for p in parameters):
+            problem = f"{purpose}_argnames names a parameter that goes by position only: {name!r}."
+            got = f"{flattening.function_name(function)} with parameters {sorted(all_names)}"
+            fix = f"{purpose}_argnums={positional.index(name)}"
+            error(ValueError, transformation, problem, got=got, fix=fix)
         if name not in all_names and not keywords:
             error(
                 ValueError,

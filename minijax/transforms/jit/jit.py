@@ -35,7 +35,7 @@ from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
-from minijax.runtime.array import Array, ExtendedArray, to_numpy
+from minijax.runtime.array import Array, ExtendedArray, explain_deleted
 from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
@@ -240,10 +240,7 @@ class JitFunction:
         """Raises our own error in place of one of C++'s about the arguments, if it is one."""
         if str(error).startswith("Non-hashable static"):
             arguments.split_static(self.name, self.settings, args, kwargs)
-        if "deleted or donated" in str(error):
-            for x in tree.leaves((args, kwargs)):
-                if type.__instancecheck__(Array, x) and x.is_deleted():
-                    to_numpy(x.buffer)
+        explain_deleted(error, args, kwargs)
 
     def _stage(
         self,
@@ -459,11 +456,16 @@ def _native(half: JitFunction) -> Any:
     call = native
     if any((settings.static_argnums, settings.static_argnames, *half.donations)):
 
+        @source.is_boundary
         def call(*args: Any, **kwargs: Any) -> Any:
             try:
-                return native(*args, **kwargs)
-            except (ValueError, RuntimeError) as error:
-                half.explain(error, args, kwargs)
+                try:
+                    return native(*args, **kwargs)
+                except (ValueError, RuntimeError) as error:
+                    half.explain(error, args, kwargs)
+                    raise
+            except Exception as exception:
+                source.filter_frames(exception)
                 raise
 
     functools.update_wrapper(call, half.function)

@@ -431,6 +431,8 @@ def _check_spec(argument: str, spec: object, region: Region) -> None:
         problem = f"{argument} must be a PartitionSpec, or a tree prefix of such."
         got = f"{spec!r} of type {type(spec).__name__}"
         fix = "P() for values that every device gets as a whole"
+        if isinstance(spec, str):
+            fix = f"P({spec!r}), which splits the first dimension over {spec!r}"
         error(TypeError, "shard_map", problem, got=got, fix=fix)
     seen = [*spec.names(), *spec.unreduced, *spec.reduced]
     if len(set(seen)) < len(seen):
