@@ -4,6 +4,7 @@ from minijax.core.errors import (
     CheckedKeyReuseError as CheckedKeyReuseError,
     CheckError as CheckError,
     ConcretizationTypeError as ConcretizationTypeError,
+    DeletedArrayError as DeletedArrayError,
     DivisionByZeroError as DivisionByZeroError,
     FailedCheckError as FailedCheckError,
     IncompatibleShapesError as IncompatibleShapesError,

@@ -283,13 +283,9 @@ def _explanation(first: PyTreeDef, second: PyTreeDef, *, prefix: bool) -> tuple[
 def _key_explanation(keys: Sequence[Any], others: Sequence[Any]) -> str:
     lacking = [key for key in others if key not in keys]
     others_lacking = [key for key in keys if key not in others]
-    parts = [f"the former lacks {_keys_text(lacking)}"] * bool(lacking)
-    parts += [f"the latter lacks {_keys_text(others_lacking)}"] * bool(others_lacking)
+    parts = [f"the former lacks {_listed(lacking)}"] * bool(lacking)
+    parts += [f"the latter lacks {_listed(others_lacking)}"] * bool(others_lacking)
     return ", ".join(parts) or "their keys are in different orders"
-
-
-def _keys_text(keys: Sequence[Any]) -> str:
-    return f"the key{'s' * (len(keys) > 1)} {_listed(keys)}"
 
 
 def mismatch_error(
@@ -370,10 +366,10 @@ def map_error(
 
 
 def _missing_keys(found: Difference, name: str) -> str:
-    """Which keys one of two dictionaries lacks, in words: `rest[0]['dense'] lacks 'bias'`."""
+    """Which keys a dictionary lacks, in words: `rest[0]['dense'] lacks the key 'bias'`."""
     place = keystr(found.path)
-    text = found.reason.replace("the former", f"tree{place}")
-    return text.replace("the latter", f"{name}{place}")
+    text = found.reason.replace("the former lacks", f"tree{place} lacks the key")
+    return text.replace("the latter lacks", f"{name}{place} lacks the key")
 
 
 def forgets_return(out_tree: PyTreeDef) -> bool:

@@ -82,7 +82,7 @@ class StagingTracer(Tracer):
         if len(names) > 2 or not all(map(str.isidentifier, names)):
             return ""
         given = repr(names[0] if len(names) == 1 else tuple(names))
-        return f"; or mark the argument as static, by jit's static_argnames={given}"
+        return f"; or mark the argument as static: static_argnames={given}, or static_argnums"
 
 
 DETOURS = Detours()

@@ -645,7 +645,7 @@ def test_map_error_lists_every_mismatch():
         "  got       tree['a']: list of length 2   rest[0]['a']: list of length 3   "
         "(their lengths differ)",
         "            tree['b']: dict with keys 'w'   rest[0]['b']: dict with keys 'v'   "
-        "(the former lacks the key 'v', the latter lacks the key 'w')",
+        "(the former lacks 'v', the latter lacks 'w')",
         "            tree['d']: None   rest[0]['d']: leaf of type int   "
         "(None is a node without children, and matches None only)",
     ]

@@ -43,7 +43,7 @@ def outcomes() -> dict[str, Any]:
 def test_use_of_missing_memory_is_an_exception_not_an_abort(
     outcomes: dict[str, Any], name: str
 ) -> None:
-    assert outcomes[name] == "RuntimeError"
+    assert outcomes[name] == "DeletedArrayError"
 
 
 @pytest.mark.slow
