@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.refs import AbstractRef
@@ -116,6 +116,7 @@ def is_eager() -> bool:
     return True
 
 
+@source.is_boundary
 def getitem(x: Any, index: Any) -> Array:
     """The elements of `x` at `index`, by NumPy's rules.
 
@@ -128,16 +129,24 @@ def getitem(x: Any, index: Any) -> Array:
         TypeError: an index is no integer, slice, array, None or Ellipsis.
         ValueError: the arrays of the index have no common shape.
     """
-    if type(x) is Array and current.value is eager.EAGER:
+    try:
         try:
-            if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
-                position = index + size if index < 0 else index
-                return _row_program(x, min(max(position, 0), size - 1))
-            x, template, operands = parse(x, index, dynamic=True)
-            return _item_program(x, *operands, template=template)
+            if type(x) is Array and current.value is eager.EAGER:
+                if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
+                    position = index + size if index < 0 else index
+                    return _row_program(x, min(max(position, 0), size - 1))
+                x, template, operands = parse(x, index, dynamic=True)
+                return _item_program(x, *operands, template=template)
+            return _traced_item(x, index)
         except ValueError as caught:
             explain_deleted(caught, x)
             raise
+    except Exception as exception:
+        source.filter_frames(exception)
+        raise
+
+
+def _traced_item(x: Any, index: Any) -> Array:
     if type(aval_of(x)) is AbstractRef:
         return references.get(x, index)
     x, template, operands = parse(x, index, dynamic=is_eager())

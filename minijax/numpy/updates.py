@@ -306,6 +306,7 @@ class IndexUpdateRef:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
 
 
+@source.is_boundary
 def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
     """Gives access to updates that return new arrays: `x.at[index].set(values)`, `.add`, ...
 

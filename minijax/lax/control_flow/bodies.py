@@ -249,8 +249,6 @@ def fixpoint(
     seen = [list(start)]
     while True:
         found, answer = step(seen[-1])
-        if answer is seen[-1]:
-            return found, answer
         after = list(answer)
         if after == seen[-1]:
             return found, after
@@ -296,11 +294,10 @@ def stage_carry(
         strong: list[Any] = [None] * len(before)
         if out_tree == in_tree:
             strong = list(map(_promoted, before, body.closed[0].out_avals))
-        after = before
-        for i, (aval, dtype) in enumerate(zip(before, strong, strict=True)):
-            if dtype is not None and dtype != aval.dtype:
-                after = list(before) if after is before else after
-                after[i] = aval.update(dtype=dtype, weak_type=False)
+        after = [
+            a if dtype is None or dtype == a.dtype else a.update(dtype=dtype, weak_type=False)
+            for a, dtype in zip(before, strong, strict=True)
+        ]
         return (body, out_tree, strong), after
 
     found: list[Any]
@@ -314,7 +311,7 @@ def stage_carry(
 
 def _promoted(before: AbstractValue, after: AbstractValue) -> Any:
     """The dtype of a first value that gives way to what a body returns for it, or None."""
-    if not isinstance(before, ShapedArray) or not before.weak_type or before is after:
+    if not (isinstance(before, ShapedArray) and before.weak_type and before is not after):
         return None
     if not isinstance(after, ShapedArray) or before.shape != after.shape:
         return None
