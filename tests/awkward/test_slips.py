@@ -84,7 +84,7 @@ def test_tracebacks_end_near_the_user_s_line(
     outcomes: dict[slips.Slip, slips.Outcome],
 ) -> None:
     depths = [found.depth for found in outcomes.values() if found.error is not None]
-    assert statistics.median(depths) <= 6
+    assert statistics.median(depths) <= 4
 
 
 @pytest.mark.parametrize(
