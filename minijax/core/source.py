@@ -136,6 +136,18 @@ def user_call() -> str | None:
     return None
 
 
+def public_call(traceback: Traceback | None) -> str | None:
+    """As `user_call`, of a stack that was captured earlier."""
+    found = None
+    for frame in () if traceback is None else traceback.frames:
+        if not is_internal(frame.file_name):
+            break
+        path = frame.file_name.removeprefix(_PACKAGE).removesuffix(".py")
+        module = "minijax." + path.replace(os.sep, ".")
+        found = _public_name(module, frame.function_name) or found
+    return found
+
+
 def user_operation() -> str:
     """What the user's code does on the line that is running now, as far as its bytecode tells.
 

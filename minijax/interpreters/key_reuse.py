@@ -254,10 +254,10 @@ def _error(eqn: Eqn, before: Any, numbers: Numbers, number: int) -> CheckedKeyRe
     if eqn is before:
         where += "the line uses it again: in the next step of a loop, or called a second time"
     else:
-        where += f"first used by {before.primitive} at {first}"
+        where += f"first used by {source.public_call(before.source) or before.primitive} at {first}"
     error = CheckedKeyReuseError(
         message(
-            eqn.primitive.name,
+            source.public_call(eqn.source) or eqn.primitive.name,
             text,
             got=where,
             expected=_ONCE,

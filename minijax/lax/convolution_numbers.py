@@ -125,7 +125,10 @@ def window_of(
     facts = {"window_strides": steps, "lhs_dilation": spread, "rhs_dilation": reach}
     if any(len(values) != len(image) for values in facts.values()):
         problem = "strides and dilations need one entry for each spatial dimension."
-        error(ValueError, name, problem, got=facts, expected=f"{len(image)} of each")
+        fix = None
+        if len(image) < len(steps):
+            fix = "x[None, None], where the dimensions of batch and channels are missing"
+        error(ValueError, name, problem, got=facts, expected=f"{len(image)} of each", fix=fix)
     if any(s < 1 for s in steps):
         error(ValueError, name, "strides must be positive.", got=facts)
     if any(d < 1 for d in (*spread, *reach)):

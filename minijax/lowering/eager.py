@@ -218,6 +218,6 @@ def check_callable(name: str, function: Callable[..., Any]) -> None:
         TypeError: `function` is not callable.
     """
     if not callable(function):
-        error(
-            TypeError, name, "expected a function.", got=f"{type(function).__name__}: {function!r}"
-        )
+        got = f"{type(function).__name__}: {function!r}"
+        fix = f"{name}(f)(x) in place of {name}(f(x))" if hasattr(function, "aval") else None
+        error(TypeError, name, "expected a function.", got=got, fix=fix)

@@ -360,65 +360,43 @@ def _flat(self: Any) -> NoReturn:
 
 
 _ARITHMETIC = {
-    "add": elementary.add,
-    "sub": elementary.subtract,
-    "mul": elementary.multiply,
-    "truediv": elementary.divide,
-    "floordiv": elementary.floor_divide,
-    "mod": elementary.remainder,
-    "pow": elementary.power,
-    "divmod": elementary.divmod,
-    "matmul": contraction.matmul,
-    "and": logic.bitwise_and,
-    "or": logic.bitwise_or,
-    "xor": logic.bitwise_xor,
-    "lshift": logic.left_shift,
-    "rshift": logic.right_shift,
+    "add": (elementary.add, "+"),
+    "sub": (elementary.subtract, "-"),
+    "mul": (elementary.multiply, "*"),
+    "truediv": (elementary.divide, "/"),
+    "floordiv": (elementary.floor_divide, "//"),
+    "mod": (elementary.remainder, "%"),
+    "pow": (elementary.power, "**"),
+    "divmod": (elementary.divmod, "divmod"),
+    "matmul": (contraction.matmul, "@"),
+    "and": (logic.bitwise_and, "&"),
+    "or": (logic.bitwise_or, "|"),
+    "xor": (logic.bitwise_xor, "^"),
+    "lshift": (logic.left_shift, "<<"),
+    "rshift": (logic.right_shift, ">>"),
 }
 
 _COMPARISONS = {
-    "eq": logic.equal,
-    "ne": logic.not_equal,
-    "lt": logic.less,
-    "le": logic.less_equal,
-    "gt": logic.greater,
-    "ge": logic.greater_equal,
+    "eq": (logic.equal, "=="),
+    "ne": (logic.not_equal, "!="),
+    "lt": (logic.less, "<"),
+    "le": (logic.less_equal, "<="),
+    "gt": (logic.greater, ">"),
+    "ge": (logic.greater_equal, ">="),
 }
 
 _UNARY = {
-    "__neg__": elementary.negative,
-    "__pos__": elementary.positive,
-    "__abs__": elementary.absolute,
-    "__invert__": logic.bitwise_not,
+    "__neg__": (elementary.negative, "-"),
+    "__pos__": (elementary.positive, "+"),
+    "__abs__": (elementary.absolute, "abs"),
+    "__invert__": (logic.bitwise_not, "~"),
 }
 
 SIGNS = {
-    "add": "+",
-    "subtract": "-",
-    "multiply": "*",
-    "divide": "/",
-    "floor_divide": "//",
-    "remainder": "%",
-    "power": "**",
-    "divmod": "divmod",
-    "matmul": "@",
-    "bitwise_and": "&",
-    "bitwise_or": "|",
-    "bitwise_xor": "^",
-    "left_shift": "<<",
-    "right_shift": ">>",
-    "equal": "==",
-    "not_equal": "!=",
-    "less": "<",
-    "less_equal": "<=",
-    "greater": ">",
-    "greater_equal": ">=",
-    "negative": "-",
-    "positive": "+",
-    "absolute": "abs",
-    "bitwise_not": "~",
+    function.__name__: sign
+    for function, sign in (*_ARITHMETIC.values(), *_COMPARISONS.values(), *_UNARY.values())
 }
-"""How texts show the operator that is a function: `core/source.py` looks here."""
+"""By the name of a function, how texts show its operator: `core/source.py` looks here."""
 
 _SPECIAL: dict[str, Any] = {
     "__round__": _round,
@@ -472,11 +450,11 @@ def fill() -> None:
     for module, names in _FUNCTIONS.items():
         found |= {name: getattr(module, name) for name in names.split()}
     found = {name: source.boundary(function) for name, function in found.items()}
-    for name, function in _ARITHMETIC.items():
+    for name, (function, _) in _ARITHMETIC.items():
         found |= _binary(function, name)
-    for name, function in _COMPARISONS.items():
+    for name, (function, _) in _COMPARISONS.items():
         found |= _comparison(function, name)
-    found |= {name: _unary(function) for name, function in _UNARY.items()}
+    found |= {name: _unary(function) for name, (function, _) in _UNARY.items()}
     found |= {name: property(source.boundary(function)) for name, function in _PROPERTIES.items()}
     hooks.fill_operators(found)
 

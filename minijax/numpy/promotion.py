@@ -355,7 +355,10 @@ def with_one_rank(name: str, *arrays: Array) -> list[Array]:
     if any(map(operator.is_not, arrays, raised)):
         # An error tells the shapes that the user has, not those made of them here.
         avals = list(map(aval_of, arrays))
-        if families.common_shape([aval.shape for aval in avals]) is None:
+        shapes = [aval.shape for aval in avals]
+        longest = max(shapes, key=len)
+        are_ends = all(longest[rank - len(shape) :] == shape for shape in shapes)
+        if not are_ends and families.common_shape(shapes) is None:
             names = "xy" if len(avals) == 2 else [f"operands[{i}]" for i in range(len(avals))]
             families.refuse_shapes(title(name), dict(zip(names, avals, strict=True)))
         if _rank_promotion.value != "allow":

@@ -155,9 +155,8 @@ class Executable:
         if self.foreign is not None:
             return self.foreign(args)
         buffers = self.place(args)
-        for buffer in buffers:
-            if buffer.is_deleted():
-                to_numpy(buffer)  # raises, and says why
+        if len(self.devices) == 1:
+            _check_alive(buffers)
         if self.donated:
             self._leave_shared(buffers, args)
         if len(self.devices) > 1:
@@ -208,9 +207,7 @@ class Executable:
     ) -> tuple[Sequence[Any], Any]:
         # Between the look at an argument and the start no other thread may delete it.
         with in_flight.memory_lock:
-            for buffer in buffers:
-                if buffer.is_deleted():
-                    to_numpy(buffer)  # raises, and says why
+            _check_alive(buffers)
             started = self._start(buffers)
             for i in self.donated:
                 if type.__instancecheck__(Array, args[i]):
@@ -268,6 +265,17 @@ class Executable:
             in_device_local_layouts=[None] * len(placements),
             const_args=consts,
         )
+
+
+def _check_alive(buffers: Sequence[Any]) -> None:
+    """Refuses memory that was freed.
+
+    Raises:
+        DeletedArrayError: a buffer is deleted.
+    """
+    for buffer in buffers:
+        if buffer.is_deleted():
+            to_numpy(buffer)  # raises, and says why
 
 
 def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:
