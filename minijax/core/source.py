@@ -61,6 +61,21 @@ def _cell(file_name: str) -> str:
     return "" if named is None else " ".join(named).replace("Cell", "cell")
 
 
+def _says_its_signature(function: Callable[..., Any]) -> bool:
+    return "__signature__" in getattr(function, "__dict__", ())
+
+
+def unwrapped(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function that decorators were put around, up to one that says its signature.
+
+    Of n jitted functions inside each other, `inspect.signature` asks 2**n times.
+    """
+    try:
+        return inspect.unwrap(function, stop=_says_its_signature)
+    except ValueError:
+        return function  # There are more decorators than Python allows frames.
+
+
 def is_internal(file_name: str) -> bool:
     """Whether a file is never one of the user's program: the package's, or where threads begin."""
     return file_name.startswith(_INTERNAL)

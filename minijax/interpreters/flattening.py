@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
 from typing import Any
@@ -46,7 +47,7 @@ def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
 
 def source_of(function: Callable[..., Any]) -> str:
     """The function's name, and where it is defined where that can be told."""
-    inner = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
+    inner = source.unwrapped(function)
     while isinstance(inner, functools.partial):
         inner = inner.func
     code = getattr(inner, "__code__", None)
@@ -73,7 +74,7 @@ def _read_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
             return (*code.co_varnames[:count], f"*{rest}")
         return code.co_varnames[:count]
     try:
-        parameters = inspect.signature(function).parameters.values()
+        parameters = inspect.signature(source.unwrapped(function)).parameters.values()
     except (TypeError, ValueError):
         return None
     names = []
@@ -137,6 +138,23 @@ def result_paths(out_tree: Any) -> tuple[str, ...]:
     return tuple("result" + tree_errors.keystr(path) for path, _ in tree.leaves_with_path(dummy))
 
 
+_RESERVE = 300
+"""Frames that tracing may need below a function.  C++ that calls Python at Python's limit ends the
+process, where Python itself would raise an exception."""
+
+
+def _check_depth(name: str) -> None:
+    limit = sys.getrecursionlimit()
+    try:
+        sys._getframe(max(limit - _RESERVE, limit // 2))
+    except ValueError:
+        return  # The stack is not that deep.
+    problem = "is called too deep inside other functions to be traced."
+    got = f"more than {limit - _RESERVE} frames; sys.getrecursionlimit() is {limit}"
+    fix = "a loop in place of functions inside functions, or sys.setrecursionlimit(10 * limit)"
+    error(RecursionError, name, problem, got=got, fix=fix)
+
+
 class FlatFunction:
     """A function of trees as one of leaves; after a call, `out_tree` is the tree of its results."""
 
@@ -149,6 +167,7 @@ class FlatFunction:
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
+        _check_depth(self.name)
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         try:
             out = self.function(*args, **kwargs)

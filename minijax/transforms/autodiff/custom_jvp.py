@@ -125,7 +125,7 @@ class Signature:
         self.title = f"{kind} of {self.name}"
         self._signature: inspect.Signature | None = None
         with contextlib.suppress(TypeError, ValueError):
-            self._signature = inspect.signature(function)
+            self._signature = inspect.signature(source.unwrapped(function))
         parameters = self._signature.parameters.values() if self._signature else ()
         is_plain = all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in parameters)
         self._count = len(parameters) if self._signature and is_plain else None

@@ -11,7 +11,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from minijax.core import tree, tree_errors
+from minijax.core import source, tree, tree_errors
 from minijax.core.cache import Cache
 from minijax.core.errors import NoMeshError, error, warn
 from minijax.core.jaxpr import ClosedJaxpr
@@ -170,7 +170,7 @@ def resolve_names(
         return (), ()
     _check_kinds(transformation, purpose, nums, names)
     try:
-        parameters = list(inspect.signature(function).parameters.values())
+        parameters = list(inspect.signature(source.unwrapped(function)).parameters.values())
     except (TypeError, ValueError):
         return nums, names
     positional = [
