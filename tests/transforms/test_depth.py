@@ -1,4 +1,4 @@
-"""Functions inside functions, just past what Python allows: an exception, never the process's end."""
+"""Functions inside functions, just past what Python allows: an exception, and no abort."""
 
 from __future__ import annotations
 
