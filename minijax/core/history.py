@@ -90,9 +90,9 @@ class FunctionRecord(NamedTuple):
     """
 
     name: str
-    reference: Callable[[], Any] | None
+    reference: Callable[[], object] | None
     form: str
-    codes: tuple[Any, ...]
+    codes: tuple[object, ...]
     made_at: source.Frame
     parameters: tuple[str, ...] | None
     captured: tuple[tuple[str, Memento], ...]
