@@ -334,6 +334,9 @@ Rule: TypeAlias = Any
 Operation: TypeAlias = Any
 """A `Primitive`; its class comes after the files that say this, and uses them."""
 
+AxisName: TypeAlias = Any
+"""What collectives call an axis: a string, or what else can be hashed."""
+
 Param: TypeAlias = Any
 """A parameter of an operation, an option or a setting: each has a type that its owner knows."""
 
