@@ -14,17 +14,7 @@ from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import NO_EFFECTS, Effects
-from minijax.core.operators import (
-    Aval,
-    BatchDim,
-    Cotangent,
-    Operand,
-    Param,
-    Result,
-    Rule,
-    Tangent,
-    Values,
-)
+from minijax.core.operators import Aval, BatchDim, Cotangent, Operand, Param, Result, Rule, Tangent
 from minijax.core.trace import current
 
 PRIMITIVES: dict[str, Primitive] = {}
@@ -80,7 +70,7 @@ class Primitive:
         outs = current.value.process(self, args, params)
         return outs if self.multiple_results else outs[0]
 
-    def bind_all(self, *args: Operand, **params: Param) -> Values:
+    def bind_all(self, *args: Operand, **params: Param) -> Sequence[Operand]:
         """Applies the operation in the current trace; always a sequence of results."""
         return current.value.process(self, args, params)
 

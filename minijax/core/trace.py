@@ -31,16 +31,7 @@ from minijax.core.errors import (
     error,
     message,
 )
-from minijax.core.operators import (
-    Aval,
-    Avals,
-    ElementType,
-    HostArray,
-    Operand,
-    Operation,
-    Param,
-    Values,
-)
+from minijax.core.operators import Aval, ElementType, HostArray, Operand, Operation, Param, Values
 
 if TYPE_CHECKING:
     from minijax.core.jaxpr import Atom
@@ -198,7 +189,7 @@ class Typing:
         """
         return atoms, params, primitive.abstract_eval(*avals, **params)
 
-    def enter(self, avals: Avals, function_name: str) -> Callable[[], None] | None:
+    def enter(self, avals: Sequence[Aval], function_name: str) -> Callable[[], None] | None:
         """Prepares for a function of these types; what to do when it has been traced, if at all."""
         return None
 

@@ -27,15 +27,7 @@ from minijax.core.errors import (
 )
 from minijax.core.jaxpr import Effects
 from minijax.core.native import Traceback
-from minijax.core.operators import (
-    Aval,
-    BatchDims,
-    HostArray,
-    Operand,
-    Param,
-    Rule,
-    Values,
-)
+from minijax.core.operators import Aval, BatchDims, HostArray, Operand, Param, Rule, Values
 from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import Params

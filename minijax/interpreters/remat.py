@@ -15,16 +15,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.operators import (
-    Avals,
-    BatchDims,
-    Cotangent,
-    Function,
-    Operand,
-    Param,
-    Value,
-    Values,
-)
+from minijax.core.operators import Avals, BatchDims, Function, Operand, Param, Value, Values
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
@@ -100,7 +91,7 @@ class MoveToMemory(Primitive):
             },
         )
 
-    def transpose(self, ct: Cotangent, x: Operand, *, kind: str) -> Cotangents:
+    def transpose(self, ct: Value, x: Operand, *, kind: str) -> Cotangents:
         return (move_to_memory_p.bind(ct, kind=x.aval.memory_kind or "device"),)
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, kind: str) -> Batched:
