@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import operator
 from collections.abc import Callable, Iterable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.meshes import names_of
-from minijax.core.operators import Value
+from minijax.core.operators import Aval, ElementType, Operand, Param, Sharding, Value
 
 Shape = tuple[int, ...]
 
@@ -49,7 +49,7 @@ NOT_MANUAL = ManualAxisType()
 
 
 def manual_type(
-    varying: Iterable[Any] = (), unreduced: Iterable[Any] = (), reduced: Iterable[Any] = ()
+    varying: Iterable[str] = (), unreduced: Iterable[str] = (), reduced: Iterable[str] = ()
 ) -> ManualAxisType:
     """The type of a value that varies over some mesh axes, and is a sum over others.
 
@@ -72,14 +72,14 @@ def manual_type(
     return _manual_types.setdefault(key, ManualAxisType(*key))
 
 
-_manual_types: dict[Any, ManualAxisType] = {NOT_MANUAL: NOT_MANUAL}
+_manual_types: dict[tuple[frozenset[str], ...], ManualAxisType] = {NOT_MANUAL: NOT_MANUAL}
 
 
-whole_sharding: Callable[[int], Any] = NotImplemented
+whole_sharding: Callable[[int], Sharding] = NotImplemented
 """The sharding of a value of some rank that nothing splits; `hooks.fill_whole_sharding` sets it."""
 
 
-zeros: Callable[[Any], Any] = NotImplemented
+zeros: Callable[[Aval], Operand] = NotImplemented
 """A value of zeros of some type; `hooks.fill_zeros` sets it."""
 
 
@@ -102,7 +102,7 @@ class AbstractValue:
     __slots__ = ()
     is_extended = False
     is_plain = True
-    split: Any = None
+    split: Sharding = None
     memory_kind: str | None = None
 
     manual_axis_type: ManualAxisType = NOT_MANUAL
@@ -162,7 +162,7 @@ class AbstractTodo(AbstractValue):
 
     __slots__ = ("__weakref__", "inner_aval")
 
-    inner_aval: Any
+    inner_aval: Aval
 
     def __new__(cls, inner_aval: ShapedArray) -> AbstractTodo:
         found = _todos.get(inner_aval)
@@ -173,7 +173,7 @@ class AbstractTodo(AbstractValue):
         return found
 
     @property
-    def manual_axis_type(self) -> Any:  # type: ignore[override]
+    def manual_axis_type(self) -> ManualAxisType:  # type: ignore[override]
         """Over which mesh axes the value will vary."""
         return self.inner_aval.manual_axis_type
 
@@ -194,7 +194,7 @@ class AbstractTodo(AbstractValue):
     def __str__(self) -> str:
         return self.str_short()
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return AbstractTodo, (self.inner_aval,)
 
 
@@ -210,7 +210,7 @@ result_types = Cache(
     key="the operands' types, and parameters",
     counted=False,
 )
-_todos: dict[Any, AbstractTodo] = _types.table()
+_todos: dict[ShapedArray, AbstractTodo] = _types.table()
 
 
 class ShapedArray(AbstractValue):
@@ -244,7 +244,7 @@ class ShapedArray(AbstractValue):
     )
 
     shape: Shape
-    dtype: Any
+    dtype: ElementType
     weak_type: bool
     manual_axis_type: ManualAxisType
     ndim: int
@@ -255,11 +255,11 @@ class ShapedArray(AbstractValue):
 
     def __new__(
         cls,
-        shape: Iterable[Any],
-        dtype: Any,
+        shape: Iterable[object],
+        dtype: ElementType,
         weak_type: bool = False,
         *,
-        sharding: Any = None,
+        sharding: Sharding = None,
         manual_axis_type: ManualAxisType = NOT_MANUAL,
         memory_kind: str | None = None,
     ) -> ShapedArray:
@@ -279,7 +279,7 @@ class ShapedArray(AbstractValue):
         )
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding:
         """How the value is split, with an entry for each dimension.
 
         A `NamedSharding` over an abstract mesh: where nothing is split, the mesh in force.
@@ -291,7 +291,7 @@ class ShapedArray(AbstractValue):
         """The mesh axes over which the value may differ from device to device."""
         return self.manual_axis_type.varying
 
-    def update(self, **changes: Any) -> ShapedArray:
+    def update(self, **changes: Param) -> ShapedArray:
         """This type with some facts replaced."""
         facts = {
             "shape": self.shape,
@@ -323,7 +323,9 @@ class ShapedArray(AbstractValue):
             return self.with_shape(shape)
         return self._with_entries(shape, lambda e: (*e[:dim], entry, *e[dim:]))
 
-    def _with_entries(self, shape: Shape, change: Callable[[Any], Any]) -> ShapedArray:
+    def _with_entries(
+        self, shape: Shape, change: Callable[[tuple[object, ...]], tuple[object, ...]]
+    ) -> ShapedArray:
         sharding = self.split
         spec = sharding.spec.with_entries(change(tuple(sharding.spec)))
         is_split = any(map(names_of, spec)) or spec.unreduced or spec.reduced
@@ -386,12 +388,12 @@ class ShapedArray(AbstractValue):
         dtype = getattr(self.dtype, "name", self.dtype)
         return f"ShapedArray({dtype}{self._shape_text()}{weak})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         placed = self.split, self.manual_axis_type, self.memory_kind
         return _unpickle, (self.shape, self.dtype, self.weak_type, *placed)
 
 
-_interned: dict[tuple[Any, ...], ShapedArray] = _types.table()
+_interned: dict[tuple[object, ...], ShapedArray] = _types.table()
 _new = object.__new__
 
 
@@ -410,14 +412,14 @@ def _intern(
     return _interned.setdefault(key, _build(*key)) if aval is None else aval
 
 
-def _unpickle(*facts: Any) -> ShapedArray:
+def _unpickle(*facts: Param) -> ShapedArray:
     shape, dtype, weak_type, sharding, manual_axis_type, memory_kind = facts
     if manual_axis_type == NOT_MANUAL:
         manual_axis_type = NOT_MANUAL
     return _intern(shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
 
 
-def shaped_array(shape: Shape, dtype: Any, weak_type: bool = False) -> ShapedArray:
+def shaped_array(shape: Shape, dtype: ElementType, weak_type: bool = False) -> ShapedArray:
     """The type of an unplaced array; `shape` must be a tuple of ints and `dtype` canonical."""
     key = (shape, dtype, weak_type)
     aval = _interned.get(key)
@@ -452,7 +454,7 @@ def _build(
 ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
-def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
+def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
     """A shape as a tuple of Python ints.
 
     Raises:
@@ -479,7 +481,7 @@ def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = _types.table()
 
 
-def _aval_of_python_scalar(x: Any) -> ShapedArray:
+def _aval_of_python_scalar(x: Operand) -> ShapedArray:
     kind = type(x)
     if kind not in dtypes.python_scalar_dtypes:
         # Such as members of an IntEnum.
@@ -495,7 +497,7 @@ def _aval_of_python_scalar(x: Any) -> ShapedArray:
     return shaped_array((), dtype, kind is not bool)
 
 
-def _aval_of_numpy(x: Any) -> ShapedArray:
+def _aval_of_numpy(x: Operand) -> ShapedArray:
     dtype = x.dtype
     if not dtype.isnative:
         problem = "the bytes of the elements are not in this machine's order."
@@ -509,11 +511,11 @@ def _aval_of_numpy(x: Any) -> ShapedArray:
     return shaped_array(x.shape, dtypes.canonicalize_dtype(dtype), False)
 
 
-def _is_extra(dtype: np.dtype[Any]) -> bool:
+def _is_extra(dtype: DType) -> bool:
     return dtype == dtypes.float0 or dtypes.issubdtype(dtype, np.number)
 
 
-aval_handlers: dict[type, Callable[[Any], Any]] = {
+aval_handlers: dict[type, Callable[[Operand], Aval]] = {
     **dict.fromkeys((bool, int, float, complex), _aval_of_python_scalar),
     np.ndarray: _aval_of_numpy,
     np.generic: _aval_of_numpy,
@@ -521,7 +523,7 @@ aval_handlers: dict[type, Callable[[Any], Any]] = {
 """How to read the type of a value, by the value's class.  The runtime adds `Array`."""
 
 
-def aval_of(x: Any) -> Any:
+def aval_of(x: Operand) -> Aval:
     """The type of `x`: of an array, a tracer, a NumPy array or scalar, or a Python scalar.
 
     Raises:
@@ -543,7 +545,7 @@ def has_aval(x: object) -> bool:
     return True
 
 
-def _aval_of_other(x: Value) -> Any:
+def _aval_of_other(x: Value) -> Aval:
     if isinstance(x, np.ndarray) and hasattr(x, "filled"):
         problem = "masked arrays cannot be computed with."
         fix = "x.filled(value) puts a value where the mask is set"

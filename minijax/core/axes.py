@@ -8,24 +8,25 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from jaxlib import _jax
 
 from minijax.core import config
-from minijax.core.effects import NamedAxisEffect
+from minijax.core.effects import Effect, NamedAxisEffect
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, jaxprs_in_params
-from minijax.core.operators import Value
+from minijax.core.jaxpr import ClosedJaxpr, Effects, Eqn, Jaxpr, jaxprs_in_params
+from minijax.core.native import Config
+from minijax.core.operators import AxisName, Operand, Param
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 
-_environment: Any = _jax.config.Config(
+_environment: Config[tuple[Axis, ...]] = _jax.config.Config(
     "minijax_axis_environment", (), include_in_jit_key=True, include_in_trace_context=True
 )
 
 
-check_vma: Any = _jax.config.Config(
+check_vma: Config[bool] = _jax.config.Config(
     "minijax_check_vma", True, include_in_jit_key=True, include_in_trace_context=True
 )
 """Whether types tell over which mesh axes values vary; `shard_map(check_vma=False)` and `pmap`
@@ -70,13 +71,13 @@ class Axis(NamedTuple):
         carriers: the mesh axes that carry an axis of `xmap`.
     """
 
-    name: Any
+    name: AxisName
     size: int
     kind: str
-    carriers: tuple[Any, ...] = ()
+    carriers: tuple[AxisName, ...] = ()
 
 
-_core_index: Any = _jax.config.Config(
+_core_index: Config[Operand] = _jax.config.Config(
     "minijax_core_index", None, include_in_jit_key=False, include_in_trace_context=False
 )
 
@@ -95,7 +96,7 @@ def core(name: str, size: int, index: object) -> Iterator[None]:
         yield
 
 
-def core_index() -> Any:
+def core_index() -> Operand:
     """The number of the core that is being programmed; None outside of programs for cores."""
     return _core_index.value
 
@@ -112,7 +113,7 @@ class AxisOf:
         return f"<axis {self._function}>"
 
 
-def extend_all(axes: Iterable[Axis]) -> config.override[Any]:
+def extend_all(axes: Iterable[Axis]) -> config.override[tuple[Axis, ...]]:
     """Context manager: inside it, these axes are in scope too, the last one innermost."""
     return only((*in_scope(), *axes))
 
@@ -122,7 +123,7 @@ def only(axes: Iterable[Axis]) -> config.override[tuple[Axis, ...]]:
     return config.override(_environment, tuple(axes))
 
 
-def extend(name: str, size: int, kind: str = "vmap") -> config.override[Any]:
+def extend(name: str, size: int, kind: str = "vmap") -> config.override[tuple[Axis, ...]]:
     """Context manager: inside it, `name` is an axis of `size`; a nameless axis changes nothing."""
     return extend_all(() if name is None else (Axis(name, size, kind),))
 
@@ -194,16 +195,16 @@ def are_typed() -> bool:
     return bool(_environment.value) and check_vma.value
 
 
-def typed_among(names: Sequence[Any]) -> tuple[Any, ...]:
+def typed_among(names: Sequence[AxisName]) -> tuple[AxisName, ...]:
     """Those of the names that types speak of: mesh axes, where vma is checked."""
     if not check_vma.value:
         return ()
     return tuple(n for n in names if (found := find(n)) is not None and found.kind == "mesh")
 
 
-def used_by(jaxpr: Jaxpr) -> frozenset[Any]:
+def used_by(jaxpr: Jaxpr) -> frozenset[AxisName]:
     """The names of axes that a jaxpr refers to and does not bind itself."""
-    names: set[Any] = set()
+    names: set[AxisName] = set()
     for eqn in jaxpr.eqns:
         for key in axis_params.of(eqn.primitive):
             value = eqn.params[key]
@@ -214,7 +215,7 @@ def used_by(jaxpr: Jaxpr) -> frozenset[Any]:
     return frozenset(names)
 
 
-def bound_by(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[Any]:
+def bound_by(primitive: Primitive, params: Mapping[str, Param]) -> frozenset[AxisName]:
     """The names of axes that an operation binds for the jaxprs it holds."""
     param = binds_axis.of(primitive)
     if param is None:
@@ -223,7 +224,7 @@ def bound_by(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[Any]:
     return found if isinstance(found, frozenset) else frozenset({found})
 
 
-def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
+def communication_over(jaxpr: Jaxpr, names: frozenset[AxisName]) -> Eqn | None:
     """The first equation of a jaxpr in which devices along these axes wait for each other."""
     for eqn in jaxpr.eqns:
         if waits_for_all.of(eqn.primitive) and names:
@@ -241,7 +242,7 @@ def communication_over(jaxpr: Jaxpr, names: frozenset[Any]) -> Eqn | None:
     return None
 
 
-def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
+def substitute(jaxpr: Jaxpr, names: Mapping[AxisName, Param]) -> Jaxpr:
     """A jaxpr with its free axis names replaced, each by another name or by several.
 
     `axis_params` tells which parameters name axes, and `binds_axis` which one binds one.
@@ -258,7 +259,7 @@ def substitute(jaxpr: Jaxpr, names: Mapping[Any, Any]) -> Jaxpr:
     return jaxpr.replace(eqns=eqns)
 
 
-def _substituted(value: Value, names: Mapping[Any, Any]) -> Any:
+def _substituted(value: Param, names: Mapping[AxisName, Param]) -> Param:
     """A parameter with the names replaced in the jaxprs that it is or holds."""
     if isinstance(value, Jaxpr):
         return substitute(value, names)
@@ -269,8 +270,8 @@ def _substituted(value: Value, names: Mapping[Any, Any]) -> Any:
     return value
 
 
-def _renamed_effects(effects: Iterable[Any], names: Mapping[Any, Any]) -> frozenset[Any]:
-    found: set[Any] = set()
+def _renamed_effects(effects: Effects, names: Mapping[AxisName, Param]) -> Effects:
+    found: set[Effect] = set()
     for effect in effects:
         if isinstance(effect, NamedAxisEffect):
             new = names.get(effect.name, effect.name)
@@ -280,7 +281,7 @@ def _renamed_effects(effects: Iterable[Any], names: Mapping[Any, Any]) -> frozen
     return frozenset(found)
 
 
-def _renamed(value: Value, names: Mapping[Any, Any]) -> Any:
+def _renamed(value: Param, names: Mapping[AxisName, Param]) -> Param:
     if not isinstance(value, tuple):
         return names.get(value, value)
     replaced = (names.get(v, v) for v in value)

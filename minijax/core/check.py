@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Any
 
 from minijax.core import printing, refs, vma
 from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
+from minijax.core.operators import Aval
 from minijax.core.rules import Rules
 
 inside = Rules("inside")
@@ -59,7 +59,7 @@ def _check_consts(closed: ClosedJaxpr) -> None:
         )
 
 
-def _bind(jaxpr: Jaxpr, variables: Iterable[Any], bound: set[int], where: str) -> None:
+def _bind(jaxpr: Jaxpr, variables: Iterable[Var], bound: set[int], where: str) -> None:
     for var in variables:
         if type(var) is not Var:
             _fail(jaxpr, f"{var!r} is bound by {where} but is no variable")
@@ -101,7 +101,7 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
         _fail(jaxpr, f"{text} has effects that the jaxpr does not declare")
 
 
-def same_type(a: Any, b: Any) -> bool:
+def same_type(a: Aval, b: Aval) -> bool:
     """Whether two types agree in shape, dtype and vma; weak types do not matter."""
     if a is b:
         return True

@@ -12,15 +12,15 @@ import functools
 import inspect
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
+from typing import TYPE_CHECKING, Generic, TypeVar, cast
 
 from jaxlib import _jax
 
 from minijax.core import deferral, source
 from minijax.core.errors import error
-from minijax.core.operators import Value
+from minijax.core.operators import Function, Param, Tree, Value
 from minijax.core.sequences import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
@@ -29,18 +29,18 @@ if TYPE_CHECKING:
 else:
     difflib = deferral.module("difflib")
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Function)
 T = TypeVar("T")
 
 _native = _jax.config
 _TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
 
-trace_context: Callable[[], tuple[Any, ...]] = _native.trace_context
+trace_context: Callable[[], tuple[Hashable, ...]] = _native.trace_context
 """Values of all states that enter the keys of trace caches, as one tuple."""
 
 
-class Context(AbstractContextManager[Any]):
+class Context(AbstractContextManager[Param]):
     """Base of context managers that are decorators too: each call is in a context of its own."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Context(AbstractContextManager[Any]):
         """`function` inside this context."""
 
         @source.result_of(function)
-        def inside(*args: Any, **kwargs: Any) -> Any:
+        def inside(*args: Tree, **kwargs: Tree) -> Tree:
             with copy.copy(self):
                 return function(*args, **kwargs)
 
@@ -61,7 +61,7 @@ class override(Context, Generic[T]):  # noqa: N801  a context manager reads as a
 
     __slots__ = ("_native", "_previous", "_value")
 
-    def __init__(self, native: Any, value: T) -> None:
+    def __init__(self, native: Param, value: T) -> None:
         self._native = native
         self._value = value
 
@@ -89,7 +89,7 @@ class State(Generic[T]):
         default: T,
         doc: str,
         *,
-        parse: Callable[[str, Any], T],
+        parse: Callable[[str, Param], T],
         in_trace_key: bool = False,
         in_call_key: bool = False,
     ) -> None:
@@ -126,7 +126,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         return self._native.value
 
     @property
-    def native(self) -> Any:
+    def native(self) -> Param:
         """The C++ object behind the state."""
         return self._native
 
@@ -134,7 +134,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
 
-    def __call__(self, new_val: Any = UNSPECIFIED) -> Context:
+    def __call__(self, new_val: Param = UNSPECIFIED) -> Context:
         return override(self._native, self.checked(new_val))
 
     def checked(self, new_val: object) -> T:
@@ -167,15 +167,15 @@ class Config:
     """
 
     def __init__(self) -> None:
-        self._states: dict[str, State[Any]] = {}
+        self._states: dict[str, State[Param]] = {}
 
-    def add(self, state: State[Any]) -> None:
+    def add(self, state: State[Param]) -> None:
         """Registers `state`; two states of one name are an error."""
         if state.name in self._states:
             error(ValueError, "config.add", f"state {state.name!r} exists already.")
         self._states[state.name] = state
 
-    def state(self, name: str) -> State[Any]:
+    def state(self, name: str) -> State[Param]:
         """The state called `name`.
 
         Raises:
@@ -200,21 +200,21 @@ class Config:
         """
         self.state(name).update(value)
 
-    def read(self, name: str) -> Any:
+    def read(self, name: str) -> Param:
         """The value in force of the state called `name`."""
         return self.state(name).value
 
     @property
-    def values(self) -> dict[str, Any]:
+    def values(self) -> dict[str, Param]:
         """Every state's value in force, by name."""
         return {name: state.value for name, state in self._states.items()}
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Param:
         if name.startswith("_"):
             raise AttributeError(name)
         return self.state(name).value
 
-    def __iter__(self) -> Iterator[State[Any]]:
+    def __iter__(self) -> Iterator[State[Param]]:
         return iter(self._states.values())
 
     def __dir__(self) -> list[str]:
@@ -262,7 +262,7 @@ class UserContext(Generic[T]):
 _numbers = itertools.count()
 
 
-def make_user_context(default_value: Any = None) -> UserContext[Any]:
+def make_user_context(default_value: Param = None) -> UserContext[Param]:
     """A value that jitted functions may read: they are traced anew where it is another one.
 
     Args:
@@ -282,10 +282,10 @@ def make_user_context(default_value: Any = None) -> UserContext[Any]:
     return UserContext(default_value)
 
 
-def one_of(*choices: Any, **keys: bool) -> Callable[[Declaration], State[Any]]:
+def one_of(*choices: Param, **keys: bool) -> Callable[[Declaration], State[Param]]:
     """Declares a state that takes one of `choices`, of which the first is its default."""
 
-    def parse(name: str, value: Any) -> Any:
+    def parse(name: str, value: Param) -> Param:
         if value in choices:
             return value
         expected = "one of " + ", ".join(map(repr, choices))
@@ -296,7 +296,7 @@ def one_of(*choices: Any, **keys: bool) -> Callable[[Declaration], State[Any]]:
 
 
 def state(
-    default: T, *, parse: Callable[[str, Any], T] | None = None, **keys: bool
+    default: T, *, parse: Callable[[str, Param], T] | None = None, **keys: bool
 ) -> Callable[[Declaration], State[T]]:
     """Declares a state: the function that follows has its name and its documentation.
 
@@ -315,7 +315,7 @@ Declaration = Callable[[], None]
 """A function without a body, whose name and documentation are those of a state."""
 
 
-def _as_given(name: str, value: Any) -> Any:
+def _as_given(name: str, value: Param) -> Param:
     return value
 
 
@@ -331,7 +331,7 @@ def _parse_bool(name: str, value: Value) -> bool:
     error(ValueError, f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
 
 
-def _parse_number(name: str, value: Any, convert: Callable[[Any], Any], what: str) -> Any:
+def _parse_number(name: str, value: Param, convert: Callable[[Param], Param], what: str) -> Param:
     try:
         return convert(value)
     except (TypeError, ValueError):
@@ -351,7 +351,7 @@ def _parse_path(name: str, value: object) -> str | None:
     error(ValueError, f"config.{name}", "not a path.", got=repr(value), expected=expected)
 
 
-_PARSERS: dict[type, Callable[[str, Any], Any]] = {
+_PARSERS: dict[type, Callable[[str, Param], Param]] = {
     bool: _parse_bool,
     int: functools.partial(_parse_number, convert=int, what="an integer"),
     float: functools.partial(_parse_number, convert=float, what="a number"),
@@ -511,7 +511,7 @@ def debug_infs() -> None:
     """
 
 
-@state(frozenset[Any](), parse=lambda _, value: frozenset(value), in_trace_key=True)
+@state(frozenset[Param](), parse=lambda _, value: frozenset(value), in_trace_key=True)
 def checking() -> None:
     """Kinds of faults that what is being traced is checked for; set by `checked`."""
 
@@ -763,7 +763,7 @@ for _name, (_default, _reason) in _WITHOUT_EFFECT.items():
         >>> jax.config.{_name}
         {_default!r}
     """
-    State[Any](_name, _default, _doc, parse=_as_given)
+    State[Param](_name, _default, _doc, parse=_as_given)
 
 enable_custom_prng = config.state("enable_custom_prng")
 softmax_custom_jvp = config.state("softmax_custom_jvp")

@@ -6,10 +6,10 @@ equations with effects are never dropped as dead code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable
 
 from minijax.core.errors import error
+from minijax.core.operators import Values
 
 
 class Effect:
@@ -28,11 +28,11 @@ class Effect:
 
     __slots__ = ()
 
-    def of_equation(self, operands: Sequence[Any]) -> Iterable[Effect]:
+    def of_equation(self, operands: Values) -> Iterable[Effect]:
         """The effects of an equation whose primitive's rule gives this one."""
         return (self,)
 
-    def outlives(self, variables: Iterable[Any]) -> bool:
+    def outlives(self, variables: Iterable[object]) -> bool:
         """Whether a jaxpr that takes `variables` has the effect if one of its equations has."""
         return True
 
@@ -85,7 +85,7 @@ class EffectTypes:
         """Adds a class of effects, with its subclasses."""
         self._types.add(effect_type)
 
-    def contains(self, effect: Any) -> bool:
+    def contains(self, effect: object) -> bool:
         """Whether the effect is of one of the classes."""
         return isinstance(effect, tuple(self._types))
 
@@ -104,22 +104,22 @@ control_flow_allowed_effects.add_type(SingleSideCollectiveEffect)
 unguarded_effects.add_type(NamedAxisEffect)
 
 
-def ordered_among(effects: Iterable[Any]) -> list[Any]:
+def ordered_among(effects: Iterable[Effect]) -> list[Effect]:
     """The ordered effects among some, in an order that depends on nothing else."""
     return sorted(filter(ordered_effects.contains, effects), key=repr)
 
 
-def guarded_among(effects: Iterable[Any]) -> list[Any]:
+def guarded_among(effects: Iterable[Effect]) -> list[Effect]:
     """The effects among some that must not happen where the program does not pass."""
     return sorted((e for e in effects if not unguarded_effects.contains(e)), key=repr)
 
 
-def without_axis(effects: Iterable[Any], name: str) -> frozenset[Any]:
+def without_axis(effects: Iterable[Effect], name: str) -> frozenset[Effect]:
     """Effects outside the construct that maps over the axis `name`."""
     return frozenset(effects) - {NamedAxisEffect(name)}
 
 
-def check_lowerable(name: str, effects: Iterable[Any], devices: int = 1) -> None:
+def check_lowerable(name: str, effects: Iterable[Effect], devices: int = 1) -> None:
     """Refuses to lower a program whose effects nobody can lower.
 
     Raises:
@@ -141,7 +141,7 @@ def check_lowerable(name: str, effects: Iterable[Any], devices: int = 1) -> None
             error(ValueError, name, problem, got=got, fix=fix)
 
 
-def check_control_flow(name: str, effects: Iterable[Any]) -> None:
+def check_control_flow(name: str, effects: Iterable[Effect]) -> None:
     """Refuses effects that the bodies of control flow must not have.
 
     Raises:

@@ -14,7 +14,7 @@ import types
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxlib import _jax
@@ -22,7 +22,8 @@ from jaxlib import _jax
 from minijax.core import axes, config, meshes, source
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.native import Device
+from minijax.core.native import Config, Device, PyTreeDef
+from minijax.core.operators import Aval, Function, Param, Sharding, Values
 from minijax.core.trace import current
 
 RECORDS_OF_A_PLACE = 32
@@ -48,7 +49,7 @@ class Memento:
         self.kind = type(value)
         self.plain = value if is_plain(value) else None
         self.token = token
-        self.reference: Callable[[], Any] | None = None
+        self.reference: Callable[[], object] | None = None
         if self.plain is None and value is not None:
             with contextlib.suppress(TypeError):
                 self.reference = weakref.ref(value)
@@ -64,7 +65,7 @@ class Memento:
         return hash((self.kind, self.token))
 
     @property
-    def value(self) -> Any:
+    def value(self) -> Param:
         """The value, or None where it is gone."""
         return self.plain if self.reference is None else self.reference()
 
@@ -90,9 +91,9 @@ class FunctionRecord(NamedTuple):
     """
 
     name: str
-    reference: Callable[[], Any] | None
+    reference: Callable[[], object] | None
     form: str
-    codes: tuple[Any, ...]
+    codes: tuple[object, ...]
     made_at: source.Frame
     parameters: tuple[str, ...] | None
     captured: tuple[tuple[str, Memento], ...]
@@ -115,12 +116,12 @@ class Compilation(NamedTuple):
         partitioner: whether Shardy partitions it.
     """
 
-    device: Any
+    device: Param
     committed: bool
     demanded_by: tuple[int, ...]
-    default_device: Any
+    default_device: Param
     at: str
-    placed: tuple[Any, ...]
+    placed: tuple[Sharding, ...]
     partitioner: bool
 
 
@@ -147,16 +148,16 @@ class TraceRecord(NamedTuple):
     """
 
     function: FunctionRecord
-    in_tree: Any
-    avals: tuple[Any, ...]
+    in_tree: PyTreeDef
+    avals: tuple[Aval, ...]
     kinds: tuple[type, ...]
     positions: tuple[int, ...] | None
-    statics: tuple[tuple[Any, Memento], ...]
-    settings: Any
-    states: dict[str, Any]
-    axes: tuple[Any, ...]
-    mesh: Any
-    context: tuple[Any, ...]
+    statics: tuple[tuple[Param, Memento], ...]
+    settings: Param
+    states: dict[str, Param]
+    axes: tuple[Param, ...]
+    mesh: Param
+    context: tuple[Param, ...]
     inside: str
     at: str
     compilations: deque[Compilation]
@@ -173,14 +174,14 @@ class Guard:
         """Before a compilation of a program that has been traced already."""
 
 
-guards: Any = _jax.config.Config("minijax_retrace_guards", ())
+guards: Config[tuple[Param, ...]] = _jax.config.Config("minijax_retrace_guards", ())
 """The guards of this thread, a tuple."""
 
-_places: OrderedDict[tuple[Any, ...], deque[TraceRecord]] = OrderedDict()
+_places: OrderedDict[tuple[object, ...], deque[TraceRecord]] = OrderedDict()
 _places_lock = threading.Lock()
 
 
-def codes_of(function: Callable[..., Any], depth: int = 3) -> tuple[Any, ...]:
+def codes_of(function: Function, depth: int = 3) -> tuple[object, ...]:
     """The code of a function, and of the functions that it wraps or closes over.
 
     A decorator makes every function run the same code; what it closes over tells them apart.
@@ -203,7 +204,7 @@ def codes_of(function: Callable[..., Any], depth: int = 3) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _contents(cell: Any) -> Any:
+def _contents(cell: types.CellType) -> Param:
     try:
         return cell.cell_contents
     except ValueError:
@@ -211,7 +212,7 @@ def _contents(cell: Any) -> Any:
         return None
 
 
-def _form_of(function: Callable[..., Any]) -> str:
+def _form_of(function: Function) -> str:
     if isinstance(function, functools.partial):
         return "partial"
     if hasattr(function, "__func__"):
@@ -219,9 +220,9 @@ def _form_of(function: Callable[..., Any]) -> str:
     return "function" if hasattr(function, "__code__") else "callable object"
 
 
-def _captured(function: Any) -> tuple[tuple[str, Memento], ...]:
+def _captured(function: Param) -> tuple[tuple[str, Memento], ...]:
     """What a function object holds besides its code: bound values, closure, defaults."""
-    found: list[tuple[str, Any]] = []
+    found: list[tuple[str, Param]] = []
     while isinstance(function, functools.partial):
         found += [(f"partial argument {i}", x) for i, x in enumerate(function.args)]
         found += list(function.keywords.items())
@@ -241,13 +242,13 @@ def _captured(function: Any) -> tuple[tuple[str, Memento], ...]:
 
 
 def describe(
-    function: Callable[..., Any],
+    function: Function,
     name: str,
     made_at: source.Frame,
     parameters: tuple[str, ...] | None,
 ) -> FunctionRecord:
     """The record of a jitted function."""
-    reference: Callable[[], Any] | None
+    reference: Callable[[], object] | None
     try:
         reference = weakref.ref(function)
     except TypeError:
@@ -265,8 +266,8 @@ def describe(
 
 def begin_trace(
     function: FunctionRecord,
-    key: tuple[Any, ...],
-    leaves: Sequence[Any],
+    key: tuple[Param, ...],
+    leaves: Values,
     positions: Sequence[int] | None,
 ) -> TraceRecord:
     """The record of a trace that is about to begin; guards may refuse it.
@@ -320,7 +321,7 @@ def compiling(
     *,
     committed: bool,
     demanded_by: Sequence[int],
-    placed: tuple[Any, ...] = (),
+    placed: tuple[Sharding, ...] = (),
 ) -> None:
     """Remembers a compilation that is about to begin; guards may refuse it.
 

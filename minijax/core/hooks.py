@@ -7,12 +7,12 @@ and `sharding/rules.py` fill them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from minijax.core import aval, operators, trace
+from minijax.core.operators import Aval, Operand, Param, Sharding
 
 
-def fill_operators(functions: Mapping[str, Any]) -> None:
+def fill_operators(functions: Mapping[str, object]) -> None:
     """Makes `functions` the operators and methods of arrays and tracers, by name."""
     for name, function in functions.items():
         setattr(operators.ArrayOperators, name, function)
@@ -23,20 +23,20 @@ def fill_eager_trace(eager: trace.Trace) -> None:
     trace.current.set_global(eager)
 
 
-def fill_whole_sharding(function: Callable[[int], Any]) -> None:
+def fill_whole_sharding(function: Callable[[int], Sharding]) -> None:
     """Makes `function` of a rank tell the sharding of values that nothing splits."""
     aval.whole_sharding = function
 
 
-def fill_zeros(function: Callable[[Any], Any]) -> None:
+def fill_zeros(function: Callable[[Aval], Operand]) -> None:
     """Makes `function` of a type make a value of zeros."""
     aval.zeros = function
 
 
 def fill_typing(
     in_force: Callable[[], trace.Typing],
-    meet: Callable[[Any, Any], None],
-    meet_mapped: Callable[[Any, Any, int], Any],
+    meet: Callable[[trace.Trace, Aval], None],
+    meet_mapped: Callable[[Param, Aval, int], Param],
 ) -> None:
     """Makes these functions tell how traces type values that are placed on devices.
 

@@ -10,19 +10,22 @@ Jaxprs are immutable: passes build new ones.  Names are given to variables only 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from minijax.core import config, deferral, monitoring
 from minijax.core.aval import AbstractValue, aval_of
-from minijax.core.operators import Value
+from minijax.core.operators import Aval, Operand, Operation, Param, Value, Values
 
 if TYPE_CHECKING:
     from minijax.core import printing
+    from minijax.core.effects import Effect
+    from minijax.core.native import Traceback
 else:
     printing = deferral.module("minijax.core.printing")
 
 T = TypeVar("T")
-NO_EFFECTS: frozenset[Any] = frozenset()
+Effects: TypeAlias = "frozenset[Effect]"
+NO_EFFECTS: Effects = frozenset()
 
 
 class Var:
@@ -37,7 +40,7 @@ class Var:
 
     __slots__ = ("aval",)
 
-    aval: Any
+    aval: Aval
 
     def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
@@ -59,15 +62,15 @@ class Literal:
 
     __slots__ = ("aval", "value")
 
-    aval: Any
-    value: Any
+    aval: Aval
+    value: Operand
 
     def __init__(self, value: Value, aval: AbstractValue | None = None) -> None:
         self.value = value
         self.aval = aval_of(value) if aval is None else aval
 
     @property
-    def val(self) -> Any:
+    def val(self) -> Operand:
         """The value, under JAX's name."""
         return self.value
 
@@ -160,12 +163,12 @@ class Eqn:
 
     def __init__(
         self,
-        invars: list[Any],
-        outvars: list[Any],
-        primitive: Any,
-        params: dict[str, Any],
-        effects: frozenset[Any] = NO_EFFECTS,
-        source: Any = None,
+        invars: list[Atom],
+        outvars: list[Var],
+        primitive: Operation,
+        params: dict[str, Param],
+        effects: Effects = NO_EFFECTS,
+        source: Traceback | None = None,
         scope: tuple[str, ...] = (),
     ) -> None:
         self.invars = invars
@@ -177,11 +180,11 @@ class Eqn:
         self.scope = scope
 
     @property
-    def source_info(self) -> Any:
+    def source_info(self) -> Traceback | None:
         """The C++ traceback captured where the equation was made."""
         return self.source
 
-    def replace(self, **changes: Any) -> Eqn:
+    def replace(self, **changes: Param) -> Eqn:
         """This equation with some fields replaced."""
         fields = {name: getattr(self, name) for name in Eqn.__slots__}
         return Eqn(**{**fields, **changes})
@@ -218,7 +221,7 @@ class Jaxpr:
         invars: Sequence[Var],
         outvars: Sequence[Atom],
         eqns: Sequence[Eqn],
-        effects: frozenset[Any] | None = None,
+        effects: Effects | None = None,
         debug_info: DebugInfo = NO_DEBUG_INFO,
     ) -> None:
         self.constvars = list(constvars)
@@ -234,13 +237,13 @@ class Jaxpr:
         # Whether it takes or makes references, once somebody has looked.
         self.has_references: bool | None = None
 
-    def replace(self, **changes: Any) -> Jaxpr:
+    def replace(self, **changes: Param) -> Jaxpr:
         """This jaxpr with some fields replaced; effects follow the equations."""
         names = ("constvars", "invars", "outvars", "eqns", "debug_info")
         fields = {name: getattr(self, name) for name in names}
         return Jaxpr(**{**fields, **changes})
 
-    def pretty_print(self, **options: Any) -> str:
+    def pretty_print(self, **options: Param) -> str:
         """The text of the jaxpr."""
         return printing.jaxpr_text(self, **options)
 
@@ -264,11 +267,11 @@ class ClosedJaxpr:
 
     __slots__ = ("__weakref__", "cache", "consts", "jaxpr")
 
-    def __init__(self, jaxpr: Jaxpr, consts: Sequence[Any] = ()) -> None:
+    def __init__(self, jaxpr: Jaxpr, consts: Values = ()) -> None:
         self.jaxpr = jaxpr
         self.consts = list(consts)
         # Results of transformations of this jaxpr; they live as long as it does.
-        self.cache: dict[Any, Any] = {}
+        self.cache: dict[Hashable, object] = {}
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
         """What `make` returns, made once for each key and tracing context."""
@@ -279,29 +282,29 @@ class ClosedJaxpr:
         return self.jaxpr.eqns
 
     @property
-    def effects(self) -> frozenset[Any]:
+    def effects(self) -> Effects:
         return self.jaxpr.effects
 
     @property
-    def in_avals(self) -> list[Any]:
+    def in_avals(self) -> list[Aval]:
         return [v.aval for v in self.jaxpr.invars]
 
     @property
-    def out_avals(self) -> list[Any]:
+    def out_avals(self) -> list[Aval]:
         return [v.aval for v in self.jaxpr.outvars]
 
     @property
-    def literals(self) -> list[Any]:
+    def literals(self) -> list[Operand]:
         """The constants, under JAX's older name."""
         return self.consts
 
-    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Any = None) -> ClosedJaxpr:
+    def replace(self, *, jaxpr: Jaxpr | None = None, consts: Values | None = None) -> ClosedJaxpr:
         """This closed jaxpr with another jaxpr or other constants."""
         return ClosedJaxpr(
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
         )
 
-    def pretty_print(self, **options: Any) -> str:
+    def pretty_print(self, **options: Param) -> str:
         """The text of the jaxpr."""
         return printing.jaxpr_text(self.jaxpr, **options)
 
@@ -311,7 +314,7 @@ class ClosedJaxpr:
     __repr__ = __str__
 
 
-def join_effects(eqns: Sequence[Eqn]) -> frozenset[Any]:
+def join_effects(eqns: Sequence[Eqn]) -> Effects:
     """All effects of some equations."""
     effects = NO_EFFECTS
     for eqn in eqns:
@@ -325,7 +328,7 @@ def holders(jaxpr: Jaxpr) -> list[Eqn]:
     return [eqn for eqn in jaxpr.eqns if eqn.primitive.multiple_results]
 
 
-def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+def jaxprs_in_params(params: dict[str, Param]) -> Iterator[Jaxpr]:
     """Every jaxpr among the parameters of an equation, also inside tuples.
 
     Source:     mirrors jax.extend.core.jaxprs_in_params (0.10).
@@ -362,7 +365,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
         yield from jaxprs_in_params(eqn.params)
 
 
-def used_variables(jaxpr: Jaxpr) -> set[Any]:
+def used_variables(jaxpr: Jaxpr) -> set[Var]:
     """Variables that some equation or result of `jaxpr` reads."""
     used = {v for v in jaxpr.outvars if type(v) is Var}
     for eqn in jaxpr.eqns:

@@ -14,16 +14,20 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from jaxlib import _jax
 
 from minijax.core import source
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.operators import AxisName, Param
 from minijax.core.sequences import Mark
 
-NO_NAMES: frozenset[Any] = frozenset()
+if TYPE_CHECKING:
+    from minijax.core.native import Config
+
+NO_NAMES: frozenset[AxisName] = frozenset()
 
 
 class UnconstrainedType(Mark):
@@ -35,7 +39,7 @@ class UnconstrainedType(Mark):
 UNCONSTRAINED = UnconstrainedType()
 
 
-def _canonical(entry: object) -> Any:
+def _canonical(entry: object) -> Param:
     if isinstance(entry, (tuple, list)):
         names = tuple(entry)
         return None if not names else names[0] if len(names) == 1 else names
@@ -68,15 +72,15 @@ class PartitionSpec:
     __slots__ = ("_entries", "_hash", "reduced", "unreduced")
 
     UNCONSTRAINED: ClassVar[UnconstrainedType] = UNCONSTRAINED
-    _entries: tuple[Any, ...]
-    unreduced: frozenset[Any]
-    reduced: frozenset[Any]
+    _entries: tuple[Param, ...]
+    unreduced: frozenset[AxisName]
+    reduced: frozenset[AxisName]
 
     def __init__(
         self,
-        *entries: Any,
-        unreduced: Iterable[Any] = NO_NAMES,
-        reduced: Iterable[Any] = NO_NAMES,
+        *entries: object,
+        unreduced: Iterable[AxisName] = NO_NAMES,
+        reduced: Iterable[AxisName] = NO_NAMES,
     ) -> None:
         self._entries = tuple(map(_canonical, entries))
         self.unreduced = _names(unreduced, "unreduced")
@@ -98,16 +102,16 @@ class PartitionSpec:
                 error(ValueError, "PartitionSpec", problem, got=repr(self), expected=expected)
 
     @property
-    def partitions(self) -> tuple[Any, ...]:
+    def partitions(self) -> tuple[Param, ...]:
         """The entries."""
         return self._entries
 
-    def names(self) -> Iterator[Any]:
+    def names(self) -> Iterator[AxisName]:
         """The mesh axes of the entries, from the first dimension on."""
         for entry in self._entries:
             yield from names_of(entry)
 
-    def dims(self, ndim: int) -> tuple[tuple[Any, ...], ...]:
+    def dims(self, ndim: int) -> tuple[tuple[AxisName, ...], ...]:
         """For each of `ndim` dimensions the axes it is split over; none for UNCONSTRAINED."""
         found = tuple(map(names_of, self._entries))
         return found + ((),) * (ndim - len(found))
@@ -117,7 +121,7 @@ class PartitionSpec:
         missing = ndim - len(self._entries)
         return self.with_entries((*self._entries, *[None] * missing)) if missing > 0 else self
 
-    def with_entries(self, entries: Iterable[Any]) -> PartitionSpec:
+    def with_entries(self, entries: Iterable[object]) -> PartitionSpec:
         """The same sets, with other entries."""
         return PartitionSpec(*entries, unreduced=self.unreduced, reduced=self.reduced)
 
@@ -126,7 +130,7 @@ class PartitionSpec:
         entries = self.padded(dim)._entries
         return self.with_entries([*entries[:dim], entry, *entries[dim:]])
 
-    def update(self, **changes: Any) -> PartitionSpec:
+    def update(self, **changes: Param) -> PartitionSpec:
         """This spec with some of `partitions`, `unreduced` and `reduced` replaced."""
         entries = changes.pop("partitions", self._entries)
         sets = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
@@ -135,10 +139,10 @@ class PartitionSpec:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Param]:
         return iter(self._entries)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Param) -> Param:
         return self._entries[index]
 
     def index(self, entry: object) -> int:
@@ -186,15 +190,15 @@ class PartitionSpec:
         comma = "," if len(self._entries) == len(parts) == 1 else ""
         return f"P({', '.join(parts)}{comma})"
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return _unpickle, (self._entries, self.unreduced, self.reduced)
 
 
-def _unpickle(entries: Sequence[Any], unreduced: Any, reduced: Any) -> PartitionSpec:
+def _unpickle(entries: Sequence[object], unreduced: Param, reduced: Param) -> PartitionSpec:
     return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
-def _names(axes: Any, name: str) -> frozenset[Any]:
+def _names(axes: Param, name: str) -> frozenset[AxisName]:
     if isinstance(axes, str):
         problem = f"{name} must be a set of names."
         error(TypeError, "PartitionSpec", problem, got=repr(axes), fix=f"{name}={{{axes!r}}}")
@@ -206,12 +210,12 @@ def _names(axes: Any, name: str) -> frozenset[Any]:
     return found
 
 
-def axes_text(names: Sequence[Any]) -> str:
+def axes_text(names: Sequence[AxisName]) -> str:
     """One name of an axis, or several, as types show them: `x` or `(x,y)`."""
     return str(names[0]) if len(names) == 1 else f"({','.join(map(str, names))})"
 
 
-def names_of(entry: object) -> tuple[Any, ...]:
+def names_of(entry: object) -> tuple[AxisName, ...]:
     """The mesh axes that one entry of a spec names."""
     if entry is None or entry is UNCONSTRAINED:
         return ()
@@ -254,17 +258,17 @@ class MeshAxes:
 
     __slots__ = ()
 
-    axis_names: tuple[Any, ...]
+    axis_names: tuple[AxisName, ...]
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
 
     @property
-    def shape(self) -> OrderedDict[Any, int]:
+    def shape(self) -> OrderedDict[AxisName, int]:
         """Sizes by name."""
         return OrderedDict(self.shape_tuple)
 
     @property
-    def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
+    def shape_tuple(self) -> tuple[tuple[AxisName, int], ...]:
         """Pairs of name and size."""
         return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
 
@@ -286,22 +290,22 @@ class MeshAxes:
         """The type of one axis."""
         return self.axis_types[self.axis_names.index(name)]
 
-    def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
+    def _of_type(self, kind: AxisType) -> tuple[AxisName, ...]:
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return tuple(name for name, type_ in pairs if type_ is kind)
 
     @property
-    def auto_axes(self) -> tuple[Any, ...]:
+    def auto_axes(self) -> tuple[AxisName, ...]:
         """The axes that the compiler decides about."""
         return self._of_type(AxisType.Auto)
 
     @property
-    def explicit_axes(self) -> tuple[Any, ...]:
+    def explicit_axes(self) -> tuple[AxisName, ...]:
         """The axes that types speak of."""
         return self._of_type(AxisType.Explicit)
 
     @property
-    def manual_axes(self) -> tuple[Any, ...]:
+    def manual_axes(self) -> tuple[AxisName, ...]:
         """The axes that the program is written per device of."""
         return self._of_type(AxisType.Manual)
 
@@ -357,7 +361,7 @@ class AbstractMesh(MeshAxes):
     __slots__ = ("__weakref__", "axis_names", "axis_sizes", "axis_types")
 
     def __new__(
-        cls, axis_sizes: Any, axis_names: Any = None, axis_types: Any = None
+        cls, axis_sizes: Param, axis_names: Param = None, axis_types: Param = None
     ) -> AbstractMesh:
         if axis_names is None:
             pairs = tuple(axis_sizes)
@@ -374,12 +378,12 @@ class AbstractMesh(MeshAxes):
                 found = _interned.setdefault(key, made)
         return found
 
-    def update(self, **changes: Any) -> AbstractMesh:
+    def update(self, **changes: Param) -> AbstractMesh:
         """This mesh with some of its sizes, names and types replaced."""
         names = ("axis_sizes", "axis_names", "axis_types")
         return AbstractMesh(**{**{n: getattr(self, n) for n in names}, **changes})
 
-    def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
+    def update_axis_types(self, name_to_type: Mapping[AxisName, AxisType]) -> AbstractMesh:
         """This mesh with the types of some axes replaced."""
         pairs = zip(self.axis_names, self.axis_types, strict=True)
         return self.update(axis_types=tuple(name_to_type.get(n, t) for n, t in pairs))
@@ -389,7 +393,7 @@ class AbstractMesh(MeshAxes):
         """Itself; meshes with devices have the same member."""
         return self
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
 
     def __enter__(self) -> NoReturn:
@@ -400,7 +404,7 @@ class AbstractMesh(MeshAxes):
     def __exit__(self, *_: object) -> None:
         """There is nothing to leave, but without this Python would not call `__enter__`."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Param:
         if name in _OF_DEVICES:
             problem = f"has no {name}: it stands for any devices of its shape."
             fix = "use a Mesh with devices, such as minijax.make_mesh gives"
@@ -422,7 +426,7 @@ _interned = Cache(
 _lock = threading.Lock()
 
 
-def canonical_names(names: Any, rank: int, user: str) -> tuple[Any, ...]:
+def canonical_names(names: Param, rank: int, user: str) -> tuple[AxisName, ...]:
     """The names of a mesh's axes as a tuple.
 
     Raises:
@@ -439,7 +443,7 @@ def canonical_names(names: Any, rank: int, user: str) -> tuple[Any, ...]:
     return found
 
 
-def canonical_types(types: Any, names: tuple[Any, ...], user: str) -> tuple[AxisType, ...]:
+def canonical_types(types: Param, names: tuple[AxisName, ...], user: str) -> tuple[AxisType, ...]:
     """The types of a mesh's axes as a tuple; Auto where none are given.
 
     Raises:
@@ -467,8 +471,10 @@ def canonical_types(types: Any, names: tuple[Any, ...], user: str) -> tuple[Axis
     return found
 
 
-def _types_by_name(types: Mapping[Any, Any], names: tuple[Any, ...], user: str) -> list[Any]:
-    by_name: dict[Any, Any] = {}
+def _types_by_name(
+    types: Mapping[AxisName, Param], names: tuple[AxisName, ...], user: str
+) -> list[Param]:
+    by_name: dict[AxisName, Param] = {}
     for kind, axes in types.items():
         for name in (axes,) if isinstance(axes, str) else tuple(axes):
             by_name[name] = kind
@@ -480,12 +486,14 @@ def _types_by_name(types: Mapping[Any, Any], names: tuple[Any, ...], user: str) 
 
 EMPTY = AbstractMesh((), ())
 
-abstract_mesh: Any = _jax.config.Config(
+abstract_mesh: Config[AbstractMesh] = _jax.config.Config(
     "minijax_abstract_mesh", EMPTY, include_in_jit_key=True, include_in_trace_context=True
 )
 """The mesh that programs are traced with; `EMPTY` where there is none."""
 
-device_context: Any = _jax.config.Config("minijax_device_context", None, include_in_jit_key=True)
+device_context: Config[Param] = _jax.config.Config(
+    "minijax_device_context", None, include_in_jit_key=True
+)
 """The mesh whose devices computations without committed arguments use; None: one device."""
 
 
@@ -505,6 +513,6 @@ def get_abstract_mesh() -> AbstractMesh:
     return mesh
 
 
-def names_text(names: Sequence[Any]) -> str:
+def names_text(names: Sequence[AxisName]) -> str:
     """Names of axes as messages show them."""
     return ", ".join(repr(name) for name in names) or "none"

@@ -14,13 +14,13 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
 
 from minijax.core import config
 from minijax.core.cache import Cache
 from minijax.core.errors import error
+from minijax.core.operators import Function
 
-Listener = Callable[..., Any]
+Listener = Function
 
 _events: list[Listener] = []
 _durations: list[Listener] = []
@@ -372,7 +372,7 @@ class timed:  # noqa: N801  a context manager reads as a verb
     def __enter__(self) -> None:
         self._start = time.perf_counter()
 
-    def __exit__(self, *_: Any) -> None:
+    def __exit__(self, *_: object) -> None:
         seconds = time.perf_counter() - self._start
         if logger.isEnabledFor(logging.DEBUG) or config.log_compiles.value:
             level = logging.WARNING if config.log_compiles.value else logging.DEBUG

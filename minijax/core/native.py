@@ -7,12 +7,24 @@ the block that never runs declares what of each may be relied on.
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jaxlib import _jax
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
+
+    T = TypeVar("T")
+
+    class Config(Generic[T]):
+        """A state with a value of its own in each thread."""
+
+        @property
+        def value(self) -> T: ...
+        def get_global(self) -> T: ...
+        def set_global(self, value: T, /) -> None: ...
+        def set_local(self, value: T, /) -> None: ...
+        def swap_local(self, value: T, /) -> T: ...
 
     class JaxRuntimeError(RuntimeError):
         """What XLA raises while a program runs."""
@@ -107,6 +119,7 @@ if TYPE_CHECKING:
         @property
         def key(self) -> int: ...
 else:
+    Config = _jax.config.Config
     JaxRuntimeError = _jax.JaxRuntimeError
     Device = _jax.Device
     PyTreeDef = _jax.pytree.PyTreeDef

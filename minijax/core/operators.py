@@ -3,17 +3,19 @@
 The class is empty here: `numpy/operators.py` fills it through `hooks.fill_operators`, so that
 `x + y`, `x.sum()` and `x.at[i].set(y)` mean the functions of `minijax.numpy`.  Type checkers and
 editors read what is there in the block that never runs.
+
+Below are the names of what traces and rules handle.  A rule may ask of it what its operation
+promises, which no type says: there the name stands for `Any`, and is the one place that does.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import Generic, Self, TypeAlias, TypeVar
 
     A = TypeVar("A")
@@ -287,12 +289,59 @@ class ArrayOperators(ArrayMethods):
 Value: TypeAlias = ArrayOperators | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
 """What traces handle: an array or a tracer, an array or a scalar of NumPy, or a number."""
 
-Values: TypeAlias = Sequence[Any]
+HostArray: TypeAlias = np.ndarray[Any, Any]
+"""An array of NumPy, of any shape and dtype."""
+
+Operand: TypeAlias = Any
+"""A `Value` of which a rule knows more than its type says: what it is called with, or makes."""
+
+Values: TypeAlias = Sequence[Operand]
 """What rules are given: arrays, numbers and tracers; symbolic zeros among tangents; and MLIR's
 values where an operation is lowered."""
 
-BatchDims: TypeAlias = Sequence[Any]
-"""Where the batch dimension of each operand is; None for what is the same for all examples."""
+Function: TypeAlias = Callable[..., Operand]
+"""A function of the user's: what it takes is known where it is called."""
 
-Avals: TypeAlias = Sequence[Any]
+FlatFunction: TypeAlias = Callable[..., Values]
+"""A function of values, one by one, that gives a sequence of values."""
+
+Result: TypeAlias = Any
+"""What a rule gives: one value, or type, for an operation with one result, else a sequence."""
+
+Tangent: TypeAlias = Any
+"""A value of the tangent type of its primal, or a `jvp.Zero`."""
+
+Cotangent: TypeAlias = Any
+"""A value of the cotangent type of its primal, a `jvp.Zero`, or None where nothing flows back."""
+
+BatchDim: TypeAlias = Any
+"""Where the batch dimension of an operand is; None for what is the same for all examples."""
+
+BatchDims: TypeAlias = Sequence[BatchDim]
+
+Aval: TypeAlias = Any
+"""The type of a value: an `AbstractValue` with what its class has besides, mostly `ShapedArray`."""
+
+Avals: TypeAlias = Sequence[Aval]
 """Types of operands or results."""
+
+ElementType: TypeAlias = Any
+"""The dtype of a value: NumPy's, or an `ExtendedDType`; who asks it for more knows which."""
+
+Rule: TypeAlias = Any
+"""A function that is a rule of an operation; None where the operation has none."""
+
+Operation: TypeAlias = Any
+"""A `Primitive`; its class comes after the files that say this, and uses them."""
+
+AxisName: TypeAlias = Any
+"""What collectives call an axis: a string, or what else can be hashed."""
+
+Param: TypeAlias = Any
+"""A parameter of an operation, an option or a setting: each has a type that its owner knows."""
+
+Tree: TypeAlias = Any
+"""A tree of values, as users pass and return it."""
+
+Sharding: TypeAlias = Any
+"""A sharding of the room `sharding`, mostly a `NamedSharding`; None where nothing is said."""

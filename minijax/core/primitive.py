@@ -10,13 +10,26 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import Any, ClassVar, NoReturn, TypeAlias
 
 from minijax.core.errors import MissingRule, error
-from minijax.core.jaxpr import NO_EFFECTS
+from minijax.core.jaxpr import NO_EFFECTS, Effects
+from minijax.core.operators import Aval, BatchDim, Cotangent, Operand, Param, Result, Rule, Tangent
 from minijax.core.trace import current
 
 PRIMITIVES: dict[str, Primitive] = {}
+
+Dual: TypeAlias = tuple[Operand, Tangent]
+"""What a rule `jvp` gives: the result, or results, and how they move."""
+
+Cotangents: TypeAlias = Sequence[Cotangent]
+"""What a rule `transpose` gives: one for each operand."""
+
+Batched: TypeAlias = tuple[Operand, BatchDim]
+"""What a rule `batch` gives: the result, or results, for a batch, and where its dimension is."""
+
+LoweringContext: TypeAlias = Any  # type: ignore[explicit-any]
+"""Where a rule `lower` builds: a `stablehlo.LoweringContext`, of a room that uses this one."""
 
 
 class Primitive:
@@ -41,8 +54,8 @@ class Primitive:
     name: str = ""
     multiple_results: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
-    impl: Any = None
-    partial_eval: Any = None
+    impl: Rule = None
+    partial_eval: Rule = None
 
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name
@@ -52,28 +65,28 @@ class Primitive:
         caller = sys._getframe(1)
         self.declared_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"
 
-    def bind(self, *args: Any, **params: Any) -> Any:
+    def bind(self, *args: Operand, **params: Param) -> Result:
         """Applies the operation in the current trace."""
         outs = current.value.process(self, args, params)
         return outs if self.multiple_results else outs[0]
 
-    def bind_all(self, *args: Any, **params: Any) -> Sequence[Any]:
+    def bind_all(self, *args: Operand, **params: Param) -> Sequence[Operand]:
         """Applies the operation in the current trace; always a sequence of results."""
         return current.value.process(self, args, params)
 
-    def abstract_eval(self, *avals: Any, **params: Any) -> Any:
+    def abstract_eval(self, *avals: Aval, **params: Param) -> Result:
         """The type of the result, or the types of the results."""
         self._missing("abstract evaluation (abstract_eval)")
 
-    def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
+    def effects(self, *avals: Aval, **params: Param) -> Effects:
         """The side effects of one application."""
         return NO_EFFECTS
 
-    def lower(self, ctx: Any, *values: Any, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Operand, **params: Param) -> Result:
         """StableHLO for the operation: the value, or values, of its results."""
         self._missing("lowering to StableHLO (lower)")
 
-    def jvp(self, *args: Any, **params: Any) -> Any:
+    def jvp(self, *args: Operand, **params: Param) -> Dual:
         """Of `primals, tangents`: primal and tangent results; tangents may be `Zero`."""
         self._missing(
             "forward-mode differentiation (jvp)",
@@ -81,15 +94,15 @@ class Primitive:
             "custom_vjp around the call where one is, or the rule on its class",
         )
 
-    def transpose(self, *args: Any, **params: Any) -> Any:
+    def transpose(self, *args: Operand, **params: Param) -> Cotangents:
         """Of `ct, *args`: cotangents of the linear arguments, None for the others."""
         self._missing("reverse-mode differentiation (transpose)")
 
-    def batch(self, *args: Any, **params: Any) -> Any:
+    def batch(self, *args: Operand, **params: Param) -> Batched:
         """Of `size, args, dims`: the result over a batch, and where its batch dimension is."""
         self._missing("batching (batch)")
 
-    def shard(self, *args: Any, **params: Any) -> Any:
+    def shard(self, *args: Operand, **params: Param) -> Result:
         """Of `avals, outs`, the types of operands and results: how the results are split.
 
         Asked for where Explicit mesh axes split an operand, or the user says how the results are

@@ -8,7 +8,7 @@ jaxpr; where operations run at once it is a `Cell`, whose array is replaced on e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from minijax.core import effects, source
 from minijax.core.aval import (
@@ -21,8 +21,8 @@ from minijax.core.aval import (
 )
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.core.jaxpr import Jaxpr
-from minijax.core.operators import Value
+from minijax.core.jaxpr import Eqn, Jaxpr
+from minijax.core.operators import Aval, ElementType, Operand, Param, Sharding, Value, Values
 from minijax.core.rules import Facts, Rules
 
 discharge = Rules("discharge")
@@ -55,11 +55,11 @@ class AbstractRef(AbstractValue):
     __slots__ = ("__weakref__", "inner_aval", "kind")
     is_plain = False
 
-    inner_aval: Any
+    inner_aval: Aval
     kind: str | None
 
     def __new__(
-        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: str | None = None
+        cls, inner_aval: ShapedArray, memory_space: Param = None, kind: str | None = None
     ) -> AbstractRef:
         found = _interned.get((inner_aval, kind))
         if found is None:
@@ -79,7 +79,7 @@ class AbstractRef(AbstractValue):
         return self.inner_aval.shape
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> ElementType:
         """The dtype of the value."""
         return self.inner_aval.dtype
 
@@ -99,17 +99,17 @@ class AbstractRef(AbstractValue):
         return self.inner_aval.weak_type
 
     @property
-    def manual_axis_type(self) -> Any:  # type: ignore[override]
+    def manual_axis_type(self) -> ManualAxisType:  # type: ignore[override]
         """Over which mesh axes the value varies."""
         return self.inner_aval.manual_axis_type
 
     @property
-    def split(self) -> Any:
+    def split(self) -> Sharding:
         """How Explicit mesh axes split the value; None where none does."""
         return self.inner_aval.split
 
     @property
-    def sharding(self) -> Any:
+    def sharding(self) -> Sharding:
         """How the value is split."""
         return self.inner_aval.sharding
 
@@ -117,7 +117,7 @@ class AbstractRef(AbstractValue):
         """The type of references to values over mesh axes of other kinds."""
         return self._to(self.inner_aval.with_manual_type(kind))
 
-    def update(self, **changes: Any) -> AbstractRef:
+    def update(self, **changes: Param) -> AbstractRef:
         """The type of references to values of which some facts are others."""
         return self._to(self.inner_aval.update(**changes))
 
@@ -153,11 +153,11 @@ class AbstractRef(AbstractValue):
 
     __str__ = __repr__
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[object, ...]:
         return AbstractRef, (self.inner_aval, None, self.kind)
 
 
-_interned: dict[tuple[Any, str | None], AbstractRef] = Cache(
+_interned: dict[tuple[ShapedArray, str | None], AbstractRef] = Cache(
     "types of references",
     "types of references, each one object",
     key="the type of the value, kind",
@@ -174,7 +174,7 @@ class ReferenceEffect(effects.Effect):
 
     __slots__ = ("reference",)
 
-    def __init__(self, reference: Any) -> None:
+    def __init__(self, reference: Operand) -> None:
         self.reference = reference
 
     def __eq__(self, other: object) -> bool:
@@ -183,7 +183,7 @@ class ReferenceEffect(effects.Effect):
     def __hash__(self) -> int:
         return hash((type(self), self.reference))
 
-    def of_equation(self, operands: Sequence[Any]) -> Iterable[effects.Effect]:
+    def of_equation(self, operands: Values) -> Iterable[effects.Effect]:
         """The effect on the operand that the rule names by its position.
 
         A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
@@ -193,7 +193,7 @@ class ReferenceEffect(effects.Effect):
             return (type(self)(operands[self.reference]),)
         return [type(self)(v) for v in operands if type(v.aval) is AbstractRef]
 
-    def outlives(self, variables: Iterable[Any]) -> bool:
+    def outlives(self, variables: Iterable[object]) -> bool:
         """Whether the reference is one of the variables: others end where they began."""
         return self.reference in variables
 
@@ -221,7 +221,7 @@ class AccumEffect(ReferenceEffect):
 
 effects.control_flow_allowed_effects.add_type(ReferenceEffect)
 
-Effects = frozenset[Any]
+Effects = frozenset[effects.Effect]
 
 
 def effects_of_body(jaxpr: Jaxpr, offset: int = 0) -> Effects:
@@ -237,7 +237,7 @@ def effects_of_body(jaxpr: Jaxpr, offset: int = 0) -> Effects:
     )
 
 
-def effects_outside(found: Effects, variables: Iterable[Any]) -> Effects:
+def effects_outside(found: Effects, variables: Iterable[object]) -> Effects:
     """Effects without those on references other than `variables`: they end where they began."""
     visible = set(variables)
     return frozenset(e for e in found if e.outlives(visible))
@@ -249,10 +249,10 @@ class Cell:
     __slots__ = ("__weakref__", "_value", "aval")
 
     def __init__(self, value: Value, kind: str | None = None) -> None:
-        self._value: Any = value
+        self._value: Operand = value
         self.aval = AbstractRef(aval_of(value), kind=kind)
 
-    def read(self) -> Any:
+    def read(self) -> Operand:
         """The value.
 
         Raises:
@@ -291,7 +291,7 @@ def _refuse_frozen(aval: AbstractRef, at: str | None = None) -> NoReturn:
     error(ValueError, "ref", problem, got=str(aval), fix=fix, at=at)
 
 
-def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
+def check_uses(eqns: Iterable[Eqn], parameters: Iterable[object]) -> None:
     """Refuses equations that take a reference for an array, or use one that is frozen.
 
     Args:
@@ -303,7 +303,7 @@ def check_uses(eqns: Iterable[Any], parameters: Iterable[Any]) -> None:
         ValueError: a reference is used after it was frozen, or one from outside is frozen.
     """
     outside = set(parameters)
-    closed: set[Any] = set()
+    closed: set[object] = set()
     for eqn in eqns:
         for atom in eqn.invars:
             if type(atom.aval) is not AbstractRef:
@@ -334,7 +334,7 @@ def is_reference(x: Value) -> bool:
     return type(getattr(x, "aval", None)) is AbstractRef
 
 
-def any_cell(args: Iterable[Any]) -> bool:
+def any_cell(args: Iterable[object]) -> bool:
     """Whether a reference whose value is known is among some values."""
     return any(isinstance(x, Cell) for x in args)
 
@@ -345,7 +345,7 @@ def identity(x: Value) -> int:
 
 
 def check_distinct(
-    name: str, args: Sequence[Any], names: Callable[[], Sequence[str]], outer: Sequence[Any] = ()
+    name: str, args: Values, names: Callable[[], Sequence[str]], outer: Values = ()
 ) -> None:
     """Refuses a function that would know one reference under two names.
 

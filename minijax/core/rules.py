@@ -10,12 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from types import MethodType
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
+
+from minijax.core.operators import Function, Operation, Param
 
 T = TypeVar("T")
-Rule = TypeVar("Rule", bound=Callable[..., Any])
+Fact = Callable[[Operation], T]
+Rule = TypeVar("Rule", bound=Function)
 
-TABLES: dict[str, Facts[Any]] = {}
+TABLES: dict[str, Facts[Param]] = {}
 """All tables by name, for tools and tests."""
 
 
@@ -35,19 +38,19 @@ class Facts(Generic[T]):
     def __init__(self, name: str, default: T) -> None:
         self.name = name
         self.default = default
-        self._declared: dict[Any, Callable[[Any], T]] = {}
+        self._declared: dict[Hashable, Fact[T]] = {}
         self._known = _Known(self._find)
-        self.of: Callable[[Any], T] = self._known.__getitem__
+        self.of: Fact[T] = self._known.__getitem__
         TABLES[name] = self
 
     def set(self, value: T, *holders: Hashable) -> None:
         """Declares a fact about primitives, or about all of some classes."""
         self.derive(*holders)(lambda primitive: value)
 
-    def derive(self, *holders: Hashable) -> Callable[[Callable[[Any], T]], Callable[[Any], T]]:
+    def derive(self, *holders: Hashable) -> Callable[[Fact[T]], Fact[T]]:
         """Declares a function that gives the fact, from the primitive."""
 
-        def declare(function: Callable[[Any], T]) -> Callable[[Any], T]:
+        def declare(function: Fact[T]) -> Fact[T]:
             self._declared.update(dict.fromkeys(holders, function))
             self._known.clear()
             return function
@@ -59,11 +62,11 @@ class Facts(Generic[T]):
         del self._declared[holder]
         self._known.clear()
 
-    def holders(self) -> list[Any]:
+    def holders(self) -> list[Hashable]:
         """The primitives and classes for which something is declared."""
         return list(self._declared)
 
-    def _find(self, primitive: Any) -> T:
+    def _find(self, primitive: Operation) -> T:
         for holder in (primitive, *type(primitive).__mro__):
             if holder in self._declared:
                 return self._declared[holder](primitive)
@@ -73,7 +76,7 @@ class Facts(Generic[T]):
         return f"{type(self).__name__}({self.name!r})"
 
 
-class Rules(Facts[Any]):
+class Rules(Facts[Param]):
     """As `Facts`, for rules that are functions; None where a primitive has no rule.
 
     A function is declared as a method would be: its first argument is the primitive.  `of` gives
@@ -102,13 +105,13 @@ class Rules(Facts[Any]):
         return declare
 
 
-class _Known(dict[Any, Any]):
+class _Known(dict[Operation, Param]):
     """The facts that were asked for already."""
 
-    def __init__(self, find: Callable[[Any], Any]) -> None:
+    def __init__(self, find: Callable[[Operation], Param]) -> None:
         super().__init__()
         self._find = find
 
-    def __missing__(self, primitive: Any) -> Any:
+    def __missing__(self, primitive: Operation) -> Param:
         found = self[primitive] = self._find(primitive)
         return found

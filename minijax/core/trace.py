@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 import numpy as np
 from jaxlib import _jax
@@ -31,8 +31,13 @@ from minijax.core.errors import (
     error,
     message,
 )
+from minijax.core.operators import Aval, ElementType, HostArray, Operand, Operation, Param, Values
 
-current: Any = _jax.config.Config("minijax_trace", None, include_in_jit_key=True)
+if TYPE_CHECKING:
+    from minijax.core.jaxpr import Atom
+    from minijax.core.native import Config
+
+current: Config[Trace] = _jax.config.Config("minijax_trace", None, include_in_jit_key=True)
 """The current trace, thread-local.  Its value keys the C++ call path: calls made while a
 function is traced never hit programs cached outside."""
 
@@ -56,7 +61,7 @@ class Trace:
         self.function_name = function_name
         self.finished = False
 
-    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
+    def process(self, primitive: Operation, args: Values, params: Params) -> Results:
         """Interprets one operation; always a sequence of results."""
         raise NotImplementedError
 
@@ -65,16 +70,16 @@ class Trace:
         return f"{type(self).__name__}{name}"
 
 
-Params = dict[str, Any]
+Params = dict[str, Param]
 """The parameters of an operation, by name."""
 
-Results = Sequence[Any]
-Detour = Callable[[Any, Any, Sequence[Any], dict[str, Any]], Results | None]
+Results = Sequence[Operand]
+Detour = Callable[[Operand, Operation, Values, Params], Results | None]
 """Of a trace, an operation, its arguments and parameters: the results, or None where the operation
 goes the usual way after all."""
 
 
-class Detours(dict[Any, Detour | None]):
+class Detours(dict[Operation, Detour | None]):
     """For one kind of trace: what it does first with an operation, None with most.
 
     Whoever owns a detour says with `add` for which operations it is.
@@ -82,21 +87,21 @@ class Detours(dict[Any, Detour | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._finders: list[Callable[[Any], Detour | None]] = []
+        self._finders: list[Callable[[Operation], Detour | None]] = []
 
-    def add(self, finder: Callable[[Any], Detour | None]) -> None:
+    def add(self, finder: Callable[[Operation], Detour | None]) -> None:
         """Asks `finder` about each operation: for its detour, or None."""
         self._finders.append(finder)
         self.clear()
 
-    def __missing__(self, primitive: Any) -> Detour | None:
+    def __missing__(self, primitive: Operation) -> Detour | None:
         found = [detour for finder in self._finders if (detour := finder(primitive)) is not None]
         self[primitive] = _in_turn(found) if len(found) > 1 else next(iter(found), None)
         return self[primitive]
 
 
 def _in_turn(detours: Sequence[Detour]) -> Detour:
-    def first(trace: Trace, primitive: Any, args: Sequence[Any], params: Params) -> Any:
+    def first(trace: Trace, primitive: Operation, args: Values, params: Params) -> Operand:
         for detour in detours:
             outs = detour(trace, primitive, args, params)
             if outs is not None:
@@ -111,12 +116,12 @@ class NestedTrace(Trace):
 
     __slots__ = ("parent",)
 
-    parent: Any
+    parent: Trace
     detours: ClassVar[Detours]
     # The class of its tracers.
     tracers: ClassVar[type[Tracer]]
 
-    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Results:
+    def process(self, primitive: Operation, args: Values, params: Params) -> Results:
         detour = self.detours[primitive]
         if detour is not None:
             outs = detour(self, primitive, args, params)
@@ -126,7 +131,7 @@ class NestedTrace(Trace):
             return self.interpret(primitive, args, params)
         return self.pass_on(primitive, args, params)
 
-    def concerns(self, primitive: Any, args: Sequence[Any], params: Params) -> bool:
+    def concerns(self, primitive: Operation, args: Values, params: Params) -> bool:
         """Whether an operation is this trace's: one of its tracers is among the arguments."""
         tracers = self.tracers
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -134,11 +139,11 @@ class NestedTrace(Trace):
                 return True
         return False
 
-    def interpret(self, primitive: Any, args: Sequence[Any], params: Params) -> Results:
+    def interpret(self, primitive: Operation, args: Values, params: Params) -> Results:
         """Applies the rule of an operation that concerns this trace."""
         raise NotImplementedError
 
-    def pass_on(self, primitive: Any, args: Sequence[Any], params: Params) -> Results:
+    def pass_on(self, primitive: Operation, args: Values, params: Params) -> Results:
         """Interprets an operation outside this trace."""
         current.set_local(self.parent)
         try:
@@ -158,20 +163,20 @@ class Typing:
     __slots__ = ()
 
     def operands(
-        self, trace: Trace, primitive: Any, args: Sequence[Any], params: Params
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
+        self, trace: Trace, primitive: Operation, args: Values, params: Params
+    ) -> tuple[Values, Params]:
         """Arguments and parameters, cast in `trace` so that they fit together."""
         return args, params
 
     def equation(
         self,
         trace: Trace,
-        primitive: Any,
-        args: Sequence[Any],
-        atoms: list[Any],
-        avals: list[Any],
+        primitive: Operation,
+        args: Values,
+        atoms: list[Atom],
+        avals: list[Aval],
         params: Params,
-    ) -> tuple[list[Any], dict[str, Any], Any]:
+    ) -> tuple[list[Atom], Params, Operand]:
         """Operands of the equation that `trace` stages, its parameters, its result type or types.
 
         Args:
@@ -184,7 +189,7 @@ class Typing:
         """
         return atoms, params, primitive.abstract_eval(*avals, **params)
 
-    def enter(self, avals: Sequence[Any], function_name: str) -> Callable[[], None] | None:
+    def enter(self, avals: Sequence[Aval], function_name: str) -> Callable[[], None] | None:
         """Prepares for a function of these types; what to do when it has been traced, if at all."""
         return None
 
@@ -194,10 +199,10 @@ PLAIN = Typing()
 typing_in_force: Callable[[], Typing] = NotImplemented
 """The typing of a trace that begins now; `hooks.fill_typing` sets it."""
 
-meet: Callable[[Any, Any], None] = NotImplemented
+meet: Callable[[Trace, Aval], None] = NotImplemented
 """Tells a staging trace that the type of one of its values is not plain."""
 
-meet_mapped: Callable[[Any, Any, int], Any] = NotImplemented
+meet_mapped: Callable[[object, Aval, int], object] = NotImplemented
 """The same for batches: of the kind of a batch, the type, and the dimension of the batch, it gives
 the kind from then on."""
 
@@ -219,11 +224,11 @@ class Tracer(operators.ArrayOperators):
     __array_priority__ = 1000
     __hash__ = None
 
-    aval: Any
+    aval: Aval
     traced_by: Trace
 
     @property
-    def dtype(self) -> Any:
+    def dtype(self) -> ElementType:
         return self.aval.dtype
 
     @property
@@ -242,11 +247,11 @@ class Tracer(operators.ArrayOperators):
     def weak_type(self) -> bool:
         return self.aval.weak_type
 
-    def concrete(self) -> Any:
+    def concrete(self) -> Operand:
         """The value underneath where it is known, else None."""
         return None
 
-    def known_parts(self) -> list[tuple[str, Any]]:
+    def known_parts(self) -> list[tuple[str, Operand]]:
         """The values underneath that are known, each with words on where it lives."""
         value = self.concrete()
         return [] if value is None else [("", value)]
@@ -276,7 +281,7 @@ class Tracer(operators.ArrayOperators):
     def __complex__(self) -> complex:
         return complex(self._number("complex"))
 
-    def _number(self, kind: str) -> Any:
+    def _number(self, kind: str) -> Operand:
         problem = f"a traced value cannot become a Python {kind}"
         fix = f"x.astype({kind}) for a traced conversion"
         return self._known(ConcretizationTypeError, problem, fix)
@@ -286,7 +291,7 @@ class Tracer(operators.ArrayOperators):
         fix = "index arrays with x[i] or lax.dynamic_slice"
         return operator.index(self._known(TracerIntegerConversionError, problem, fix))
 
-    def __array__(self, *_: Any, **__: Any) -> np.ndarray[Any, Any]:
+    def __array__(self, *_: Param, **__: Param) -> HostArray:
         _refuse(
             self,
             TracerArrayConversionError,
@@ -294,20 +299,20 @@ class Tracer(operators.ArrayOperators):
             "use minijax.numpy functions in place of numpy's inside transformed functions",
         )
 
-    def item(self, *args: Any) -> Any:
+    def item(self, *args: Param) -> Operand:
         """The one element as a Python scalar; the value must be known."""
         return np.asarray(self._elements("item")).item(*args)
 
-    def tolist(self) -> Any:
+    def tolist(self) -> Operand:
         """The elements as nested lists; the value must be known."""
         return np.asarray(self._elements("tolist")).tolist()
 
-    def _elements(self, method: str) -> Any:
+    def _elements(self, method: str) -> Operand:
         problem = f"the elements of a traced value are not known: x.{method}() has none to return"
         fix = "return x from the transformed function, and call it there; or use debug.print"
         return self._known(ConcretizationTypeError, problem, fix)
 
-    def _known(self, exception: type[Exception], problem: str, fix: str) -> Any:
+    def _known(self, exception: type[Exception], problem: str, fix: str) -> Operand:
         """The value underneath, where it is known.
 
         Raises:
@@ -316,7 +321,7 @@ class Tracer(operators.ArrayOperators):
         value = self.concrete()
         return _refuse(self, exception, problem, fix) if value is None else value
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> Operand:
         if name in _OF_BUFFERS:
             _refuse(
                 self,
@@ -333,7 +338,7 @@ class Tracer(operators.ArrayOperators):
     def __copy__(self) -> Tracer:
         return self
 
-    def __deepcopy__(self, _memo: Any) -> Tracer:
+    def __deepcopy__(self, _memo: object) -> Tracer:
         return self
 
     def __repr__(self) -> str:

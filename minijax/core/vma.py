@@ -8,15 +8,15 @@ a summand of one value (unreduced, U), or whole with summands as cotangents (red
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import NO_AXES, NOT_MANUAL, AbstractValue, ManualAxisType, manual_type
 from minijax.core.errors import ShardingTypeError, error
-from minijax.core.jaxpr import Literal
-from minijax.core.operators import Value
+from minijax.core.jaxpr import Atom, Literal
+from minijax.core.operators import Aval, Avals, Operand, Param, Result, Value
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 
@@ -29,7 +29,7 @@ agree = Rules("agree")
 """Casts operands that are of other kinds over mesh axes: `(primitive, trace, args, params)` gives
 the arguments and parameters that fit together; asked where types speak of mesh axes."""
 
-linear_in: Facts[tuple[tuple[Any, ...], ...]] = Facts("linear_in", ())
+linear_in: Facts[tuple[tuple[Param, ...], ...]] = Facts("linear_in", ())
 """Positions of operands in which an operation is linear together while the others are whole, such
 as ((0,), (1,)) for products: where devices hold summands of those, they do of the result.
 `(1, ...)` are all from 1 on."""
@@ -44,12 +44,12 @@ def of(aval: AbstractValue) -> ManualAxisType:
     return found
 
 
-def types_of(avals: Iterable[Any]) -> list[ManualAxisType]:
+def types_of(avals: Iterable[Aval]) -> list[ManualAxisType]:
     """Rule: the types that `abstract_eval` gives tell, such as those of a jaxpr's results."""
     return [of(aval) for aval in avals]
 
 
-def from_types(primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], **_: Any) -> Any:
+def from_types(primitive: Primitive, avals: Avals, outs: Avals, **_: Param) -> Result:
     """Rule `vary`: the types that `abstract_eval` gives tell, such as those of jaxprs' results."""
     found = types_of(outs)
     return found if primitive.multiple_results else found[0]
@@ -64,14 +64,12 @@ ZERO = "zero"
 """Stands for the type of a literal 0, which is a summand and the sum at once."""
 
 
-def of_literal(value: Value) -> Any:
+def of_literal(value: Value) -> Aval:
     """What `join` takes in place of the type of a literal."""
     return ZERO if value == 0 else None
 
 
-def common(
-    primitive: Primitive, atoms: Sequence[Any], avals: Sequence[Any]
-) -> ManualAxisType | None:
+def common(primitive: Primitive, atoms: Sequence[Atom], avals: Avals) -> ManualAxisType | None:
     """The type of what a local operation gives, where all operands are of one type; None elsewhere.
 
     Most operations are such, and this is what `join` finds at a fraction of its cost.  Literals
@@ -90,7 +88,7 @@ def common(
     return None if found is None or found.unreduced or found.reduced else found
 
 
-def join(primitive: Primitive, avals: Sequence[Any]) -> ManualAxisType:
+def join(primitive: Primitive, avals: Avals) -> ManualAxisType:
     """The type of what a local operation gives: varying where any operand is.
 
     Args:
@@ -128,7 +126,7 @@ def join(primitive: Primitive, avals: Sequence[Any]) -> ManualAxisType:
 _NO_SUMS = (NO_AXES, NO_AXES)
 
 
-def _state(aval: Any, axis: Hashable) -> str:
+def _state(aval: Aval, axis: Hashable) -> str:
     """How an operand stands to an axis: "V", "U", "R", or "I", the same everywhere.
 
     Literals are of the state "0" if they are zero.  They, and what is the same everywhere and not
@@ -144,7 +142,7 @@ def _state(aval: Any, axis: Hashable) -> str:
     return "I" if dtype is not None and dtypes.issubdtype(dtype, np.inexact) else "-"
 
 
-def _check_sum(primitive: Primitive, avals: Sequence[Any], axis: Hashable) -> None:
+def _check_sum(primitive: Primitive, avals: Avals, axis: Hashable) -> None:
     """Refuses operations on summands that would not give summands of the right result."""
     states = [_state(aval, axis) for aval in avals]
     if "V" in states:
@@ -191,7 +189,7 @@ def _sum_first(axis: Hashable) -> str:
 
 
 def _refuse(
-    exception: type[Exception], primitive: Primitive, avals: Sequence[Any], problem: str, fix: str
+    exception: type[Exception], primitive: Primitive, avals: Avals, problem: str, fix: str
 ) -> NoReturn:
     literals = {None: "a literal", ZERO: "0"}
     got = ", ".join(str(literals.get(aval, aval)) for aval in avals)
@@ -200,11 +198,11 @@ def _refuse(
 
 def typed(
     primitive: Primitive,
-    avals: Sequence[Any],
-    atoms: Sequence[Any],
-    out: Any,
-    params: dict[str, Any],
-) -> Any:
+    avals: Avals,
+    atoms: Sequence[Atom],
+    out: Result,
+    params: dict[str, Param],
+) -> Operand:
     """The result type, or types, of an operation, with their vma.
 
     Args:
@@ -230,7 +228,7 @@ def typed(
     return out.with_manual_type(rule(avals, (out,), **params))
 
 
-def difference(given: Any, wanted: Any, name: str = "x") -> str:
+def difference(given: Param, wanted: Param, name: str = "x") -> str:
     """How to cast a value of type `given` so that it varies where `wanted` does; or empty.
 
     Args:
@@ -250,7 +248,7 @@ def difference(given: Any, wanted: Any, name: str = "x") -> str:
     return " and ".join(fixes)
 
 
-def argument_text(axes: Iterable[Any]) -> str:
+def argument_text(axes: Iterable[str]) -> str:
     """Names of axes as the argument of a function: one name, or a tuple."""
     names = tuple(sorted(axes, key=str))
     return repr(names[0]) if len(names) == 1 else repr(names)

@@ -7,8 +7,8 @@ Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from jaxlib import _jax
 
@@ -16,20 +16,21 @@ from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import BatchDims, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.operators import BatchDims, FlatFunction, Operand, Param, Value, Values
+from minijax.core.primitive import Batched, Primitive
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 from minijax.interpreters.structural import to_batch_dim
 
 if TYPE_CHECKING:
+    from minijax.core.native import Config
     from minijax.interpreters import discharge
 else:
     discharge = deferral.module("minijax.interpreters.discharge")
 
 _new_tracer = object.__new__
 
-kind_in_force: Any = _jax.config.Config("minijax_batch_kind", None)
+kind_in_force: Config[Param] = _jax.config.Config("minijax_batch_kind", None)
 """What is special about the batch whose rules are running, and so about batches of the jaxprs that
 operations hold: a `named_batching.Kind`, or None, as for most."""
 
@@ -42,10 +43,10 @@ class BatchTracer(Tracer):
 
     __slots__ = ("dim", "value")
 
-    value: Any
+    value: Operand
     dim: int
 
-    def concrete(self) -> Any:
+    def concrete(self) -> None:
         return None
 
     def origin(self) -> str:
@@ -72,10 +73,10 @@ class BatchTrace(NestedTrace):
         super().__init__(function_name)
         self.parent = parent
         self.size = size
-        self.kind: Any = None
-        self.lock: Any = None
+        self.kind: Param = None
+        self.lock: Param = None
 
-    def tracer(self, value: Value, dim: int | None) -> Any:
+    def tracer(self, value: Value, dim: int | None) -> Operand:
         """A batch along `dim`; the value itself where it is not mapped."""
         if dim is None:
             return value
@@ -89,7 +90,7 @@ class BatchTrace(NestedTrace):
         tracer.dim = dim
         return tracer
 
-    def split(self, x: Value) -> tuple[Any, int | None]:
+    def split(self, x: Value) -> tuple[Operand, int | None]:
         """The batch and its dimension; a value that is not mapped has dimension None."""
         if type(x) is BatchTracer and x.traced_by is self:
             return x.value, x.dim
@@ -97,7 +98,7 @@ class BatchTrace(NestedTrace):
             check_alive(x)
         return x, None
 
-    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Values:
         pairs = list(map(self.split, args))
         values, dims = [value for value, _ in pairs], [dim for _, dim in pairs]
         current.set_local(self.parent)
@@ -113,14 +114,14 @@ class BatchTrace(NestedTrace):
 
     def apply(
         self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
-    ) -> tuple[Any, Any]:
+    ) -> Batched:
         """The results of an operation on whole batches, and their batch dimensions."""
-        found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)
+        found: Batched = primitive.batch(self.size, values, dims, **params)
         return found
 
     def run(
-        self, function: Callable[..., Sequence[Any]], args: Values, dims: BatchDims
-    ) -> tuple[list[Any], list[int | None]]:
+        self, function: FlatFunction, args: Values, dims: BatchDims
+    ) -> tuple[list[Operand], list[int | None]]:
         """Runs `function` on a whole batch; its results and their batch dimensions."""
         before = current.swap_local(self)
         try:
@@ -132,14 +133,14 @@ class BatchTrace(NestedTrace):
 
 
 def batch_flat(
-    function: Callable[..., Sequence[Any]],
+    function: FlatFunction,
     size: int,
     args: Values,
     dims: Sequence[int | None],
     *,
-    kind: Any = None,
+    kind: Param = None,
     function_name: str = "",
-) -> tuple[list[Any], list[int | None]]:
+) -> tuple[list[Operand], list[int | None]]:
     """Runs `function` once on a whole batch; its results and their batch dimensions."""
     trace = BatchTrace if kind is None else kind.trace
     batch = trace(current.value, size, function_name)
@@ -185,7 +186,7 @@ def batch_jaxpr(
     return result
 
 
-def batched_aval(aval: ShapedArray, dim: int, size: int) -> Any:
+def batched_aval(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
     """The type of a batch along `dim` of values of a type."""
     return aval.with_dim(dim, size)
 
@@ -206,7 +207,7 @@ def _batch_jaxpr(
     ]
     out_batched: list[bool] = []
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Operand) -> list[Operand]:
         outs, found = batch_flat(
             lambda *xs: staging.eval_closed_jaxpr(closed, *xs),
             size,

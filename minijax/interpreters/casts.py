@@ -19,8 +19,8 @@ for that.  Rules `agree` of primitives are made of this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, ClassVar
+from collections.abc import Iterable, Sequence
+from typing import ClassVar
 
 import numpy as np
 
@@ -37,16 +37,16 @@ from minijax.core.aval import (
     manual_type,
 )
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Avals, BatchDims, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.jaxpr import ClosedJaxpr, Effects
+from minijax.core.operators import Aval, Avals, BatchDims, Operand, Param, Value, Values
+from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.trace import NestedTrace, Params, Trace, current
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.sharding import rules
 
 _SCALARS = (int, float, bool, complex, np.generic)
-Axes = tuple[Any, ...]
+Axes = tuple[str, ...]
 
 
 class Cast(Primitive):
@@ -65,23 +65,23 @@ class Cast(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
 
-    def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         """The kind of the result."""
         raise NotImplementedError
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         """Refuses operands of a kind that the cast does not begin from."""
         raise NotImplementedError
 
-    def impl(self, x: Value, *, axes: Axes) -> Any:
+    def impl(self, x: Value, *, axes: Axes) -> Operand:
         problem = "a cast between kinds of values over mesh axes needs these to be manual."
         fix = "call it inside shard_map"
         error(ValueError, self.user, problem, got=f"{aval_of(x)}, axes {axes}", fix=fix)
 
-    def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axes: Axes) -> Operand:
         return x
 
-    def transpose(self, ct: Value, x: Value, *, axes: Axes) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Value, *, axes: Axes) -> Cotangents:
         return (self.dual.bind(ct, axes=axes),)
 
     @property
@@ -89,7 +89,7 @@ class Cast(Primitive):
         """The transpose."""
         raise NotImplementedError
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> Batched:
         return self.bind(args[0], axes=axes), dims[0]
 
 
@@ -108,7 +108,7 @@ def _vary_of_cast(primitive: Cast, avals: Avals, outs: Avals, *, axes: Axes) -> 
 
 
 def refuse_kind(
-    user: str, aval: AbstractValue, axes: frozenset[Any], what: str, expected: str, fix: str = ""
+    user: str, aval: AbstractValue, axes: frozenset[str], what: str, expected: str, fix: str = ""
 ) -> None:
     """Refuses an operand that is of the wrong kind over some axes.
 
@@ -134,13 +134,13 @@ class PVary(Cast):
     begins_invarying = True
     user = "lax.pvary"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
         refuse_kind(self.user, aval, axes & given.reduced, "reduced", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying | axes, given.unreduced, given.reduced)
 
     @property
@@ -155,13 +155,13 @@ class PReduced(Cast):
     begins_invarying = True
     user = "lax.pcast"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes & given.reduced, "reduced already", expected)
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying, given.unreduced, given.reduced | axes)
 
     @property
@@ -175,12 +175,12 @@ class ReducedVaryCast(Cast):
     name = "reduced_vary_cast"
     user = "lax.pcast"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value reduced over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes - given.reduced, "not reduced", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying | axes, given.unreduced, given.reduced - axes)
 
     @property
@@ -194,12 +194,12 @@ class VaryUnreducedCast(Cast):
     name = "vary_unreduced_cast"
     user = "lax.pcast"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[Any]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value that varies over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced already", expected)
         refuse_kind(self.user, aval, axes - given.varying, "not varying", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[Any]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying - axes, given.unreduced | axes, given.reduced)
 
     @property
@@ -221,13 +221,13 @@ class TypedSum(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
 
-    def effects(self, *avals: Any, axes: Axes) -> frozenset[Any]:
+    def effects(self, *avals: Aval, axes: Axes) -> Effects:
         return named_effects(axes)
 
-    def lower(self, ctx: Any, x: Value, *, axes: Axes) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, axes: Axes) -> Operand:
         return all_reduce(ctx, x, "stablehlo.add", axes)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> Batched:
         return self.bind(args[0], axes=axes), dims[0]
 
 
@@ -242,7 +242,7 @@ class PSumInvariant(TypedSum):
 
     name = "psum_invariant"
 
-    def transpose(self, ct: Value, x: Any, *, axes: Axes) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Operand, *, axes: Axes) -> Cotangents:
         out = pvary_p.bind(ct, axes=ordered(axes))
         rest = tuple(a for a in axes if a not in x.aval.vma)
         # What was the same on n devices was counted n times.
@@ -274,7 +274,7 @@ class UnreducedPSum(TypedSum):
 
     name = "unreduced_psum"
 
-    def transpose(self, ct: Value, x: Value, *, axes: Axes) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Value, *, axes: Axes) -> Cotangents:
         return (preduced_p.bind(ct, axes=ordered(axes)),)
 
 
@@ -295,7 +295,7 @@ psum_invariant_p = PSumInvariant()
 unreduced_psum_p = UnreducedPSum()
 
 
-def check_unreduced(user: str, aval: AbstractValue, axes: Sequence[Any]) -> None:
+def check_unreduced(user: str, aval: AbstractValue, axes: Sequence[str]) -> None:
     """Refuses operands that are not unreduced over all the axes.
 
     Raises:
@@ -309,30 +309,30 @@ def check_unreduced(user: str, aval: AbstractValue, axes: Sequence[Any]) -> None
     refuse_kind(user, aval, named - given.unreduced, "not unreduced", expected)
 
 
-def axes_text(axes: Any) -> str:
+def axes_text(axes: Iterable[str]) -> str:
     """Names of axes as messages show them."""
     return meshes.names_text(sorted(axes, key=str))
 
 
-def ordered(axes: Any) -> Axes:
+def ordered(axes: Iterable[str]) -> Axes:
     """Axes as a tuple, in the order of the mesh in force."""
     names = meshes.get_abstract_mesh().axis_names
     return tuple(sorted(axes, key=lambda a: (names.index(a) if a in names else len(names), str(a))))
 
 
-def named_effects(axes: Any) -> frozenset[Any]:
+def named_effects(axes: Iterable[str]) -> Effects:
     """The effects of an operation that refers to axes; ints are dimensions."""
     return frozenset(core_effects.NamedAxisEffect(a) for a in axes if not isinstance(a, int))
 
 
 def all_reduce(
-    ctx: Any,
+    ctx: LoweringContext,
     x: Value,
     combiner: str,
-    axes: Any,
-    axis_index_groups: Any = None,
+    axes: Iterable[str],
+    axis_index_groups: Param = None,
     aval: ShapedArray | None = None,
-) -> Any:
+) -> Operand:
     """The reduction of `x` over groups of devices, by the operation called `combiner`."""
     devices = ctx.module.device_axes
     if all(len(group) == 1 for group in devices.groups(axes, axis_index_groups)):
@@ -354,9 +354,7 @@ def all_reduce(
     )[0]
 
 
-def agreeing(
-    trace: Trace, primitive: Primitive, args: Values, params: Params
-) -> tuple[Sequence[Any], dict[str, Any]]:
+def agreeing(trace: Trace, primitive: Primitive, args: Values, params: Params) -> Arguments:
     """Arguments and parameters of an operation, cast in `trace` so that they fit together.
 
     The operands of a local operation must vary over the same mesh axes; operations that are not
@@ -376,7 +374,7 @@ def agreeing(
     ], params
 
 
-def varied(trace: Trace, x: Value, axes: frozenset[Any]) -> Any:
+def varied(trace: Trace, x: Value, axes: frozenset[str]) -> Operand:
     """A value that varies over `axes` at least, cast in `trace` where it does not."""
     own = vma.of(aval_of(x))
     if axes <= own.varying:
@@ -391,14 +389,14 @@ def varied(trace: Trace, x: Value, axes: frozenset[Any]) -> Any:
     return x
 
 
-def varying_as(x: Value, like: Any) -> Any:
+def varying_as(x: Value, like: Operand) -> Operand:
     """A value that varies over the mesh axes over which another one does."""
     aval = getattr(like, "aval", None)
     over = NO_AXES if aval is None else vma.of(aval).varying
     return varied(current.value, x, over) if over else x
 
 
-def of_kind(x: Value, kind: ManualAxisType) -> Any:
+def of_kind(x: Value, kind: ManualAxisType) -> Operand:
     """A value that is the same everywhere, such as zeros, as one of some kind.
 
     A summand is the value itself on every device, so only zeros stay what they are.
@@ -415,8 +413,8 @@ def of_kind(x: Value, kind: ManualAxisType) -> Any:
     return x
 
 
-Varying = frozenset[Any]
-Arguments = tuple[Sequence[Any], dict[str, Any]]
+Varying = frozenset[str]
+Arguments = tuple[Values, dict[str, Param]]
 
 
 _DROPPED = (pvary_p, reduced_vary_cast_p, preduced_p)
@@ -431,7 +429,7 @@ class WideningTrace(NestedTrace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Values:
         if primitive in _DROPPED:
             varying = vma.of(aval_of(args[0])).varying
             missing = tuple(name for name in params["axes"] if name not in varying)
@@ -470,7 +468,7 @@ def _retyped(
         for aval, axes in zip(closed.in_avals, varying, strict=True)
     ]
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Operand) -> list[Operand]:
         around = current.value
         trace = WideningTrace(around)
         with config.override(current, trace):
@@ -485,7 +483,7 @@ def _varies(aval: AbstractValue, axes: Varying) -> bool:
     return axes <= vma.of(aval).varying
 
 
-def _wider(kind: ManualAxisType, axes: Varying) -> Any:
+def _wider(kind: ManualAxisType, axes: Varying) -> ManualAxisType:
     return manual_type(kind.varying | axes, kind.unreduced, kind.reduced - axes)
 
 
@@ -504,7 +502,7 @@ def united(first: Sequence[Varying], second: Sequence[Varying]) -> list[Varying]
     return [a | b for a, b in zip(first, second, strict=True)]
 
 
-def cast(trace: Trace, values: Values, varying: Sequence[Varying]) -> list[Any]:
+def cast(trace: Trace, values: Values, varying: Sequence[Varying]) -> list[Operand]:
     """Values that vary at least over some axes, cast in `trace` where they do not."""
     return [
         x if refs.is_reference(x) else varied(trace, x, axes)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -25,9 +25,12 @@ from minijax.core.errors import (
     error,
     message,
 )
-from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.jaxpr import Effects
+from minijax.core.native import Traceback
+from minijax.core.operators import Aval, BatchDims, HostArray, Operand, Param, Rule, Values
+from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive
 from minijax.core.rules import Facts, Rules
+from minijax.core.trace import Params
 from minijax.interpreters.structural import to_batch_dim
 from minijax.sharding import rules
 
@@ -112,10 +115,10 @@ class Fault(NamedTuple):
     """
 
     kind: str
-    bad: Any
-    text: Any
-    found: tuple[Any, ...] = ()
-    payload: tuple[Any, ...] = ()
+    bad: Operand
+    text: Operand
+    found: tuple[Operand, ...] = ()
+    payload: tuple[Operand, ...] = ()
     name: str = ""
     batch_dims: int = 0
 
@@ -135,8 +138,8 @@ class Site(NamedTuple):
 
     kind: str
     primitive: str
-    text: Any
-    source: Any
+    text: Operand
+    source: Traceback | None
     shape: Shape
     batch_dims: int
     values: tuple[ShapedArray, ...]
@@ -157,9 +160,7 @@ def words_of(aval: ShapedArray) -> int:
     return words
 
 
-def values_from_words(
-    avals: Sequence[ShapedArray], words: np.ndarray[Any, Any]
-) -> list[np.ndarray[Any, Any]]:
+def values_from_words(avals: Sequence[ShapedArray], words: HostArray) -> list[HostArray]:
     """Values from the words that they were packed into, on the host."""
     values = []
     place = 0
@@ -191,7 +192,7 @@ class Check(Primitive):
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
 
-    def impl(self, *args: Any, **params: Any) -> Sequence[Any]:
+    def impl(self, *args: Operand, **params: Param) -> Values:
         (fault,) = faults.of(self)(args, (), **params)
         places = np.flatnonzero(np.asarray(fault.bad))
         if places.size:
@@ -204,13 +205,13 @@ class Check(Primitive):
             raise error_of(site_of(fault, "", None), place, values)
         return ()
 
-    def abstract_eval(self, bad: ShapedArray, *values: ShapedArray, **_: Any) -> list[Any]:
+    def abstract_eval(self, bad: ShapedArray, *values: ShapedArray, **_: Param) -> list[Aval]:
         return []
 
-    def effects(self, *avals: Any, **_: Any) -> frozenset[Any]:
+    def effects(self, *avals: Aval, **_: Param) -> Effects:
         return frozenset({CHECK_EFFECT})
 
-    def lower(self, ctx: Any, *values: Any, **_: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Operand, **_: Param) -> Operand:
         error(
             ValueError,
             "checkify.check",
@@ -219,13 +220,13 @@ class Check(Primitive):
             "jit(checkify(f)) or checkify(jit(f))",
         )
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Param) -> Dual:
         self.bind(*primals, **params)
         return [], []
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, batch_dims: int, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+        self, size: int, args: Values, dims: BatchDims, *, batch_dims: int, **params: Param
+    ) -> Batched:
         moved = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         self.bind(*moved, batch_dims=batch_dims + 1, **params)
         return [], []
@@ -233,8 +234,8 @@ class Check(Primitive):
 
 @check_inside.rule(Check)
 def _check_inside_of_check(
-    primitive: Check, checker: Any, args: Values, params: dict[str, Any]
-) -> Any:
+    primitive: Check, checker: Rule, args: Values, params: Params
+) -> Operand:
     for fault in faults.of(primitive)(args, (), **params):
         checker.judge(fault)
     return ()
@@ -279,7 +280,7 @@ def check(fault: Fault) -> None:
     )
 
 
-def site_of(fault: Fault, primitive: str, source: Any) -> Site:
+def site_of(fault: Fault, primitive: str, source: Traceback | None) -> Site:
     """The place in a program where a fault may happen."""
     found = tuple(aval_of(x).with_shape(()) for x in fault.found)
     payload = tuple(
@@ -324,7 +325,7 @@ def error_of(site: Site, place: int, values: Values, function: str = "") -> Chec
     return error
 
 
-def _example(x: np.ndarray[Any, Any], batch_dims: int, row: int) -> np.ndarray[Any, Any]:
+def _example(x: HostArray, batch_dims: int, row: int) -> HostArray:
     """One example of a batch along the leading dimensions."""
-    rows: np.ndarray[Any, Any] = x.reshape(-1, *x.shape[batch_dims:])
+    rows: HostArray = x.reshape(-1, *x.shape[batch_dims:])
     return rows[row : row + 1].reshape(x.shape[batch_dims:])

@@ -8,13 +8,11 @@ by a closed-over value would silently be lost.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Sequence
-from typing import Any
 
 from minijax.core import config
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Values
+from minijax.core.operators import Function, Operand, Param, Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.core.trace import NestedTrace, Params, Trace, Tracer, current
@@ -39,13 +37,13 @@ class ConfiningTrace(NestedTrace):
         self.parent = parent
         self.owner = owner
 
-    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Values:
         self.check(args)
         if stage_functions.of(primitive) is not None:
             params = confine(params, self.owner)
         return self.pass_on(primitive, args, params)
 
-    def check(self, values: Any) -> None:
+    def check(self, values: Operand) -> None:
         """Refuses tracers of the owner, also inside tuples and lists."""
         if isinstance(values, (tuple, list)):
             for value in values:
@@ -74,14 +72,14 @@ class Confined:
 
     __slots__ = ("__name__", "function", "name", "owner")
 
-    def __init__(self, function: Callable[..., Any], owner: Trace, name: str) -> None:
+    def __init__(self, function: Function, owner: Trace, name: str) -> None:
         self.function = function
         # Weakly: equations hold this, and the owner knows the traces around it.
         self.owner = weakref.ref(owner)
         self.name = name
         self.__name__ = getattr(function, "__name__", "function")
 
-    def __call__(self, *args: Any) -> Any:
+    def __call__(self, *args: Operand) -> Operand:
         owner = self.owner()
         if owner is None:
             return self.function(*args)
@@ -95,9 +93,7 @@ class Confined:
         return outs
 
 
-def _confined(
-    trace: jvp.JVPTrace, primitive: Primitive, args: Values, params: Params
-) -> Sequence[Any]:
+def _confined(trace: jvp.JVPTrace, primitive: Primitive, args: Values, params: Params) -> Values:
     params = confine(params, trace)
     if trace.concerns(primitive, args, params):
         return trace.interpret(primitive, args, params)
@@ -107,7 +103,7 @@ def _confined(
 jvp.DETOURS.add(lambda primitive: _confined if stage_functions.of(primitive) else None)
 
 
-def confine(params: Params, owner: Trace) -> dict[str, Any]:
+def confine(params: Params, owner: Trace) -> dict[str, Param]:
     """Parameters of an operation, their Python functions kept away from `owner`'s tracers."""
     name = params["name"]
     return {

@@ -11,25 +11,25 @@ import inspect
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
-from typing import Any
 
 from minijax.core import source, tree, tree_errors
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo
-from minijax.core.operators import Value, Values
+from minijax.core.native import PyTreeDef
+from minijax.core.operators import Function, Operand, Param, Value, Values
 from minijax.runtime.array import Array
 
 
-def function_name(function: Callable[..., Any]) -> str:
+def function_name(function: Function) -> str:
     """What a function is called in texts and modules."""
     while isinstance(function, functools.partial):
         function = function.func
     return getattr(function, "__name__", None) or type(function).__name__
 
 
-def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
+def or_decorator(transformation: Function) -> Function:
     """A transformation that gives a decorator where it is called without a function.
 
     Args:
@@ -37,7 +37,7 @@ def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
     """
 
     @functools.wraps(transformation)
-    def transform(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
+    def transform(function: Function | None = None, /, **options: Param) -> Operand:
         if function is None:
             return functools.partial(transform, **options)
         return transformation(function, **options)
@@ -45,7 +45,7 @@ def or_decorator(transformation: Callable[..., Any]) -> Callable[..., Any]:
     return transform
 
 
-def source_of(function: Callable[..., Any]) -> str:
+def source_of(function: Function) -> str:
     """The function's name, and where it is defined where that can be told."""
     inner = source.unwrapped(function)
     while isinstance(inner, functools.partial):
@@ -64,7 +64,7 @@ _names_by_function = Cache(
 ).by_owner()
 
 
-def _read_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
+def _read_names(function: Function) -> tuple[str, ...] | None:
     if type(function) is FunctionType and not function.__dict__:
         # As a signature tells, at a tenth of the price: nothing is wrapped, nothing is partial.
         code = function.__code__
@@ -86,7 +86,7 @@ def _read_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
     return tuple(names)
 
 
-def parameter_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
+def parameter_names(function: Function) -> tuple[str, ...] | None:
     """Names of the positional parameters of a function, or None where it has no signature."""
     try:
         if function not in _names_by_function:
@@ -98,8 +98,8 @@ def parameter_names(function: Callable[..., Any]) -> tuple[str, ...] | None:
 
 def debug_info(
     traced_for: str,
-    function: Callable[..., Any],
-    in_tree: Any,
+    function: Function,
+    in_tree: PyTreeDef,
     positions: Sequence[int] | None = None,
 ) -> DebugInfo:
     """Where a jaxpr traced from `function` comes from.
@@ -132,7 +132,7 @@ def argument_name(names: Sequence[str], position: int) -> str:
     return names[position] if position < len(names) else f"args[{position}]"
 
 
-def result_paths(out_tree: Any) -> tuple[str, ...]:
+def result_paths(out_tree: PyTreeDef) -> tuple[str, ...]:
     """The paths of a function's results, such as `result` and `result['w']`."""
     dummy = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
     return tuple("result" + tree_errors.keystr(path) for path, _ in tree.leaves_with_path(dummy))
@@ -160,13 +160,13 @@ class FlatFunction:
 
     __slots__ = ("function", "in_tree", "name", "out_tree")
 
-    def __init__(self, function: Callable[..., Any], in_tree: Any, name: str) -> None:
+    def __init__(self, function: Function, in_tree: PyTreeDef, name: str) -> None:
         self.function = function
         self.in_tree = in_tree
         self.name = name
-        self.out_tree: Any = None
+        self.out_tree: Param = None
 
-    def __call__(self, *leaves: Any) -> list[Any]:
+    def __call__(self, *leaves: Operand) -> list[Operand]:
         _check_depth(self.name)
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         try:
@@ -197,7 +197,7 @@ class FlatFunction:
 
 def avals_of(
     leaves: Values, names: Callable[[], Sequence[str]], transformation: str
-) -> tuple[Any, ...]:
+) -> tuple[Operand, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 
     Raises:

@@ -9,8 +9,8 @@ that simple operations share are at the end.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from minijax.core import aval as core_aval
 from minijax.core import deferral
@@ -18,8 +18,8 @@ from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_handlers, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.operators import Aval, FlatFunction, Operand, Param, Tangent, Value, Values
+from minijax.core.primitive import Dual, Primitive
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 
@@ -46,7 +46,7 @@ class Zero:
 
     __slots__ = ("aval",)
 
-    aval: Any
+    aval: Aval
 
     def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
@@ -56,7 +56,7 @@ class Zero:
         """The zero tangent of a primal value."""
         return Zero(aval_of(primal).tangent_aval())
 
-    def made(self) -> Any:
+    def made(self) -> Operand:
         """The zeros as a value."""
         return core_aval.zeros(self.aval)
 
@@ -64,7 +64,9 @@ class Zero:
         return f"Zero({self.aval})"
 
 
-def with_zeros(nonzero: Iterable[bool], given: Iterable[Any], avals: Iterable[Any]) -> list[Any]:
+def with_zeros(
+    nonzero: Iterable[bool], given: Iterable[Tangent], avals: Iterable[Aval]
+) -> list[Tangent]:
     """The tangents, or cotangents, of values of some types, from those that are not zero."""
     rest = iter(given)
     return [
@@ -86,7 +88,7 @@ class UndefinedPrimal:
 
     __slots__ = ("aval",)
 
-    aval: Any
+    aval: Aval
 
     def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
@@ -95,7 +97,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
-def _not_linear(x: Any) -> NoReturn:
+def _not_linear(x: Operand) -> NoReturn:
     problem = "the function is not linear: its argument has to be known to transpose it."
     fix = "minijax.vjp differentiates any function at a point"
     error(TypeError, "linear_transpose", problem, got=str(x.aval), fix=fix)
@@ -123,9 +125,9 @@ class PrimalTracer(Tracer):
     # What messages say is done to it.
     what_happens: ClassVar[str]
 
-    primal: Any
+    primal: Operand
 
-    def concrete(self) -> Any:
+    def concrete(self) -> Operand:
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
 
@@ -140,7 +142,7 @@ class JVPTracer(PrimalTracer):
     __slots__ = ("tangent",)
     what_happens = "differentiated"
 
-    tangent: Any
+    tangent: Tangent
 
     def __repr__(self) -> str:
         return f"JVPTracer({self.aval}, primal={self.primal!r}, tangent={self.tangent!r})"
@@ -163,7 +165,7 @@ class JVPTrace(NestedTrace):
         # Casts of operands have tangents too, so they are made here and not further down.
         self.typing = core_trace.typing_in_force()
 
-    def tracer(self, primal: Value, tangent: Any) -> Any:
+    def tracer(self, primal: Value, tangent: Tangent) -> Operand:
         """A primal with its tangent; the primal alone where the tangent is zero."""
         if type(tangent) is Zero:
             return primal
@@ -174,7 +176,7 @@ class JVPTrace(NestedTrace):
         tracer.tangent = tangent
         return tracer
 
-    def split(self, x: Value) -> tuple[Any, Any]:
+    def split(self, x: Value) -> Dual:
         """The primal and the tangent of a value."""
         if type(x) is JVPTracer and x.traced_by is self:
             return x.primal, x.tangent
@@ -182,7 +184,7 @@ class JVPTrace(NestedTrace):
             check_alive(x)
         return x, Zero.like(x)
 
-    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Values:
         args, params = self.typing.operands(self, primitive, args, params)
         primals, tangents = zip(*map(self.split, args), strict=True)
         current.set_local(self.parent)
@@ -196,12 +198,12 @@ class JVPTrace(NestedTrace):
 
 
 def jvp_flat(
-    function: Callable[..., Sequence[Any]],
+    function: FlatFunction,
     primals: Values,
     tangents: Values,
     function_name: str = "",
     parent: Trace | None = None,
-) -> tuple[list[Any], list[Any]]:
+) -> tuple[list[Operand], list[Tangent]]:
     """Runs `function` on primals and tangents; both lists of results, tangents may be `Zero`."""
     before = current.value
     trace = JVPTrace(before if parent is None else parent, function_name)
@@ -250,7 +252,7 @@ def _jvp_jaxpr(
     tangent_avals = [a.tangent_aval() for a, nz in zip(in_avals, nonzero, strict=True) if nz]
     out_nonzero: list[bool] = []
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Operand) -> list[Operand]:
         primals, given = args[: len(in_avals)], args[len(in_avals) :]
         tangents = with_zeros(nonzero, given, in_avals)
         outs, out_dots = jvp_flat(
@@ -269,8 +271,8 @@ def _jvp_jaxpr(
 
 
 def jvp_of_unary_linear(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Any
-) -> tuple[Any, Any]:
+    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+) -> Dual:
     """The jvp of an operation linear in its one argument: applies it to the tangent."""
     out = primitive.bind(*primals, **params)
     if type(tangents[0]) is Zero:
@@ -279,8 +281,8 @@ def jvp_of_unary_linear(
 
 
 def jvp_of_constant(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Any
-) -> tuple[Any, Any]:
+    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+) -> Dual:
     """The jvp of an operation whose result does not follow its arguments' tangents."""
     out = primitive.bind(*primals, **params)
     if primitive.multiple_results:

@@ -12,14 +12,13 @@ from __future__ import annotations
 import itertools
 import weakref
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from minijax.core import config, dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
-from minijax.core.operators import Values
+from minijax.core.operators import Aval, HostArray, Operand, Values
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import current
 from minijax.interpreters import checking, discharge
@@ -31,7 +30,7 @@ follow_keys = Rules("follow_keys")
 """The keys of the results: `(primitive, flow, keys of the operands, **params)`.  Without a rule:
 those of the one jaxpr that the operation holds, of the elements that it moves, or new ones."""
 
-Numbers = np.ndarray[Any, Any]
+Numbers = HostArray
 
 _UINT32 = np.dtype(np.uint32)
 # More keys than this are not followed one by one.
@@ -44,10 +43,10 @@ class KeyFlow:
     """The keys of a program: their numbers, and which of them are used up, by which equation."""
 
     def __init__(self) -> None:
-        self.used: dict[int, Any] = {}
+        self.used: dict[int, Eqn] = {}
         self._next = itertools.count()
 
-    def fresh(self, aval: Any) -> Numbers:
+    def fresh(self, aval: Aval) -> Numbers:
         """Numbers for keys that nobody has seen yet."""
         count = min(aval.size, _MANY)
         numbers = np.fromiter(itertools.islice(self._next, count), np.int64, count)
@@ -76,7 +75,7 @@ class KeyFlow:
                     keys[var] = numbers
         return [keys.get(v) if type(v) is Var else None for v in jaxpr.outvars]
 
-    def use(self, numbers: Numbers, eqn: Any) -> None:
+    def use(self, numbers: Numbers, eqn: Eqn) -> None:
         """Uses keys up.
 
         Raises:
@@ -128,22 +127,25 @@ class KeyFlow:
             return moved
         return [self.fresh(v.aval) if is_key(v.aval) else None for v in eqn.outvars]
 
-    def _moved(self, eqn: Any, given: Sequence[Numbers | None]) -> list[Numbers | None] | None:
+    def _moved(self, eqn: Eqn, given: Sequence[Numbers | None]) -> list[Numbers | None] | None:
         """The keys of an operation that moves elements; None for any other, or an unknown place."""
         if checking.fault_flow.of(eqn.primitive) not in (checking.MOVES, checking.COPIES):
             return None
-        operands: list[Any] = []
+        operands: list[Operand] = []
         for atom, numbers in zip(eqn.invars, given, strict=True):
-            if numbers is None and not (type(atom) is Literal and atom.aval.dtype != _UINT32):
+            if numbers is not None:
+                operands.append(numbers.astype(np.int32))
+            elif type(atom) is Literal and atom.aval.dtype != _UINT32:
+                operands.append(atom.value)
+            else:
                 return None
-            operands.append(atom.value if numbers is None else numbers.astype(np.int32))
         # Numbers are known, whatever is being traced.
         with config.override(current, current.get_global()):
             outs = eqn.primitive.bind_all(*operands, **eqn.params)
         return [np.asarray(out).astype(np.int64) for out in outs]
 
 
-def is_key(aval: Any) -> bool:
+def is_key(aval: Aval) -> bool:
     """Whether values of a type may be random keys, of the new or of the old style."""
     if aval.is_extended:
         return bool(dtypes.issubdtype(aval.dtype, dtypes.prng_key))
@@ -246,7 +248,7 @@ def _all_same(column: Sequence[Numbers | None]) -> bool:
     return first is not None and all(x is not None and np.array_equal(x, first) for x in column)
 
 
-def _error(eqn: Eqn, before: Any, numbers: Numbers, number: int) -> CheckedKeyReuseError:
+def _error(eqn: Eqn, before: Eqn, numbers: Numbers, number: int) -> CheckedKeyReuseError:
     index = tuple(map(int, np.argwhere(numbers == number)[0]))
     line, first = source.summarize(eqn.source), source.summarize(before.source)
     text = "a random key is used a second time."

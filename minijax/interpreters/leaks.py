@@ -6,13 +6,13 @@
 from __future__ import annotations
 
 import gc
-from typing import Any
+from collections.abc import Callable
 
 from minijax.core.errors import error
-from minijax.core.trace import Tracer
+from minijax.core.trace import Trace, Tracer
 
 
-def check_not_held(trace: Any, function_name: str) -> None:
+def check_not_held(trace: Callable[[], Trace | None], function_name: str) -> None:
     """Refuses to go on while something still holds tracers of a finished trace.
 
     Raises:

@@ -7,15 +7,15 @@ needed, and `Kind` carries it into the jaxprs that operations hold.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 from minijax.core import axes
 from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.meshes import names_of
-from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.operators import BatchDims, FlatFunction, Operand, Param, Values
+from minijax.core.primitive import Batched, Primitive
 from minijax.core.trace import Params, Trace
 from minijax.interpreters import batching
 from minijax.interpreters.batching import BatchTrace, kind_in_force
@@ -30,11 +30,11 @@ class Kind(NamedTuple):
         placement: how the batch is split, by the user's word or as types of mapped values show.
     """
 
-    axis_name: Any = None
+    axis_name: Param = None
     placement: rules.DimPlacement | None = None
 
     @property
-    def spmd_axes(self) -> tuple[Any, ...]:
+    def spmd_axes(self) -> tuple[str, ...]:
         """The mesh axes that the user says split the batch."""
         placement = self.placement
         return () if placement is None or placement.mesh is not None else placement.names
@@ -48,12 +48,12 @@ class Kind(NamedTuple):
         of_kind = SpmdBatchTrace if user_axes else NamedBatchTrace
         return of_kind(parent, size, kind, function_name)
 
-    def batched_aval(self, aval: ShapedArray, dim: int, size: int) -> Any:
+    def batched_aval(self, aval: ShapedArray, dim: int, size: int) -> Operand:
         """The type of a batch along `dim` of values of a type, split as this one is."""
         return rules.with_batch_dim(aval, dim, size, self.placement)
 
 
-def kind_of(axis_name: object = None, spmd_axis_name: Any = None) -> Kind | None:
+def kind_of(axis_name: object = None, spmd_axis_name: Hashable = None) -> Kind | None:
     """The kind of a batch of which the user says this; None for a plain one."""
     if axis_name is None and spmd_axis_name is None:
         return None
@@ -76,7 +76,7 @@ def kind_after(kind: Kind | None, aval: AbstractValue, dim: int) -> Kind | None:
     return Kind(None if kind is None else kind.axis_name, found)
 
 
-def spmd_axes() -> tuple[Any, ...]:
+def spmd_axes() -> tuple[str, ...]:
     """The mesh axes that the user says split the batch whose rules are running."""
     kind: Kind | None = kind_in_force.value
     return () if kind is None else kind.spmd_axes
@@ -112,16 +112,16 @@ class NamedBatchTrace(BatchTrace):
 
     def apply(
         self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
-    ) -> tuple[Any, Any]:
+    ) -> Batched:
         rule = axes.batch_axis.of(primitive)
         if rule is None or not self._is_named(primitive, params):
             return super().apply(primitive, values, dims, params)
-        found: tuple[Any, Any] = rule(self.size, self.kind.axis_name, values, dims, **params)
+        found: Batched = rule(self.size, self.kind.axis_name, values, dims, **params)
         return found
 
     def run(
-        self, function: Callable[..., Sequence[Any]], args: Values, dims: BatchDims
-    ) -> tuple[list[Any], list[int | None]]:
+        self, function: FlatFunction, args: Values, dims: BatchDims
+    ) -> tuple[list[Operand], list[int | None]]:
         with axes.extend(self.kind.axis_name, self.size):
             return super().run(function, args, dims)
 
@@ -138,25 +138,25 @@ class SpmdBatchTrace(NamedBatchTrace):
 
     def apply(
         self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
-    ) -> tuple[Any, Any]:
+    ) -> Batched:
         found = self.kind.spmd_axes
         rule = axes.batch_spmd.of(primitive)
         if rule is None or not found:
             return super().apply(primitive, values, dims, params)
-        outs: tuple[Any, Any] = rule(self.size, found, values, dims, **params)
+        outs: Batched = rule(self.size, found, values, dims, **params)
         return outs
 
 
 def batch_flat(
-    function: Callable[..., Sequence[Any]],
+    function: FlatFunction,
     size: int,
     args: Values,
     dims: Sequence[int | None],
     *,
-    axis_name: Any = None,
-    spmd_axis_name: Any = None,
+    axis_name: Hashable = None,
+    spmd_axis_name: Hashable = None,
     function_name: str = "",
-) -> tuple[list[Any], list[int | None]]:
+) -> tuple[list[Operand], list[int | None]]:
     """As `batching.batch_flat`, for a batch that has a name or is split, if these are given."""
     kind = kind_of(axis_name, spmd_axis_name)
     return batching.batch_flat(function, size, args, dims, kind=kind, function_name=function_name)

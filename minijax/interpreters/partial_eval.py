@@ -9,13 +9,13 @@ primal operations run in the enclosing trace, and only the tangent program is st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 from minijax.core import config, deferral
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from minijax.core.operators import Value, Values
+from minijax.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
+from minijax.core.operators import Aval, FlatFunction, Operand, Tangent, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
@@ -55,7 +55,7 @@ class PartialTrace(NestedTrace):
                 return True
         return False
 
-    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Values:
         if primitive.partial_eval is not None:
             outs: Values = primitive.partial_eval(self, args, params)
             return outs
@@ -63,7 +63,7 @@ class PartialTrace(NestedTrace):
 
     process_known = NestedTrace.pass_on
 
-    def evaluate_known(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
+    def evaluate_known(self, closed: ClosedJaxpr, args: Values) -> list[Operand]:
         """Runs a jaxpr on known values, outside this trace."""
         with config.override(current, self.parent):
             return staging.eval_closed_jaxpr(closed, *args)
@@ -72,15 +72,15 @@ class PartialTrace(NestedTrace):
 class Linearized(NamedTuple):
     """A linearized function: `jaxpr` maps non-zero tangents to the tangents in `out_nonzero`."""
 
-    outs: list[Any]
+    outs: list[Operand]
     jaxpr: Jaxpr
-    residuals: list[Any]
+    residuals: list[Operand]
     out_nonzero: list[bool]
-    out_tangent_avals: list[Any]
+    out_tangent_avals: list[Aval]
 
 
 def linearize_flat(
-    function: Callable[..., Sequence[Any]],
+    function: FlatFunction,
     primals: Values,
     nonzero: Sequence[bool],
     debug_info: DebugInfo,
@@ -89,7 +89,7 @@ def linearize_flat(
     before = current.value
     staged = StagingTrace(debug_info.func_name)
     parent = PartialTrace(before, staged)
-    tangents: list[Any] = []
+    tangents: list[Tangent] = []
     for x, nz in zip(primals, nonzero, strict=True):
         aval = aval_of(x).tangent_aval()
         if nz and not aval.is_plain:
@@ -124,7 +124,7 @@ class PartialJaxpr(NamedTuple):
     out_unknown: list[bool]
     sources: list[int | None]
 
-    def residuals(self, known_args: Sequence[Any], computed: Sequence[Any]) -> list[Any]:
+    def residuals(self, known_args: Values, computed: Values) -> list[Operand]:
         """All residuals, from the known arguments and the computed ones among them."""
         rest = iter(computed)
         return [next(rest) if i is None else known_args[i] for i in self.sources]
@@ -153,9 +153,9 @@ def _partial_eval_jaxpr(
     name = closed.jaxpr.debug_info.func_name
     staged = StagingTrace(name)
     out_unknown: list[bool] = []
-    result: list[Any] = []
+    result: list[Jaxpr] = []
 
-    def known_function(*known_args: Any) -> list[Any]:
+    def known_function(*known_args: Operand) -> list[Operand]:
         trace = PartialTrace(current.value, staged)
         given = iter(known_args)
         args = [
@@ -180,7 +180,7 @@ def _partial_eval_jaxpr(
     staged_jaxpr, residual_atoms = _merge_residuals(
         staged_jaxpr, known_jaxpr.outvars[out_unknown.count(False) :]
     )
-    positions = {var: i for i, var in enumerate(known_jaxpr.invars)}
+    positions: dict[Atom, int] = {var: i for i, var in enumerate(known_jaxpr.invars)}
     sources = [positions.get(atom) for atom in residual_atoms]
     computed = [a for a, i in zip(residual_atoms, sources, strict=True) if i is None]
     known_outs = known_jaxpr.outvars[: out_unknown.count(False)]
@@ -192,11 +192,12 @@ def _partial_eval_jaxpr(
     )
 
 
-def _merge_residuals(staged: Jaxpr, residuals: Values) -> tuple[Jaxpr, list[Any]]:
+def _merge_residuals(staged: Jaxpr, residuals: Sequence[Atom]) -> tuple[Jaxpr, list[Atom]]:
     """Writes residuals that are literals into the staged jaxpr, and merges repeated ones."""
-    seen: dict[Any, Var] = {}
-    replaced: dict[Any, Any] = {}
-    constvars, atoms = [], []
+    seen: dict[Atom, Var] = {}
+    replaced: dict[Var, Atom] = {}
+    constvars: list[Var] = []
+    atoms: list[Atom] = []
     for var, atom in zip(staged.constvars, residuals, strict=True):
         if type(atom) is Literal:
             replaced[var] = atom
@@ -209,7 +210,7 @@ def _merge_residuals(staged: Jaxpr, residuals: Values) -> tuple[Jaxpr, list[Any]
     if not replaced:
         return staged, atoms
 
-    def swap(atoms: Sequence[Any]) -> list[Any]:
+    def swap(atoms: Sequence[Atom]) -> list[Atom]:
         return [replaced.get(a, a) if type(a) is Var else a for a in atoms]
 
     eqns = [eqn.replace(invars=swap(eqn.invars)) for eqn in staged.eqns]

@@ -14,15 +14,14 @@ anew in each turn of a loop is staged anew, and shares its executable by this.
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
-from typing import Any
 
 import numpy as np
 
 from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
 from minijax.core.effects import NamedAxisEffect
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, used_variables
-from minijax.core.operators import Value
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, used_variables
+from minijax.core.operators import Operand, Value
 from minijax.core.rules import Facts, Rules
 
 dead_code = Rules("dead_code")
@@ -187,9 +186,9 @@ def _closed(closed: ClosedJaxpr) -> Hashable:
 
 def _jaxpr(jaxpr: Jaxpr) -> Hashable:
     inputs = (*jaxpr.constvars, *jaxpr.invars)
-    numbers: dict[Any, int] = {var: i for i, var in enumerate(inputs)}
+    numbers: dict[Atom, int] = {var: i for i, var in enumerate(inputs)}
 
-    def read(atoms: Sequence[Any]) -> Hashable:
+    def read(atoms: Sequence[Atom]) -> Hashable:
         return tuple(_literal(a) if type(a) is Literal else numbers[a] for a in atoms)
 
     eqns = []
@@ -215,7 +214,7 @@ def _literal(literal: Literal) -> Hashable:
     return literal.aval, type(value), repr(value)
 
 
-def _constant(value: Any) -> Hashable:
+def _constant(value: Operand) -> Hashable:
     # A key outlives its program, and must not keep much alive.
     if value.nbytes > _MOST_CONSTANT_BYTES:
         raise _NoKey

@@ -8,16 +8,17 @@ how values stand to manual axes by `core/vma.py`, and the casts of operands by `
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from minijax.core import axes, meshes, vma
 from minijax.core.aval import NOT_MANUAL, AbstractValue
-from minijax.core.operators import Avals, Values
+from minijax.core.jaxpr import Atom
+from minijax.core.operators import Aval, Avals, Operand, Result, Values
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
 from minijax.interpreters import casts, references, staging
+from minijax.interpreters.staging import StagingTrace
 from minijax.sharding import rules
 
 
@@ -39,18 +40,18 @@ class PlacedTyping(Typing):
 
     def operands(
         self, trace: Trace, primitive: Primitive, args: Values, params: Params
-    ) -> tuple[Sequence[Any], dict[str, Any]]:
+    ) -> tuple[Values, Params]:
         return casts.agreeing(trace, primitive, args, params)
 
-    def equation(
+    def equation(  # type: ignore[override]
         self,
-        trace: Trace,
+        trace: StagingTrace,
         primitive: Primitive,
         args: Values,
-        atoms: list[Any],
-        avals: list[Any],
+        atoms: list[Atom],
+        avals: list[Aval],
         params: Params,
-    ) -> tuple[list[Any], dict[str, Any], Any]:
+    ) -> tuple[list[Atom], Params, Result]:
         if self.has_vma or vma.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
         else:
@@ -62,13 +63,13 @@ class PlacedTyping(Typing):
 
     def _varying(
         self,
-        trace: Any,
+        trace: StagingTrace,
         primitive: Primitive,
         args: Values,
-        atoms: list[Any],
-        avals: list[Any],
+        atoms: list[Atom],
+        avals: list[Aval],
         params: Params,
-    ) -> tuple[list[Any], dict[str, Any], Any]:
+    ) -> tuple[list[Atom], Params, Result]:
         """As `equation`, by how operands stand to manual mesh axes."""
         kind = vma.common(primitive, atoms, avals)
         if kind is None and self.has_vma:
@@ -97,7 +98,7 @@ class PlacedTyping(Typing):
         return lambda: meshes.abstract_mesh.set_local(around)
 
 
-def _place(trace: Any) -> PlacedTyping:
+def _place(trace: Operand) -> PlacedTyping:
     """The typing of a trace that may have placed values from now on."""
     if trace.typing is PLAIN:
         trace.typing = PlacedTyping()
@@ -105,7 +106,7 @@ def _place(trace: Any) -> PlacedTyping:
     return found
 
 
-def meet(trace: Any, aval: AbstractValue) -> None:
+def meet(trace: Operand, aval: AbstractValue) -> None:
     """Takes notice of a type that is not plain, of a value of a staging trace."""
     _place(trace).note(aval)
     if type(aval) is AbstractRef:

@@ -8,23 +8,25 @@ them; a later call of the same kind adds copies of them.  Decision 0015.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from minijax.core import config, source, tree
 from minijax.core.cache import Cache
-from minijax.core.jaxpr import NO_EFFECTS, Eqn, Literal, Var
-from minijax.core.operators import Value, Values
-from minijax.core.trace import Tracer
+from minijax.core.jaxpr import NO_EFFECTS, Atom, Eqn, Literal, Var
+from minijax.core.native import PyTreeDef
+from minijax.core.operators import Avals, Function, Operand, Param, Value, Values
+from minijax.core.primitive import Primitive
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 
 MOST = 4096
 """How many recordings are kept."""
 
-_recordings: dict[Any, Recording | None] = Cache(
+_recordings: dict[Hashable, Recording | None] = Cache(
     "recorded calls",
     "what calls of library functions have staged",
     key="function, types and plain arguments, tracing context",
@@ -46,15 +48,15 @@ class Recording(NamedTuple):
         out_tree: the tree of the results.
     """
 
-    fixed: Sequence[Any]
-    steps: Sequence[tuple[Any, dict[str, Any], Sequence[int], Sequence[Any]]]
+    fixed: Values
+    steps: Sequence[tuple[Primitive, Params, Sequence[int], Avals]]
     outs: Sequence[int]
-    out_tree: Any
+    out_tree: PyTreeDef
 
 
 def call(
-    trace: StagingTrace, function: Callable[..., Any], args: Values, kwargs: dict[str, Any]
-) -> Any:
+    trace: StagingTrace, function: Function, args: Values, kwargs: dict[str, Param]
+) -> Operand:
     """The results of `function`, staged by `trace`, which is the current one."""
     leaves, structure = tree.flatten((args, kwargs))
     traced: list[StagingTracer] = []
@@ -77,12 +79,12 @@ def call(
 
 def _facts(
     trace: StagingTrace, leaves: Values, traced: list[StagingTracer]
-) -> tuple[Any, ...] | None:
+) -> tuple[Hashable, ...] | None:
     """All that a call can know of its arguments; None where that is too much to remember.
 
     The distinct tracers among them are appended to `traced`.
     """
-    facts: list[Any] = []
+    facts: list[Param] = []
     for leaf in leaves:
         kind = type(leaf)
         if kind is StagingTracer:
@@ -112,12 +114,14 @@ def _recorded(
     outs, out_tree = tree.flatten(out)
     if any(eqn.effects for eqn in eqns) or not all(type(x) is StagingTracer for x in outs):
         return None
-    numbers: dict[Any, int] = {tracer.variable: i for i, tracer in enumerate(traced)}
+    numbers: dict[Atom, int] = {tracer.variable: i for i, tracer in enumerate(traced)}
     computed = {v for eqn in eqns for v in eqn.outvars}
     outer = [v for eqn in eqns for v in eqn.invars if v not in numbers and v not in computed]
     needed = list(dict.fromkeys(outer))
     # A large program has many constants, and most calls need none.
-    constants = dict(trace.constants.values()) if any(type(v) is Var for v in needed) else {}
+    constants: dict[Atom, Operand] = (
+        dict(trace.constants.values()) if any(type(v) is Var for v in needed) else {}
+    )
     fixed = [v if type(v) is Literal else constants.get(v) for v in needed]
     if any(x is None or isinstance(x, Tracer) for x in fixed):
         return None
@@ -133,9 +137,11 @@ def _recorded(
     return Recording(fixed, steps, [numbers[x.variable] for x in outs], out_tree)
 
 
-def _replayed(trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]) -> Any:
+def _replayed(
+    trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]
+) -> Operand:
     """Adds copies of the recorded equations to `trace`; the results."""
-    atoms: list[Any] = [x.variable for x in traced]
+    atoms: list[Operand] = [x.variable for x in traced]
     atoms += [x if type(x) is Literal else trace.atom(x) for x in recording.fixed]
     where = staging.origin.value or source.capture()
     scope = staging.scope.value

@@ -8,28 +8,27 @@ if references are in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
 
 from minijax.core import refs
 from minijax.core.errors import error
-from minijax.core.operators import Values
+from minijax.core.operators import Function, Operand, Values
 from minijax.core.primitive import Primitive
-from minijax.core.trace import Detour, Params, Trace
+from minijax.core.trace import Detour, Params, Results, Trace
 from minijax.interpreters import batching, flattening, jvp, partial_eval, staging
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 
-Outs = Sequence[Any] | None
+Outs = Results | None
 
 
-def _by_value(trace: Any, primitive: Any, args: Values, params: Params) -> Outs:
+def _by_value(trace: Operand, primitive: Primitive, args: Values, params: Params) -> Outs:
     if any(map(refs.is_reference, args)) and trace.concerns(primitive, args, params):
         outs: Values = refs.with_references.of(primitive)(args, params)
         return outs
     return None
 
 
-def _here(trace: Any, primitive: Any, args: Values, params: Params) -> Outs:
+def _here(trace: Operand, primitive: Primitive, args: Values, params: Params) -> Outs:
     """What is written to a reference may belong to a trace that has no part in the operands."""
     outs: Values = trace.interpret(primitive, args, params)
     return outs
@@ -40,7 +39,7 @@ def _here_if_tangent(trace: Trace, primitive: Primitive, args: Values, params: P
     return _here(trace, primitive, args, params) if params["is_tangent"] else None
 
 
-def _detour(making: Detour, calling: Detour | None) -> Any:
+def _detour(making: Detour, calling: Detour | None) -> Callable[[Primitive], Detour | None]:
     """Finds the detours of operations that make references, and of those that may be given some."""
 
     def find(primitive: Primitive) -> Detour | None:
@@ -51,7 +50,7 @@ def _detour(making: Detour, calling: Detour | None) -> Any:
     return find
 
 
-def _watching(trace: Any, primitive: Primitive, args: Values, params: Params) -> None:
+def _watching(trace: Operand, primitive: Primitive, args: Values, params: Params) -> None:
     watch(trace)
 
 
@@ -67,7 +66,7 @@ def watch(trace: StagingTrace) -> None:
         trace.checks += (_check,)
 
 
-def _check(trace: StagingTrace, function: Callable[..., Any], outs: Values) -> None:
+def _check(trace: StagingTrace, function: Function, outs: Values) -> None:
     refs.check_uses(trace.eqns, trace.parameters())
     for i, x in enumerate(outs):
         if not refs.is_reference(x):

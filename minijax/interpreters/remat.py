@@ -6,17 +6,17 @@ now, the equations to run again later, and the values that the first hand to the
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Sequence
+from typing import NamedTuple
 
 import numpy as np
 
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.operators import Avals, BatchDims, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
+from minijax.core.operators import Avals, BatchDims, Function, Operand, Param, Value, Values
+from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
 from minijax.interpreters.jvp import jvp_of_unary_linear
@@ -27,7 +27,7 @@ division = Rules("division")
 `(primitive, eqn, wanted, policy)` gives a `Division`; without a rule a policy is asked about the
 operation as a whole."""
 
-Policy = Callable[..., Any] | None
+Policy = Function | None
 """Asked `policy(primitive, *avals, **params)` whether to save the results of an operation."""
 
 
@@ -78,7 +78,7 @@ class MoveToMemory(Primitive):
     def abstract_eval(self, x: ShapedArray, *, kind: str) -> ShapedArray:
         return x.update(memory_kind=None if kind == "device" else kind)
 
-    def lower(self, ctx: Any, x: Value, *, kind: str) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, kind: str) -> Operand:
         if ctx.platform == "cpu":
             return x
         return ctx.op(
@@ -91,10 +91,10 @@ class MoveToMemory(Primitive):
             },
         )
 
-    def transpose(self, ct: Any, x: Any, *, kind: str) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Operand, *, kind: str) -> Cotangents:
         return (move_to_memory_p.bind(ct, kind=x.aval.memory_kind or "device"),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, kind: str) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, kind: str) -> Batched:
         return self.bind(args[0], kind=kind), dims[0]
 
 
@@ -119,7 +119,7 @@ class Division(NamedTuple):
     saved: list[Var]
 
 
-def divide(jaxpr: Jaxpr, needed: Sequence[Any], policy: Policy) -> Division:
+def divide(jaxpr: Jaxpr, needed: Sequence[Atom], policy: Policy) -> Division:
     """Divides the equations of `jaxpr`, of whose variables those in `needed` are needed later."""
     live = {v for v in needed if type(v) is Var}
     now: list[Eqn] = []
@@ -163,7 +163,7 @@ def _move(x: Var, out: Var, kind: str) -> Eqn:
     return Eqn([x], [out], move_to_memory_p, {"kind": kind})
 
 
-def _decide(eqn: Eqn, policy: Callable[..., Any]) -> Any:
+def _decide(eqn: Eqn, policy: Function) -> Operand:
     answer = policy(eqn.primitive, *(v.aval for v in eqn.invars), **eqn.params)
     if isinstance(answer, (bool, np.bool_)):
         return Saveable if answer else Recompute
@@ -210,7 +210,7 @@ def divide_body(
     outvars = jaxpr.outvars
     part = divide(jaxpr, [v for v, w in zip(outvars, wanted, strict=True) if w], policy)
     passed = set(part.saved)
-    place: dict[Any, int] = {}
+    place: dict[Atom, int] = {}
     for i, (v, usable) in enumerate(zip(outvars, reusable, strict=True)):
         if usable and v in passed:
             place.setdefault(v, i)
@@ -242,7 +242,7 @@ def divided(closed: ClosedJaxpr, wanted: Sequence[bool], policy: Policy) -> Divi
 
 
 def divided_call(
-    eqn: Eqn, body: DividedBody, new: Avals, now: dict[str, Any], again: dict[str, Any]
+    eqn: Eqn, body: DividedBody, new: Avals, now: dict[str, Param], again: dict[str, Param]
 ) -> Division:
     """Two calls in place of one, the second of which computes again what was not saved.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxlib import _jax
@@ -27,26 +27,29 @@ from minijax.core.errors import InternalError
 from minijax.core.jaxpr import (
     NO_DEBUG_INFO,
     NO_EFFECTS,
+    Atom,
     ClosedJaxpr,
     DebugInfo,
+    Effects,
     Eqn,
     Jaxpr,
     Literal,
     Var,
 )
-from minijax.core.operators import Avals, Value, Values
+from minijax.core.operators import Aval, Avals, FlatFunction, Operand, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import PLAIN, Detours, Params, Trace, Tracer, Typing, check_alive, current
 
 if TYPE_CHECKING:
+    from minijax.core.native import Config, Traceback
     from minijax.interpreters import leaks
 else:
     leaks = deferral.module("minijax.interpreters.leaks")
 
-scope: Any = _jax.config.Config("minijax_scope", ())
+scope: Config[tuple[str, ...]] = _jax.config.Config("minijax_scope", ())
 """Names given by `named_scope`, outermost first; they end up in the names of lowered ops."""
 
-origin: Any = _jax.config.Config("minijax_origin", None)
+origin: Config[Traceback | None] = _jax.config.Config("minijax_origin", None)
 """Where the equation comes from that is being evaluated or transformed, so that those made in its
 place come from there too; None while Python functions run, whose lines are their own."""
 
@@ -88,7 +91,7 @@ class StagingTracer(Tracer):
 DETOURS = Detours()
 """The operations that are not staged as they are, such as calls of functions with custom rules."""
 
-Check = Callable[["StagingTrace", Callable[..., Any], Sequence[Any]], None]
+Check = Callable[["StagingTrace", FlatFunction, Values], None]
 """Refuses what was staged of a function, given its results, or does nothing."""
 
 
@@ -104,7 +107,7 @@ class StagingTrace(Trace):
         self.eqns: list[Eqn] = []
         self.effects = NO_EFFECTS
         # Keyed by identity; the value is kept, so that the identity stays taken.
-        self.constants: dict[int, tuple[Var, Any]] = {}
+        self.constants: dict[int, tuple[Var, Operand]] = {}
         self.typing: Typing = PLAIN
         self.checks: tuple[Check, ...] = ()
 
@@ -124,7 +127,7 @@ class StagingTrace(Trace):
         tracer.variable = var
         return tracer
 
-    def atom(self, x: Value) -> Any:
+    def atom(self, x: Value) -> Atom:
         """The variable or literal for a value: a tracer of this trace, or a constant."""
         if type(x) is StagingTracer and x.traced_by is self:
             return x.variable
@@ -140,8 +143,9 @@ class StagingTrace(Trace):
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
-    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
-        invars, avals = [], []
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Values:
+        invars: list[Atom] = []
+        avals: list[Aval] = []
         for x in args:
             if type(x) is StagingTracer and x.traced_by is self:
                 invars.append(x.variable)
@@ -178,11 +182,9 @@ class StagingTrace(Trace):
         self.eqns.append(Eqn(invars, outvars, primitive, params, effects, where, scope.value))
         return tracers
 
-    def _effects(
-        self, primitive: Primitive, invars: Sequence[Any], params: Params
-    ) -> frozenset[Any]:
+    def _effects(self, primitive: Primitive, invars: Sequence[Atom], params: Params) -> Effects:
         """The effects of an equation."""
-        found: frozenset[Any] = primitive.effects(*[v.aval for v in invars], **params)
+        found: Effects = primitive.effects(*[v.aval for v in invars], **params)
         if found:
             found = frozenset(placed for effect in found for placed in effect.of_equation(invars))
             self.effects |= found
@@ -190,7 +192,7 @@ class StagingTrace(Trace):
 
     def finish(
         self, outs: Values, debug_info: DebugInfo = NO_DEBUG_INFO
-    ) -> tuple[Jaxpr, list[Any]]:
+    ) -> tuple[Jaxpr, list[Operand]]:
         """The finished jaxpr with results `outs`, and its constants."""
         outvars = [self.atom(x) for x in outs]
         constvars = [var for var, _ in self.constants.values()]
@@ -234,8 +236,8 @@ class StagingTrace(Trace):
 
 
 def stage(
-    function: Callable[..., Sequence[Any]], avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
-) -> tuple[Jaxpr, list[Any]]:
+    function: FlatFunction, avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
+) -> tuple[Jaxpr, list[Operand]]:
     """Runs `function` on tracers of the given types; it returns a flat sequence of values.
 
     Returns:
@@ -269,7 +271,7 @@ def stage(
 
 
 def stage_closed(
-    function: Callable[..., Sequence[Any]], avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
+    function: FlatFunction, avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
 ) -> ClosedJaxpr:
     """As `stage`, for functions that close over no tracers of outer traces."""
     jaxpr, consts = stage(function, avals, debug_info)
@@ -278,7 +280,7 @@ def stage_closed(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Any) -> list[Any]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Operand) -> list[Operand]:
     """The results of `jaxpr` on constants and arguments, each operation in the current trace.
 
     Source:     mirrors jax.core.eval_jaxpr (0.10).
@@ -288,7 +290,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Any) -> list[Any]:
         >>> jax.eval_jaxpr(closed.jaxpr, closed.consts, 5)
         [Array(26, dtype=int32, weak_type=True)]
     """
-    values: dict[Any, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values: dict[Atom, Operand] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
     last_use = last_uses(jaxpr)
     outer, outer_origin = scope.value, origin.value
@@ -331,7 +333,7 @@ class restored:  # noqa: N801  a context manager reads as a verb
         origin.set_local(self._origin)
 
 
-def eval_closed_jaxpr(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+def eval_closed_jaxpr(closed: ClosedJaxpr, *args: Operand) -> list[Operand]:
     """The results of a closed jaxpr on `args`."""
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 

@@ -8,8 +8,7 @@ four primitives are closed under transposition and batching, so they stand below
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 
@@ -17,8 +16,19 @@ from minijax.core import dtypes, hooks, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Avals, BatchDims, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.operators import (
+    Aval,
+    Avals,
+    BatchDims,
+    Cotangent,
+    Operand,
+    Param,
+    Sharding,
+    Tangent,
+    Value,
+    Values,
+)
+from minijax.core.primitive import Batched, Cotangents, Dual, LoweringContext, Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import Zero, jvp_of_unary_linear
 from minijax.sharding import rules
@@ -33,19 +43,19 @@ class AddAny(Primitive):
     name = "add_any"
     shard = rules.elementwise
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         return self.bind(*primals), add_tangents(*tangents)
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         return x
 
-    def lower(self, ctx: Any, x: Value, y: Value) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Operand:
         return ctx.op("stablehlo.add", [x, y])
 
-    def transpose(self, ct: Value, x: Value, y: Value) -> tuple[Any, Any]:
+    def transpose(self, ct: Value, x: Value, y: Value) -> Cotangents:
         return ct, ct
 
-    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         dim = next(d for d in dims if d is not None)
         x, y = (to_batch_dim(arg, d, dim, size) for arg, d in zip(args, dims, strict=True))
         return self.bind(x, y), dim
@@ -75,7 +85,7 @@ class BroadcastInDim(Primitive):
 
     def __init__(self) -> None:
         super().__init__()
-        self._results: dict[Any, ShapedArray] = result_types.table()
+        self._results: dict[Hashable, ShapedArray] = result_types.table()
 
     def _check(self, x: ShapedArray, shape: Shape, broadcast_dimensions: Shape) -> None:
         in_range = _in_range(broadcast_dimensions, len(shape))
@@ -95,19 +105,31 @@ class BroadcastInDim(Primitive):
             )
 
     def shard(
-        self, avals: Avals, outs: Avals, *, shape: Shape, broadcast_dimensions: Shape, sharding: Any
+        self,
+        avals: Avals,
+        outs: Avals,
+        *,
+        shape: Shape,
+        broadcast_dimensions: Shape,
+        sharding: Sharding,
     ) -> PartitionSpec:
         if sharding is not None:
             return rules.given_spec(self, outs[0], sharding)
         (x,) = avals
-        entries: list[Any] = [None] * len(shape)
+        entries: list[object] = [None] * len(shape)
         for i, (dim, entry) in enumerate(zip(broadcast_dimensions, rules.spec_of(x), strict=True)):
             entries[dim] = entry if x.shape[i] == shape[dim] else None
         return PartitionSpec(*entries)
 
     def lower(
-        self, ctx: Any, x: Value, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
-    ) -> Any:
+        self,
+        ctx: LoweringContext,
+        x: Value,
+        *,
+        shape: Shape,
+        broadcast_dimensions: Shape,
+        sharding: object,
+    ) -> Operand:
         return ctx.op(
             "stablehlo.broadcast_in_dim",
             [x],
@@ -115,8 +137,8 @@ class BroadcastInDim(Primitive):
         )
 
     def transpose(
-        self, ct: Value, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
-    ) -> tuple[Any]:
+        self, ct: Value, x: Operand, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
+    ) -> Cotangents:
         operand = x.aval.shape
         new = [d for d in range(len(shape)) if d not in broadcast_dimensions]
         stretched = [
@@ -138,8 +160,8 @@ class BroadcastInDim(Primitive):
         *,
         shape: Shape,
         broadcast_dimensions: Shape,
-        sharding: Any,
-    ) -> tuple[Any, int]:
+        sharding: Sharding,
+    ) -> Batched:
         x = moveaxis(args[0], dims[0], 0)
         shifted = (0, *(d + 1 for d in broadcast_dimensions))
         wide = rules.batched(sharding, 0, rules.free_entry(sharding, aval_of(x), 0))
@@ -172,15 +194,13 @@ class Transpose(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, permutation: Shape) -> PartitionSpec:
         return rules.permuted(rules.spec_of(avals[0]), permutation)
 
-    def lower(self, ctx: Any, x: Value, *, permutation: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, permutation: Shape) -> Operand:
         return ctx.op("stablehlo.transpose", [x], {"permutation": ctx.i64_array(permutation)})
 
-    def transpose(self, ct: Value, x: Value, *, permutation: Shape) -> tuple[Any]:
+    def transpose(self, ct: Value, x: Value, *, permutation: Shape) -> Cotangents:
         return (transpose(ct, np.argsort(permutation).tolist()),)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, permutation: Shape
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, permutation: Shape) -> Batched:
         dim = dims[0]
         rest = (p + (p >= dim) for p in permutation)
         return transpose(args[0], (dim, *rest)), 0
@@ -202,21 +222,27 @@ class ReduceSum(Primitive):
         check_axes("lax.reduce_sum", x, axes)
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
-    def shard(self, avals: Avals, outs: Avals, *, axes: Shape, out_sharding: Any) -> PartitionSpec:
+    def shard(
+        self, avals: Avals, outs: Avals, *, axes: Shape, out_sharding: Sharding
+    ) -> PartitionSpec:
         if out_sharding is not None:
             return rules.given_spec(self, outs[0], out_sharding)
         return rules.dropped(rules.spec_of(avals[0]), axes)
 
-    def lower(self, ctx: Any, x: Value, *, axes: Shape, out_sharding: object) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, axes: Shape, out_sharding: object
+    ) -> Operand:
         return ctx.reduce("stablehlo.add", x, axes, 0)
 
-    def transpose(self, ct: Any, x: Any, *, axes: Shape, out_sharding: object) -> tuple[Any]:
+    def transpose(
+        self, ct: Cotangent, x: Operand, *, axes: Shape, out_sharding: object
+    ) -> Cotangents:
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         return (broadcast_in_dim(ct, x.aval.shape, kept, sharding=rules.of_cotangent(x.aval)),)
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, out_sharding: Any
-    ) -> tuple[Any, int]:
+        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, out_sharding: Sharding
+    ) -> Batched:
         dim = dims[0]
         moved = tuple(a + (a >= dim) for a in axes)
         out_dim = dim - sum(a < dim for a in moved)
@@ -253,7 +279,7 @@ def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
 
 def broadcast_in_dim(
     x: Value, shape: Shape, broadcast_dimensions: Sequence[int], *, sharding: object = None
-) -> Any:
+) -> Operand:
     """`x` repeated to `shape`; unchanged where nothing would change."""
     aval = aval_of(x)
     if aval.shape == shape and len(broadcast_dimensions) == len(shape) and sharding is None:
@@ -263,7 +289,7 @@ def broadcast_in_dim(
     )
 
 
-def transpose(x: Value, permutation: Sequence[int]) -> Any:
+def transpose(x: Value, permutation: Sequence[int]) -> Operand:
     """`x` with its dimensions permuted; unchanged where nothing would change."""
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
@@ -271,19 +297,19 @@ def transpose(x: Value, permutation: Sequence[int]) -> Any:
     return transpose_p.bind(x, permutation=permutation)
 
 
-def reduce_sum(x: Value, axes: Sequence[int]) -> Any:
+def reduce_sum(x: Value, axes: Sequence[int]) -> Operand:
     """The sum of `x` over `axes`; unchanged where there are none."""
     axes = tuple(axes)
     return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
 
 
-def full(shape: Shape, value: object, dtype: Any, *, sharding: Any = None) -> Any:
+def full(shape: Shape, value: object, dtype: Param, *, sharding: Sharding = None) -> Operand:
     """An array of one repeated number."""
     scalar = np.asarray(value, dtype)[()]
     return broadcast_in_dim(scalar, shape, (), sharding=sharding)
 
 
-def moveaxis(x: Value, source: int, target: int) -> Any:
+def moveaxis(x: Value, source: int, target: int) -> Operand:
     """`x` with dimension `source` moved to position `target`.
 
     Shapes:     both positions are counted from the front.
@@ -300,19 +326,19 @@ def moveaxis(x: Value, source: int, target: int) -> Any:
     return transpose(x, order)
 
 
-def new_axis(x: Value, size: int, position: int) -> Any:
+def new_axis(x: Value, size: int, position: int) -> Operand:
     """`x` repeated `size` times along a new dimension at `position`."""
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape) + 1) if d != position]
     return broadcast_in_dim(x, (*shape[:position], size, *shape[position:]), kept)
 
 
-def to_batch_dim(x: Value, dim: int | None, target: int, size: int) -> Any:
+def to_batch_dim(x: Value, dim: int | None, target: int, size: int) -> Operand:
     """`x` with its batch dimension at `target`; an unmapped value (None) is repeated."""
     return new_axis(x, size, target) if dim is None else moveaxis(x, dim, target)
 
 
-def zeros(aval: Any) -> Any:
+def zeros(aval: Aval) -> Operand:
     """Zeros of a type; of type float0 they are a NumPy array."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
@@ -323,7 +349,7 @@ def zeros(aval: Any) -> Any:
 hooks.fill_zeros(zeros)
 
 
-def instantiate(tangent: Any) -> Any:
+def instantiate(tangent: Tangent) -> Operand:
     """A tangent as a value: symbolic zeros are made; other values pass.
 
     Source:     mirrors jax.interpreters.ad.instantiate_zeros (0.10).
@@ -335,7 +361,7 @@ def instantiate(tangent: Any) -> Any:
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
-def add_tangents(x: Any, y: Any) -> Any:
+def add_tangents(x: Operand, y: Operand) -> Operand:
     """The sum of two tangents of one type, either of which may be `Zero`.
 
     Source:     mirrors jax.interpreters.ad.add_jaxvals (0.10).
@@ -351,9 +377,7 @@ def add_tangents(x: Any, y: Any) -> Any:
     return add_any_p.bind(x, y)
 
 
-def jvp_of_linear(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Any
-) -> tuple[Any, Any]:
+def jvp_of_linear(primitive: Primitive, primals: Values, tangents: Values, **params: Param) -> Dual:
     """The jvp of an operation linear in all arguments together: applies it to the tangents."""
     out = primitive.bind(*primals, **params)
     if all(type(t) is Zero for t in tangents):

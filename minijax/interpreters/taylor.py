@@ -12,12 +12,11 @@ the operation at most once.  Others, such as products, have rules of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from minijax.core import config
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.operators import Avals, Value, Values
+from minijax.core.operators import Avals, FlatFunction, Operand, Tangent, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
@@ -25,10 +24,12 @@ from minijax.interpreters.confinement import confine
 from minijax.interpreters.jvp import PrimalTracer, Zero
 from minijax.interpreters.structural import instantiate
 
-Series = Sequence[Any]
+Series = Sequence[Tangent]
 """The derivatives of a value, from the first on; each may be `Zero`."""
 
-Rule = Callable[..., tuple[Sequence[Any], Sequence[Series]]]
+Rule = Callable[
+    ["TaylorTrace", Operand, Values, Sequence[Series], Params], tuple[Values, Sequence[Series]]
+]
 """Of `trace, primitive, primals, series, params`: results and their series.
 
 `trace.run(function, primals, series)` does the same for a function.
@@ -52,14 +53,14 @@ class TaylorTrace(Trace):
     __slots__ = ("order", "parent", "rules")
 
     def __init__(
-        self, parent: Trace, order: int, rules: Mapping[Any, Rule], function_name: str = ""
+        self, parent: Trace, order: int, rules: Mapping[Primitive, Rule], function_name: str = ""
     ) -> None:
         super().__init__(function_name)
         self.parent = parent
         self.order = order
         self.rules = rules
 
-    def tracer(self, primal: Value, series: Series) -> Any:
+    def tracer(self, primal: Value, series: Series) -> Operand:
         """A primal with its series; the primal alone where nothing moves."""
         if not moves(series):
             return primal
@@ -70,7 +71,7 @@ class TaylorTrace(Trace):
         tracer.series = series
         return tracer
 
-    def split(self, x: Value) -> tuple[Any, Series]:
+    def split(self, x: Value) -> tuple[Operand, Series]:
         """The primal and the series of a value."""
         if type(x) is TaylorTracer and x.traced_by is self:
             return x.primal, x.series
@@ -78,7 +79,7 @@ class TaylorTrace(Trace):
             check_alive(x)
         return x, (Zero.like(x),) * self.order
 
-    def process(self, primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Values:
         parent = self.parent
         current.set_local(parent)
         try:
@@ -94,8 +95,8 @@ class TaylorTrace(Trace):
             current.set_local(self)
 
     def run(
-        self, function: Callable[..., Sequence[Any]], primals: Values, series: Any
-    ) -> tuple[list[Any], list[Series]]:
+        self, function: FlatFunction, primals: Values, series: Sequence[Series]
+    ) -> tuple[list[Operand], list[Series]]:
         """Series of the results of `function`; of any order, with the rules of this trace."""
         order = len(series[0]) if series else self.order
         return taylor_flat(function, primals, series, order, self.rules, self.function_name)
@@ -110,7 +111,7 @@ class TaylorTrace(Trace):
         return made
 
     def _of_jaxpr(self, closed: ClosedJaxpr, moving: Sequence[bool]) -> ClosedJaxpr:
-        def function(*args: Any) -> list[Any]:
+        def function(*args: Operand) -> list[Operand]:
             primals, series = self.gather(args, closed.in_avals, moving)
             outs, out_series = self.run(
                 lambda *xs: staging.eval_closed_jaxpr(closed, *xs), primals, series
@@ -126,7 +127,7 @@ class TaylorTrace(Trace):
 
     def spread(
         self, primals: Values, series: Sequence[Series], moving: Sequence[bool]
-    ) -> list[Any]:
+    ) -> list[Operand]:
         """Each primal followed by its series, where it moves."""
         return [
             x
@@ -136,10 +137,10 @@ class TaylorTrace(Trace):
 
     def gather(
         self, values: Values, avals: Avals, moving: Sequence[bool]
-    ) -> tuple[list[Any], list[Series]]:
+    ) -> tuple[list[Operand], list[Series]]:
         """The primals and the series of values that `spread` made."""
         given = iter(values)
-        primals: list[Any] = []
+        primals: list[Operand] = []
         series: list[Series] = []
         for aval, m in zip(avals, moving, strict=True):
             primals.append(next(given))
@@ -159,13 +160,13 @@ def moves(series: Series) -> bool:
 
 
 def taylor_flat(
-    function: Callable[..., Sequence[Any]],
+    function: FlatFunction,
     primals: Values,
     series: Sequence[Series],
     order: int,
-    rules: Mapping[Any, Rule],
+    rules: Mapping[Primitive, Rule],
     function_name: str = "",
-) -> tuple[list[Any], list[Series]]:
+) -> tuple[list[Operand], list[Series]]:
     """Runs `function` on primals and their series of length `order`; the same of the results."""
     trace = TaylorTrace(current.value, order, rules, function_name)
     try:
@@ -183,7 +184,7 @@ def by_jvp(
     primals: Values,
     series: Sequence[Series],
     params: Params,
-) -> tuple[Sequence[Any], list[Series]]:
+) -> tuple[Values, list[Series]]:
     """The rule of every primitive: y' is its `jvp` at x and x', one order lower.
 
     x is the series x, x', x'', ... and x' is x', x'', x''', ...: the same numbers, moved by one.
@@ -216,10 +217,10 @@ def by_jvp(
 def _velocity(
     primitive: Primitive,
     primals: Values,
-    velocities: Sequence[Any],
+    velocities: Values,
     moving: Sequence[bool],
     params: Params,
-) -> tuple[Callable[..., Sequence[Any]], list[bool]]:
+) -> tuple[FlatFunction, list[bool]]:
     """The derivative of an operation, a function of operands and their moving derivatives.
 
     It is staged to lose what the rule computes besides, which would double the work at each order.
@@ -229,7 +230,7 @@ def _velocity(
     """
     out_moving: list[bool] = []
 
-    def rule(*args: Any) -> list[Any]:
+    def rule(*args: Operand) -> list[Operand]:
         given = iter(args[len(primals) :])
         tangents = [
             next(given) if m else Zero.like(x) for x, m in zip(primals, moving, strict=True)

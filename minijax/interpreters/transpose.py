@@ -8,13 +8,13 @@ Input: a jaxpr linear in its parameters, its residuals, cotangents.  Output: cot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.core.operators import Values
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.operators import Cotangent, Operand, Values
 from minijax.core.sequences import partition_list
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, with_zeros
@@ -26,16 +26,16 @@ else:
     reshard = deferral.module("minijax.interpreters.reshard")
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Values) -> list[Any]:
+def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Values) -> list[Cotangent]:
     """Cotangents of the parameters of `jaxpr`, which is linear in them; some may be `Zero`.
 
     Equations that do not depend on a parameter are evaluated first.
     """
-    values: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values: dict[Atom, Operand] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear_eqns = _evaluate_nonlinear(jaxpr, values)
-    totals: dict[Var, Any] = {}
+    totals: dict[Atom, Cotangent] = {}
 
-    def accumulate(atom: Any, ct: Any) -> None:
+    def accumulate(atom: Atom, ct: Cotangent) -> None:
         if ct is None or type(ct) is Zero or type(atom) is Literal or atom in values:
             return
         if not (atom.aval.is_plain and aval_of(ct).is_plain):
@@ -55,8 +55,10 @@ def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Values) -> list[Any]
     return [totals[v] if v in totals else Zero(v.aval.cotangent_aval()) for v in jaxpr.invars]
 
 
-def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence[Any]:
-    args: list[Any] = []
+def _transpose_eqn(
+    eqn: Eqn, values: dict[Atom, Operand], cts: list[Cotangent]
+) -> Sequence[Cotangent]:
+    args: list[Operand] = []
     for atom in eqn.invars:
         if type(atom) is Literal:
             args.append(atom.value)
@@ -74,7 +76,7 @@ def _transpose_eqn(eqn: Eqn, values: dict[Var, Any], cts: list[Any]) -> Sequence
         return eqn.primitive.transpose(zeros, *args, **eqn.params)
 
 
-def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Var, Any]) -> list[Eqn]:
+def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Atom, Operand]) -> list[Eqn]:
     linear = set(jaxpr.invars)
     linear_eqns = []
     for eqn in jaxpr.eqns:
@@ -114,8 +116,8 @@ def transpose_jaxpr(
 
 
 def of_arguments(
-    linear: Sequence[bool], nonzero: Iterable[bool], cotangents: Iterable[Any]
-) -> list[Any]:
+    linear: Sequence[bool], nonzero: Iterable[bool], cotangents: Iterable[Cotangent]
+) -> list[Cotangent]:
     """What a rule `transpose` returns, from the results of a jaxpr made by `transpose_jaxpr`.
 
     Args:
@@ -140,7 +142,7 @@ def _transpose_jaxpr(
     ]
     nonzero: list[bool] = []
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Operand) -> list[Cotangent]:
         known, given = args[: len(known_vars)], args[len(known_vars) :]
         kinds = [aval.cotangent_aval() for aval in closed.out_avals]
         cts = with_zeros(ct_nonzero, given, kinds)

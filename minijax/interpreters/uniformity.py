@@ -8,11 +8,11 @@ is an abstract interpretation, for programs whose types do not speak of axes: `s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from minijax.core import axes as core_axes
 from minijax.core import refs
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, holders, jaxprs_in_params
+from minijax.core.operators import Param
 from minijax.core.rules import Rules
 from minijax.interpreters import discharge
 
@@ -21,7 +21,7 @@ differ = Rules("differ")
 `(primitive, flow, given, **params)`, see `Flow`.  Without a rule: along those along which the
 operands do, or the one jaxpr in it tells."""
 
-Names = frozenset[Any]
+Names = frozenset[str]
 NOWHERE: Names = frozenset()
 
 
@@ -50,13 +50,13 @@ class Flow:
                 that is chosen, the jaxprs of it, and along which axes the value differs.
         """
         self.axes = axes
-        self.eqn: Any = None
+        self.eqn: Param = None
         self._on_equation = on_equation
         self._on_choice = on_choice
 
     def follow(self, jaxpr: Jaxpr, given: Sequence[Names]) -> list[Names]:
         """Along which axes the results of a jaxpr differ, where its arguments do along `given`."""
-        found: dict[Any, Names] = dict.fromkeys(jaxpr.constvars, NOWHERE)
+        found: dict[Atom, Names] = dict.fromkeys(jaxpr.constvars, NOWHERE)
         found.update(zip(jaxpr.invars, given, strict=True))
 
         def read(atom: Atom) -> Names:
@@ -113,7 +113,7 @@ class Flow:
 
 def names_in(eqn: Eqn) -> Names:
     """The axes that an equation itself refers to, jaxprs in it aside."""
-    names: set[Any] = set()
+    names: set[str] = set()
     for key in core_axes.axis_params.of(eqn.primitive):
         value = eqn.params[key]
         names.update(value if isinstance(value, tuple) else (value,))
@@ -124,7 +124,7 @@ def follow(
     closed: ClosedJaxpr,
     given: Sequence[Names],
     axes: Names,
-    **listeners: Any,
+    **listeners: Param,
 ) -> list[Names]:
     """Along which of `axes` the results of a program differ.
 

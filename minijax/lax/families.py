@@ -12,7 +12,7 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import Any, NoReturn, TypeAlias, TypeGuard
+from typing import NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -20,7 +20,8 @@ from minijax.core import dtypes, operators, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
-from minijax.core.primitive import Primitive
+from minijax.core.operators import Aval, Cotangent, ElementType, Function, Operand, Param, Tangent
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
@@ -38,7 +39,7 @@ BatchDims: TypeAlias = operators.BatchDims
 Avals: TypeAlias = operators.Avals
 """What the rules of primitives are given."""
 
-Params: TypeAlias = Mapping[str, Any]
+Params: TypeAlias = Mapping[str, Param]
 """The parameters of an operation."""
 
 
@@ -47,7 +48,7 @@ def is_array(x: object) -> TypeGuard[Array]:
     return hasattr(x, "aval")
 
 
-def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
+def canonicalize_axis(axis: Param, ndim: int, name: str) -> int:
     """An axis as a Python int from 0 to `ndim - 1`; negative ones count from the end.
 
     Raises:
@@ -63,7 +64,7 @@ def canonicalize_axis(axis: Any, ndim: int, name: str) -> int:
     return index + ndim if index < 0 else index
 
 
-def an_integer(x: Any, name: str, argument: str) -> int:
+def an_integer(x: Param, name: str, argument: str) -> int:
     """A known integer as a Python int.
 
     Args:
@@ -84,7 +85,7 @@ def an_integer(x: Any, name: str, argument: str) -> int:
         error(TypeError, name, problem, got=f"{x!r} of type {type(x).__name__}", cause=None)
 
 
-def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
+def canonicalize_axes(axes: Sequence[Param], ndim: int, name: str) -> tuple[int, ...]:
     """Axes as distinct Python ints from 0 to `ndim - 1`, in the order given.
 
     Raises:
@@ -224,15 +225,15 @@ ANY: Kinds = (np.number, np.bool_)
 WHATEVER: Kinds = (*ANY, dtypes.extended, np.void)
 
 # The dtype of a result, from the dtype of the operands.
-ResultDType = Callable[[Any], Any]
+ResultDType = Callable[[ElementType], ElementType]
 
 
-def same_dtype(dtype: np.dtype[Any]) -> Any:
+def same_dtype(dtype: ElementType) -> ElementType:
     """Results have the operands' dtype."""
     return dtype
 
 
-def bool_dtype(_: Any) -> Any:
+def bool_dtype(_: ElementType) -> ElementType:
     """Results are booleans."""
     return dtypes.bool_
 
@@ -263,9 +264,7 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
         error(TypeError, f"lax.{name}", problem, got={argument: aval}, expected=expected, fix=fix)
 
 
-def jvp_of_first(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Any
-) -> tuple[Any, Any]:
+def jvp_of_first(primitive: Primitive, primals: Values, tangents: Values, **params: Param) -> Dual:
     """The jvp of an operation linear in its first operand, and constant in the others."""
     out = primitive.bind(*primals, **params)
     if type(tangents[0]) is not Zero:
@@ -274,11 +273,11 @@ def jvp_of_first(
 
 
 def jvp_of_product(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Any
-) -> tuple[Any, Any]:
+    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+) -> Dual:
     """The jvp of an operation linear in each of its first two operands."""
     out = primitive.bind(*primals, **params)
-    total: Any = Zero.like(out)
+    total: Tangent = Zero.like(out)
     if total.aval.dtype == dtypes.float0:
         return out, total
     for i, tangent in enumerate(tangents[:2]):
@@ -289,34 +288,34 @@ def jvp_of_product(
 
 
 def jvp_without_results(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Any
-) -> tuple[Any, list[Any]]:
+    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+) -> Dual:
     """The jvp of an operation that only has an effect: tangents do not matter to it."""
     return primitive.bind(*primals, **params), []
 
 
-def no_results(primitive: Primitive, *_: Any, **params: Any) -> list[Any]:
+def no_results(primitive: Primitive, *_: Operand, **params: Param) -> list[Operand]:
     """The types, or the specs, of the results of an operation that only has an effect."""
     return []
 
 
 def batch_unary(
-    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
-) -> tuple[Any, Any]:
+    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Param
+) -> Batched:
     """The batching of a function of each element, or of effects: the dimension stays in place."""
     return primitive.bind(*args, **params), dims[0]
 
 
 def batch_elementwise(
-    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
-) -> tuple[Any, Any]:
+    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Param
+) -> Batched:
     """The batching of a function of elements of several operands, which are lined up."""
     aligned, dim = align_batched(args, dims)
     out = primitive.bind(*aligned, **params)
     return out, [dim] * len(out) if primitive.multiple_results else dim
 
 
-def batch_along(param: str, *, drops: bool = False) -> Callable[..., tuple[Any, Any]]:
+def batch_along(param: str, *, drops: bool = False) -> Function:
     """Rule: the dimensions that a parameter names step over the batch, which stays where it is.
 
     Args:
@@ -325,8 +324,8 @@ def batch_along(param: str, *, drops: bool = False) -> Callable[..., tuple[Any, 
     """
 
     def batch(
-        primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[Any, Any]:
+        primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Param
+    ) -> Batched:
         dim = dims[0]
         if len(args) > 1:
             dim = next(d for d in dims if d is not None)
@@ -368,11 +367,11 @@ class Unary(Primitive):
 
     # As in all families: a field without a default, although `Primitive` has an empty name.
     name: str = field()
-    op: str | Callable[..., Any]
+    op: str | Function
     _: KW_ONLY
     accepts: Kinds
-    derivative: Callable[[Any, Any], Any] | str
-    transposed: Callable[[Any, Any], Any] | None = None
+    derivative: Callable[[Operand, Operand], Operand] | str
+    transposed: Callable[[Operand, Operand], Operand] | None = None
     result: ResultDType = same_dtype
     public_name: str = ""
     total: bool = False
@@ -387,14 +386,14 @@ class Unary(Primitive):
         dtype = self.result(x.dtype)
         return x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, accuracy: Accuracy = None) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, accuracy: Accuracy = None) -> Operand:
         if not isinstance(self.op, str):
             return self.op(ctx, x)
         if accuracy is None:
             return ctx.op(self.op, [x])
         return ctx.op(self.op, [x], {"result_accuracy": ctx.attribute(accuracy.attribute_text())})
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Param) -> Dual:
         (x,), (x_dot,) = primals, tangents
         y = self.bind(x, **params)
         if type(x_dot) is Zero or self.derivative is Unary.FLAT:
@@ -404,7 +403,7 @@ class Unary(Primitive):
         assert callable(self.derivative)
         return y, _mul(x_dot, self.derivative(x, y))
 
-    def transpose(self, ct: Array, x: UndefinedPrimal) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal) -> Cotangents:
         if self.derivative is not Unary.LINEAR:
             self._missing("transposition: it is not linear (transpose)")
         return (self.transposed(ct, x) if self.transposed else self.bind(ct),)
@@ -438,13 +437,13 @@ class Binary(Primitive):
     batch = batch_elementwise
 
     name: str = field()
-    op: str | Callable[..., Any]
+    op: str | Function
     _: KW_ONLY
     accepts: Kinds
-    derivatives: tuple[Callable[..., Any] | None, Callable[..., Any] | None] | None
-    transposes: tuple[Callable[..., Any] | None, Callable[..., Any] | None] = (None, None)
+    derivatives: tuple[Function | None, Function | None] | None
+    transposes: tuple[Function | None, Function | None] = (None, None)
     result: ResultDType = same_dtype
-    attributes: Callable[[Any], dict[str, Any]] | None = None
+    attributes: Callable[[Aval], dict[str, Param]] | None = None
     public_name: str = ""
     total: bool = False
 
@@ -460,7 +459,7 @@ class Binary(Primitive):
         weak = x.weak_type and y.weak_type and dtype != dtypes.bool_
         return shaped_array(broadcast_shape(self.public_name, x=x, y=y), dtype, weak)
 
-    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Operand:
         left, right = ctx.avals_in
         if not left.shape == right.shape == ctx.avals_out[0].shape:
             x, y = broadcast_operands(ctx, (x, y))
@@ -468,19 +467,19 @@ class Binary(Primitive):
             return self.op(ctx, x, y)
         return ctx.op(self.op, [x, y], self.attributes(ctx) if self.attributes else None)
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         x, y = primals
         if self.derivatives is None:
             self._missing("forward-mode differentiation (jvp)")
         out = self.bind(x, y)
-        total: Any = Zero.like(out)
+        total: Tangent = Zero.like(out)
         for tangent, derivative in zip(tangents, self.derivatives, strict=True):
             if type(tangent) is not Zero and derivative is not None:
                 total = add_tangents(total, broadcast_to(derivative(tangent, x, y, out), out))
         return out, total
 
-    def transpose(self, ct: Array, x: Array, y: Array) -> tuple[Any, Any]:
-        results: list[Any] = [None, None]
+    def transpose(self, ct: Array, x: Array, y: Array) -> Cotangents:
+        results: list[Cotangent] = [None, None]
         for i, (operand, rule) in enumerate(zip((x, y), self.transposes, strict=True)):
             if is_linear(operand):
                 if rule is None:
@@ -489,7 +488,7 @@ class Binary(Primitive):
         return results[0], results[1]
 
 
-def align_batched(args: Values, dims: BatchDims) -> tuple[list[Any], int]:
+def align_batched(args: Values, dims: BatchDims) -> tuple[list[Operand], int]:
     """Elementwise operands with their batch dimensions lined up, and where these are.
 
     Operands keep their ranks where they can; others get dimensions of size 1.
@@ -593,7 +592,7 @@ def _missing_dimension(operands: Mapping[str, ShapedArray]) -> str | None:
     return None
 
 
-def broadcast_operands(ctx: LoweringContext, values: Values) -> Sequence[Any]:
+def broadcast_operands(ctx: LoweringContext, values: Values) -> Values:
     """StableHLO values of the equation's operands, each repeated to the result's shape."""
     shape = ctx.avals_out[0].shape
     if all(aval.shape == shape for aval in ctx.avals_in):
@@ -606,7 +605,7 @@ def broadcast_operands(ctx: LoweringContext, values: Values) -> Sequence[Any]:
     ]
 
 
-def broadcast_to(x: Array, like: Any) -> Any:
+def broadcast_to(x: Array, like: Operand) -> Operand:
     """`x` repeated to the shape of `like`, and split as it is, by rules of elementwise operands.
 
     Were it not split so, its cotangent would be gathered before it is summed.
@@ -618,7 +617,7 @@ def broadcast_to(x: Array, like: Any) -> Any:
     return broadcast_in_dim(x, target.shape, dims, sharding=target.split)
 
 
-def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Any:
+def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Operand:
     """The cotangent of an operand of `shape` that was repeated to the shape of `ct`."""
     full = aval_of(ct).shape
     if full == shape:
@@ -630,7 +629,7 @@ def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Any:
     return broadcast_in_dim(reduce_sum(ct, axes), shape, kept)
 
 
-def operand(x: Any, like: Any = None) -> Array:
+def operand(x: Operand, like: Operand = None) -> Array:
     """An argument made fit for `bind`: Python scalars take the dtype of `like`.
 
     Raises:
@@ -644,7 +643,7 @@ def operand(x: Any, like: Any = None) -> Array:
     return x
 
 
-def scalar_like(value: Any, like: Any) -> Any:
+def scalar_like(value: Operand, like: Operand) -> Operand:
     """A Python scalar as a NumPy scalar of the dtype of `like`, where it keeps its meaning."""
     aval = aval_of(like)
     if aval.weak_type:
@@ -660,7 +659,7 @@ def scalar_like(value: Any, like: Any) -> Any:
     return value if scalar_type is None else scalar_type(value)
 
 
-_scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = Cache(
+_scalar_types: dict[tuple[type, ElementType], Function | None] = Cache(
     "scalar types",
     "NumPy's type for a Python scalar that becomes an operand",
     key="Python's type, dtype",
@@ -668,7 +667,7 @@ _scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = Cache(
 ).table()
 
 
-def _scalar_type(kind: type, dtype: np.dtype[Any]) -> Callable[[Any], Any] | None:
+def _scalar_type(kind: type, dtype: ElementType) -> Function | None:
     """The NumPy scalar type for Python scalars of a kind that become `dtype`, if they may."""
     fits = (
         dtypes.issubdtype(dtype, np.complexfloating)
@@ -678,7 +677,7 @@ def _scalar_type(kind: type, dtype: np.dtype[Any]) -> Callable[[Any], Any] | Non
     return dtype.type if fits else None
 
 
-def operands(*args: Any) -> Sequence[Any]:
+def operands(*args: Operand) -> Values:
     """Arguments made fit for `bind`; Python scalars take the dtype of the arrays among them.
 
     Python scalars alone become of one type, the widest among them.
@@ -703,7 +702,7 @@ _SCALAR_RANKS: dict[type, int] = {int: 0, float: 1, complex: 2}
 _SCALARS_OF_KINDS: dict[str, type] = {"f": float, "c": complex}
 
 
-def _mul(x: Array, y: Array) -> Any:
+def _mul(x: Array, y: Array) -> Operand:
     """Multiplies a tangent by a derivative, by the primitive that `binary.py` declares."""
     return mul_p.bind(x, y)
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from minijax.core import config, dtypes
 from minijax.core.aval import ShapedArray, aval_of
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.trace import current
 from minijax.interpreters import casts, checking, reshard, staging, structural
 from minijax.interpreters.checking import (
@@ -371,7 +371,7 @@ def _first_of(states: Sequence[State]) -> State | None:
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
 
-def _moved(fault: Fault, var: Var, eqn: Eqn, args: Values, flow: str) -> Fault:
+def _moved(fault: Fault, var: Atom, eqn: Eqn, args: Values, flow: str) -> Fault:
     """A fault of an operand as one of the result."""
     dims = eqn.outvars[0].aval.shape
     if flow == MOVES:
@@ -388,7 +388,7 @@ def _moved(fault: Fault, var: Var, eqn: Eqn, args: Values, flow: str) -> Fault:
 def _judged_later(jaxpr: Jaxpr) -> set[Var]:
     """The variables whose elements go through selections before anything else sees them."""
     later = {v for eqn in jaxpr.eqns for v in eqn.outvars} - set(jaxpr.outvars)
-    selected: set[Var] = set()
+    selected: set[Atom] = set()
     for eqn in reversed(jaxpr.eqns):
         flow = flow_of(eqn)
         operands = [v for v in eqn.invars if type(v) is Var]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 
@@ -21,7 +21,8 @@ from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.operators import Aval, Operand, Param
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
 from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
@@ -227,7 +228,7 @@ class Reshape(Primitive):
     jvp = jvp_of_unary_linear
 
     def abstract_eval(
-        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Any
+        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Param
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
             problem = "the number of elements must stay the same."
@@ -246,13 +247,15 @@ class Reshape(Primitive):
         *,
         new_sizes: Shape,
         sharding: NamedSharding | None,
-        **_: Any,
+        **_: Param,
     ) -> PartitionSpec:
         if sharding is not None:
             return rules.given_spec(self, outs[0], sharding)
         return rules.reshaped(self, avals[0], new_sizes)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape | None, **_: Any) -> Any:
+    def lower(
+        self, ctx: LoweringContext, x: Value, *, dimensions: Shape | None, **_: Param
+    ) -> Operand:
         if dimensions is not None:
             aval = ctx.avals_in[0]
             shape = [aval.shape[d] for d in dimensions]
@@ -262,8 +265,8 @@ class Reshape(Primitive):
         return ctx.op("stablehlo.reshape", [x])
 
     def transpose(
-        self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape | None, **_: Any
-    ) -> tuple[Any]:
+        self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape | None, **_: Param
+    ) -> Cotangents:
         if dimensions is None:
             back = rules.of_cotangent(x.aval, rules.mesh_of([aval_of(ct)]))
             return (reshape(ct, x.aval.shape, out_sharding=back),)
@@ -279,7 +282,7 @@ class Reshape(Primitive):
         new_sizes: Shape,
         dimensions: Shape | None,
         sharding: NamedSharding | None,
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         x = moveaxis(args[0], dims[0], 0)
         if dimensions is not None:
             dimensions = (0, *(d + 1 for d in dimensions))
@@ -376,10 +379,10 @@ class Squeeze(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, dimensions: Shape) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), dimensions)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Operand:
         return ctx.op("stablehlo.reshape", [x])
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> Cotangents:
         return (reshape(ct, x.aval.shape),)
 
 
@@ -443,10 +446,10 @@ class Concatenate(Primitive):
             rules.check_unsharded(self, avals, (dimension,))
         return rules.join(self, avals, avals[0].ndim)
 
-    def lower(self, ctx: LoweringContext, *values: Value, dimension: int) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Value, dimension: int) -> Operand:
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 
-    def transpose(self, ct: Array, *args: Any, dimension: int) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, *args: Operand, dimension: int) -> Cotangents:
         sizes = [aval.shape[dimension] for aval in _avals_of(args)]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
@@ -462,11 +465,11 @@ def _numbered(avals: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
     return {f"operands[{i}]": aval for i, aval in enumerate(avals)}
 
 
-def _avals_of(args: Values) -> list[Any]:
+def _avals_of(args: Values) -> list[Aval]:
     return [x.aval if is_linear(x) else aval_of(x) for x in args]
 
 
-def concatenate(operands: Sequence[Any], dimension: int) -> Array:
+def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     """Concatenates arrays along one dimension.
 
     Shapes:     T[.., n_i, ..] for each operand -> T[.., sum of n_i, ..].
@@ -498,7 +501,7 @@ def slice_op(
     starts: Sequence[int],
     limits: Sequence[int],
     strides: Sequence[int] | None = None,
-    type: Any = None,
+    type: object = None,
 ) -> Value:
     """StableHLO for: a slice of `x`; strides are 1 by default."""
     attributes = {
@@ -531,7 +534,7 @@ class Split(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, sizes: Shape, axis: int) -> list[PartitionSpec]:
         return [rules.spec_of(avals[0])] * len(outs)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, sizes: Shape, axis: int) -> list[Any]:
+    def lower(self, ctx: LoweringContext, x: Value, *, sizes: Shape, axis: int) -> list[Operand]:
         shape = ctx.avals_in[0].shape
         starts, limits = [0] * len(shape), list(shape)
         outs = []
@@ -541,7 +544,7 @@ class Split(Primitive):
             starts[axis] = stop
         return outs
 
-    def transpose(self, ct: Values, x: UndefinedPrimal, *, sizes: Shape, axis: int) -> tuple[Any]:
+    def transpose(self, ct: Values, x: UndefinedPrimal, *, sizes: Shape, axis: int) -> Cotangents:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (concatenate([structural.instantiate(part) for part in ct], axis),)
@@ -592,10 +595,10 @@ class Rev(Primitive):
             error(TypeError, "lax.rev", problem, got=got, expected=expected)
         return x
 
-    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Operand:
         return ctx.op("stablehlo.reverse", [x], {"dimensions": ctx.i64_array(dimensions)})
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> Cotangents:
         return (rev(ct, dimensions),)
 
 
@@ -627,7 +630,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 copy_p = Unary("copy", lambda ctx, x: x, accepts=WHATEVER, derivative=Unary.LINEAR, total=True)
 
 
-def copy(x: Any) -> Any:
+def copy(x: Operand) -> Operand:
     """A new array with the elements of `x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -659,17 +662,17 @@ class Stack(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, axis: int) -> PartitionSpec:
         return rules.join(self, avals, avals[0].ndim).inserted(axis)
 
-    def lower(self, ctx: LoweringContext, *values: Value, axis: int) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Value, axis: int) -> Operand:
         shape = ctx.avals_in[0].shape
         single = (*shape[:axis], 1, *shape[axis:])
         rows = [ctx.reshape(x, single, ctx.avals_in[0].dtype) for x in values]
         return ctx.op("stablehlo.concatenate", rows, {"dimension": ctx.integer(axis)})
 
-    def transpose(self, ct: Array, *args: Any, axis: int) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, *args: Operand, axis: int) -> Cotangents:
         parts = unstack(ct, axis)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, axis: int) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axis: int) -> Batched:
         rows = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         return self.bind(*rows, axis=axis + 1), 0
 
@@ -677,7 +680,7 @@ class Stack(Primitive):
 stack_p = Stack()
 
 
-def stack(operands: Sequence[Any], axis: int = 0) -> Array:
+def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     """Stacks arrays of one shape along a new dimension.
 
     Shapes:     T[s] for each of n operands -> T[s with n at axis].
@@ -720,7 +723,7 @@ class Unstack(Primitive):
         rules.check_unsharded(self, avals, (axis,))
         return [rules.dropped(rules.spec_of(avals[0]), (axis,))] * len(outs)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, axis: int) -> list[Any]:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis: int) -> list[Operand]:
         (aval,) = ctx.avals_in
         shape = aval.shape
         single = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -733,7 +736,7 @@ class Unstack(Primitive):
             parts.append(ctx.reshape(row, shape[:axis] + shape[axis + 1 :], aval.dtype))
         return parts
 
-    def transpose(self, ct: Values, x: UndefinedPrimal, *, axis: int) -> tuple[Any]:
+    def transpose(self, ct: Values, x: UndefinedPrimal, *, axis: int) -> Cotangents:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (stack([instantiate(part) for part in ct], axis),)

@@ -69,8 +69,8 @@ class Layout(NamedTuple):
     """
 
     partitions: int
-    ins: tuple[Any, ...]
-    outs: tuple[Any, ...]
+    ins: tuple[Sharding | None, ...]
+    outs: tuple[Sharding | None, ...]
 
 
 class Assignment(NamedTuple):
@@ -86,7 +86,7 @@ class Assignment(NamedTuple):
         layout: the part of it that lowering depends on; None for one device and its own memory.
     """
 
-    devices: tuple[Any, ...]
+    devices: tuple[Device, ...]
     ins: tuple[Sharding | None, ...]
     outs: tuple[Sharding | None, ...]
     mesh: Mesh | None
@@ -108,7 +108,7 @@ class Claim(NamedTuple):
     """Somebody who says on which devices a program runs."""
 
     kind: MismatchType
-    devices: tuple[Any, ...]
+    devices: tuple[Device, ...]
     who: str
 
 

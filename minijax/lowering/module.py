@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from types import CodeType
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -20,10 +20,11 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from minijax.core import config, dtypes, effects, source
 from minijax.core.aval import AbstractTodo, AbstractToken, ManualAxisType, abstract_token
 from minijax.core.errors import InternalError, error
-from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Values
+from minijax.core.operators import Aval, ElementType, Function, HostArray, Operand, Sharding, Values
 from minijax.core.primitive import Primitive
+from minijax.core.trace import Params
 from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import regions, stablehlo
@@ -33,9 +34,11 @@ from minijax.lowering.placed_programs import Replicas
 from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
 from minijax.lowering.stablehlo import LoweringContext, integer, string, symbol, type_of
 from minijax.runtime.array import Array, physical_aval, to_numpy
+from minijax.runtime.callbacks import HostCallback
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding, named
 
+Attributes = dict[str, ir.Attribute]
 _create = ir.Operation.create
 _name_location = ir.Location.name
 _FRAMES_IN_LOCATIONS = 10
@@ -59,7 +62,7 @@ class Lowering:
         operation.attributes["mhlo.num_replicas"] = integer(copies, 32)
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
-        self.host_callbacks: list[Any] = []
+        self.host_callbacks: list[HostCallback] = []
         # The choices that may go another way on each device, where the compiler splits values.
         self.choices: list[str] = []
         # The axes that what is being built is written per device of.
@@ -67,9 +70,9 @@ class Lowering:
         self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
         self._context = context
         self._names: dict[str, int] = {}
-        self._op_names: dict[Any, str] = {}
-        self._functions: dict[Any, str] = {}
-        self._kept_alive: list[Any] = []
+        self._op_names: dict[tuple[object, ...], str] = {}
+        self._functions: dict[int, str] = {}
+        self._kept_alive: list[ClosedJaxpr] = []
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
             code_to_filename=_user_file,
             frame_limit=_FRAMES_IN_LOCATIONS,
@@ -89,7 +92,7 @@ class Lowering:
 
     scalar_of_region = staticmethod(regions.scalar)
 
-    def location(self, eqn: Eqn, scope: tuple[str, ...]) -> Any:
+    def location(self, eqn: Eqn, scope: tuple[str, ...]) -> ir.Location:
         """Where an equation comes from: its scope, its primitive, the user's lines."""
         key = (scope, eqn.scope, eqn.primitive)
         name = self._op_names.get(key)
@@ -113,8 +116,8 @@ class Lowering:
         *,
         scope: tuple[str, ...] = (),
         public: bool = False,
-        arg_attributes: Sequence[dict[str, Any]] = (),
-        result_attributes: Sequence[dict[str, Any]] = (),
+        arg_attributes: Sequence[Attributes] = (),
+        result_attributes: Sequence[Attributes] = (),
         arg_names: Sequence[str] | None = None,
     ) -> None:
         """Adds a function that computes `jaxpr`.
@@ -133,7 +136,7 @@ class Lowering:
             ),
             "sym_visibility": string("public" if public else "private"),
         }
-        of_tokens: list[dict[str, Any]] = [{} for _ in tokens]
+        of_tokens: list[Attributes] = [{} for _ in tokens]
         for key, per_value in (("arg_attrs", arg_attributes), ("res_attrs", result_attributes)):
             if any(per_value):
                 attributes[key] = ir.ArrayAttr.get(
@@ -154,7 +157,9 @@ class Lowering:
                 outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
-    def call(self, ctx: LoweringContext, closed: ClosedJaxpr, name: str, args: Values) -> list[Any]:
+    def call(
+        self, ctx: LoweringContext, closed: ClosedJaxpr, name: str, args: Values
+    ) -> list[ir.Value]:
         """Calls `closed` as a private function, which is added once however often it is called.
 
         What has started must be done in the same function, so such calls are written out.
@@ -186,7 +191,7 @@ class Lowering:
         return outs[len(ordered) :]
 
 
-def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ManualAxisType) -> Any:
+def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ManualAxisType) -> ir.Value:
     """A value that is put into a kind of memory."""
     attributes = {
         "call_target_name": string("annotate_device_placement"),
@@ -196,7 +201,7 @@ def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ManualAxisType) -> A
     return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
-def _user_file(code: Any) -> str | None:
+def _user_file(code: CodeType) -> str | None:
     return None if source.is_internal(code.co_filename) else str(code.co_filename)
 
 
@@ -205,7 +210,7 @@ def sanitize(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name).rstrip("_")
 
 
-def host_value(value: ir.Value) -> np.ndarray[Any, Any]:
+def host_value(value: ir.Value) -> HostArray:
     """A constant of a jaxpr as a NumPy array, of the dtype that XLA computes with."""
     if type.__instancecheck__(Array, value):
         return to_numpy(value.buffer)
@@ -218,8 +223,8 @@ def lower_jaxpr(
     consts: Values,
     args: Values,
     scope: tuple[str, ...] = (),
-    location: Any = None,
-) -> list[Any]:
+    location: ir.Location | None = None,
+) -> list[ir.Value]:
     """Builds the equations of `jaxpr` where `ctx` points; the MLIR values of its results.
 
     Args:
@@ -230,11 +235,11 @@ def lower_jaxpr(
         scope: names that the operations' locations begin with.
         location: the location of all operations; that of each equation where absent.
     """
-    values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
+    values: dict[Atom, ir.Value] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         values[var] = ctx.constant(host_value(const), _physical_dtype(var.aval))
 
-    def read(atom: Any) -> Any:
+    def read(atom: Atom) -> ir.Value:
         if type(atom) is Literal:
             return ctx.constant(atom.value, atom.aval.dtype)
         return values[atom]
@@ -264,7 +269,7 @@ def lower_jaxpr(
     return [read(atom) for atom in jaxpr.outvars]
 
 
-def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -> None:
+def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Atom, ir.Value]) -> None:
     """Holds the partitioner to the shardings that types show, or that the user asks for."""
     given = eqn.params.get(rules.sharding_param.of(eqn.primitive))
     typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.split) is not None]
@@ -288,10 +293,10 @@ def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Any, Any]) -
 def lower_region(
     ctx: LoweringContext,
     closed: ClosedJaxpr,
-    ordered: Sequence[Any],
+    ordered: Sequence[effects.Effect],
     args: Values,
     scope: tuple[str, ...] = (),
-) -> list[Any]:
+) -> list[ir.Value]:
     """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
 
     Args:
@@ -308,13 +313,13 @@ def lower_region(
 
 
 def _lower_physically(
-    ctx: LoweringContext, primitive: Primitive, operands: Values, params: dict[str, Any]
-) -> list[Any]:
+    ctx: LoweringContext, primitive: Primitive, operands: Values, params: Params
+) -> list[ir.Value]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
     size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)
     dims = [a.ndim if a.is_extended else None for a in ctx.avals_in]
 
-    def function(*args: Any) -> list[Any]:
+    def function(*args: Operand) -> list[Operand]:
         outs, out_dims = batching.batch_flat(
             lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
         )
@@ -329,11 +334,11 @@ def _lower_physically(
     return lower_jaxpr(ctx, jaxpr, consts, operands, location=ctx.location)
 
 
-def _physical_dtype(aval: Any) -> Any:
+def _physical_dtype(aval: Aval) -> ElementType:
     return getattr(aval.dtype, "physical_dtype", aval.dtype)
 
 
-def lower_function(ctx: LoweringContext, function: Callable[..., Any], *values: Any) -> list[Any]:
+def lower_function(ctx: LoweringContext, function: Function, *values: ir.Value) -> list[ir.Value]:
     """Lowers an equation as the composition of other primitives that `function` calls.
 
     `function` takes values of the equation's argument types and returns a sequence of results.
@@ -344,8 +349,8 @@ def lower_function(ctx: LoweringContext, function: Callable[..., Any], *values: 
 
 
 def lower_physical_function(
-    ctx: LoweringContext, function: Callable[..., Any], *values: Any
-) -> list[Any]:
+    ctx: LoweringContext, function: Function, *values: ir.Value
+) -> list[ir.Value]:
     """As `lower_function`, for a function of what XLA computes with in place of extended dtypes."""
     jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
     return lower_jaxpr(ctx, jaxpr, consts, values, location=ctx.location)
@@ -381,7 +386,7 @@ def lower_to_module(
     lowering.fresh_name("main")
     jaxpr = closed.jaxpr
     arg_attributes = _donation_attributes(jaxpr, donated, layout)
-    result_attributes: list[dict[str, Any]] = [{} for _ in jaxpr.outvars]
+    result_attributes: list[Attributes] = [{} for _ in jaxpr.outvars]
     for attributes, path in zip(result_attributes, result_names or (), strict=False):
         attributes["jax.result_info"] = string(path)
     if layout is not None:
@@ -425,9 +430,9 @@ def verify(module: ir.Module, closed: ClosedJaxpr | Jaxpr) -> None:
 
 def _place(
     lowering: Lowering,
-    attributes: Sequence[dict[str, Any]],
-    variables: Sequence[Any],
-    shardings: Sequence[Any],
+    attributes: Sequence[Attributes],
+    variables: Sequence[Atom],
+    shardings: Sequence[Sharding],
     *,
     replicate_scalars: bool = False,
 ) -> None:
@@ -448,13 +453,14 @@ def _place(
 
 def _donation_attributes(
     jaxpr: Jaxpr, donated: Sequence[bool], layout: Layout | None
-) -> list[dict[str, Any]]:
-    attributes: list[dict[str, Any]] = [{} for _ in jaxpr.invars]
+) -> list[Attributes]:
+    attributes: list[Attributes] = [{} for _ in jaxpr.invars]
     if not any(donated):
         return attributes
-    free: dict[Any, list[int]] = {}
+    free: dict[tuple[object, ...], list[int]] = {}
     tokens = len(effects.ordered_among(jaxpr.effects))
-    ins = outs = (None,) * max(len(jaxpr.invars), len(jaxpr.outvars))
+    ins: Sequence[object] = (None,) * max(len(jaxpr.invars), len(jaxpr.outvars))
+    outs = ins
     if layout is not None:
         ins, outs = layout.ins, layout.outs
     for i, (out, sharding) in enumerate(zip(jaxpr.outvars, outs, strict=False)):

@@ -57,7 +57,7 @@ class Replicas(NamedTuple):
     """
 
     number: int
-    names: tuple[Any, ...] = ()
+    names: tuple[str, ...] = ()
     sizes: tuple[int, ...] = ()
     shared: tuple[bool, ...] = ()
 

@@ -16,15 +16,17 @@ from __future__ import annotations
 import functools
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Hashable, Mapping, Sequence
+from typing import NamedTuple, TypeVar
+
+from jaxlib.mlir import ir
 
 from minijax.core import config, effects, history, meshes, monitoring
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Literal
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Effects, Jaxpr, Literal
 from minijax.core.native import Device
-from minijax.core.operators import Values
+from minijax.core.operators import Function, Operand, Param, Sharding, Values
 from minijax.core.sequences import partition_list
 from minijax.interpreters import diagnosis, discharge, key_reuse, passes
 from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
@@ -33,10 +35,12 @@ from minijax.lowering.module import lower_to_module, verify
 from minijax.lowering.placed_programs import SEVERAL, Replicas
 from minijax.runtime import client, compile, placement, profiling, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, buffer_on
 from minijax.sharding import hlo
 
+T = TypeVar("T")
 _LARGE_CONSTANT_BYTES = 4096
 _cleaned = Cache(
     "cleaned programs",
@@ -60,15 +64,15 @@ class Options(NamedTuple):
     name: str
     keep_unused: bool = True
     donated: tuple[bool, ...] = ()
-    compiler_options: tuple[tuple[str, Any], ...] = ()
+    compiler_options: tuple[tuple[str, Param], ...] = ()
     # Placements that the user gives for each argument and each result, None for those not given;
     # empty if none are.
-    in_shardings: tuple[Any, ...] = ()
-    out_shardings: tuple[Any, ...] = ()
+    in_shardings: tuple[Sharding, ...] = ()
+    out_shardings: tuple[Sharding, ...] = ()
     # How many devices run a copy of the program, if it is not cut over them.
     replicas: Replicas | None = None
 
-    def outer_effects(self, found: frozenset[Any]) -> frozenset[Any]:
+    def outer_effects(self, found: Effects) -> Effects:
         """Effects of a program but that it refers to axes along which its replicas are."""
         for name in () if self.replicas is None else self.replicas.names:
             found = effects.without_axis(found, name)
@@ -142,7 +146,7 @@ def _executable(
 
 _MOST_SHARED = 512
 # Executables by the structure of their programs, the last used at the end: decision 0006.
-_shared: OrderedDict[Any, Executable] = Cache(
+_shared: OrderedDict[Hashable, Executable] = Cache(
     "executables by structure",
     "executables that serve every program with the same equations",
     key="equations, types and constants, and the key of executables",
@@ -152,7 +156,7 @@ _shared: OrderedDict[Any, Executable] = Cache(
 ).table(OrderedDict())
 
 
-def _shared_executable(closed: ClosedJaxpr, args: Values, key: Any) -> Executable:
+def _shared_executable(closed: ClosedJaxpr, args: Values, key: Param) -> Executable:
     """The executable of a program that was not compiled itself; perhaps an equal one was."""
     options, where, committed, _ = key
     found = passes.key_of(module_hooks.with_outfeeds(closed))
@@ -198,19 +202,19 @@ def place(
 class Lowered(NamedTuple):
     """A program as a StableHLO module, with what is left of its arguments."""
 
-    module: Any
-    host_callbacks: list[Any]
+    module: ir.Module
+    host_callbacks: list[HostCallback]
     jaxpr: Jaxpr
     kept: tuple[int, ...] | None
     options: Options
     layout: Layout | None
-    large_consts: list[Any]
+    large_consts: list[Operand]
     # The program before it was cleaned: weak, as the program keeps this in its cache.
-    origin: Any
+    origin: weakref.ref[ClosedJaxpr]
     # See `lowering/partitioning.py`.
     choices: Sequence[str]
 
-    def of_kept(self, items: Sequence[Any]) -> Sequence[Any]:
+    def of_kept(self, items: Sequence[T]) -> Sequence[T]:
         """Of what is said of all arguments, that of those that are left."""
         return select(items, self.kept)
 
@@ -240,7 +244,7 @@ def kept_arguments(closed: ClosedJaxpr, options: Options) -> tuple[int, ...] | N
     return None if options.keep_unused else cleaned(closed, keep_unused=False)[1]
 
 
-def select(items: Sequence[Any], kept: Sequence[int] | None) -> Sequence[Any]:
+def select(items: Sequence[T], kept: Sequence[int] | None) -> Sequence[T]:
     """Of what is said of all arguments, that of the `kept` ones; None: of all."""
     return items if kept is None else [items[i] for i in kept if i < len(items)]
 
@@ -311,7 +315,7 @@ def lower(
     return monitoring.lowering.keep(closed, key, result)
 
 
-def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
+def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Operand]]:
     """Makes large constants leading parameters: in the module's text they would be copied."""
     jaxpr = closed.jaxpr
     is_large = [
@@ -329,9 +333,9 @@ def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
 def compile_lowered(
     lowered: Lowered,
     where: Assignment,
-    originals: Sequence[Any] = (),
+    originals: Sequence[Sharding] = (),
     *,
-    options: Mapping[str, Any] | None = None,
+    options: Mapping[str, Param] | None = None,
 ) -> Executable:
     """Compiles a lowered program for devices.
 
@@ -346,7 +350,7 @@ def compile_lowered(
     copies = lowered.options.replicas
     in_avals, out_avals = placed_programs.whole_avals(lowered, where)
     placed_programs.log_compilation(lowered, where)
-    given: dict[str, Any] = {
+    given: dict[str, Param] = {
         "options": {**dict(lowered.options.compiler_options), **(options or {})},
         "free": lowered.free,
         "num_args": len(lowered.large_consts) + len(in_avals),
@@ -384,11 +388,11 @@ def compile_lowered(
 
 def _compiled(
     lowered: Lowered,
-    module: Any,
+    module: ir.Module,
     where: Assignment,
-    originals: Sequence[Any],
-    given: Mapping[str, Any],
-) -> Any:
+    originals: Sequence[Sharding],
+    given: Mapping[str, Param],
+) -> Operand:
     """Jaxlib's executable of a lowered program."""
     name = lowered.options.name
     effects_of = lowered.jaxpr.effects
@@ -413,7 +417,7 @@ def _compiled(
     return loaded
 
 
-def _diagnosis(name: str, origin: object) -> Callable[..., None]:
+def _diagnosis(name: str, origin: object) -> Function:
     return functools.partial(diagnosis.explain_bad_result, name, origin)
 
 
@@ -426,7 +430,9 @@ _answered = Cache(
 )
 
 
-def results(closed: ClosedJaxpr, args: Values, options: Options, device: Any) -> list[Any] | None:
+def results(
+    closed: ClosedJaxpr, args: Values, options: Options, device: Device | None
+) -> list[Operand] | None:
     """The results of a first call with `args`, if the program computes nothing; else None.
 
     Arguments that are results are copied: who deletes or donates a result keeps the argument.
@@ -447,9 +453,9 @@ def results(closed: ClosedJaxpr, args: Values, options: Options, device: Any) ->
         return None
     if where.mesh is not None and where.mesh.explicit_axes:
         return None
-    given: dict[Any, Any] = dict(zip(closed.jaxpr.invars, args, strict=True))
+    given: dict[Atom, Operand] = dict(zip(closed.jaxpr.invars, args, strict=True))
     given.update(zip(closed.jaxpr.constvars, closed.consts, strict=True))
-    inputs: set[Any] = set(closed.jaxpr.invars)
+    inputs: set[Atom] = set(closed.jaxpr.invars)
     outs = []
     for atom in closed.jaxpr.outvars:
         value = atom.value if type(atom) is Literal else given[atom]
@@ -457,7 +463,7 @@ def results(closed: ClosedJaxpr, args: Values, options: Options, device: Any) ->
     return outs
 
 
-def _is_plain(closed: ClosedJaxpr, options: Options, device: Any) -> bool:
+def _is_plain(closed: ClosedJaxpr, options: Options, device: Device | None) -> bool:
     """Whether nobody has said anything about how the program is compiled or checked."""
     return (
         device is None
@@ -468,7 +474,7 @@ def _is_plain(closed: ClosedJaxpr, options: Options, device: Any) -> bool:
     )
 
 
-def _copied(x: Any, aval: ShapedArray, where: Assignment, *, stays: bool) -> Any:
+def _copied(x: Operand, aval: ShapedArray, where: Assignment, *, stays: bool) -> Operand:
     """A value as a result: where it is if it `stays`, else whole on all devices."""
     physical = physical_aval(aval)
     is_array = type.__instancecheck__(Array, x)

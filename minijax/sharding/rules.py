@@ -417,7 +417,7 @@ class DimPlacement(NamedTuple):
     """The axes of a mesh that split one dimension; no mesh where types do not show it."""
 
     mesh: AbstractMesh | None
-    names: tuple[Any, ...]
+    names: tuple[str, ...]
 
 
 def placement_of_dim(aval: AbstractValue, dim: int) -> DimPlacement | None:

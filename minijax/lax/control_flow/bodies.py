@@ -22,7 +22,7 @@ from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.check import same_type
 from minijax.core.errors import InternalError, error
-from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.native import PyTreeDef
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Tracer
@@ -526,7 +526,7 @@ def _origin(jaxpr: Jaxpr, atom: Atom, expected: Any) -> str:
     """Where a value first got a type that `expected` is not, in words."""
     if type(atom) is Literal:
         return "a constant"
-    made_by = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+    made_by: dict[Atom, Eqn] = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
     eqn = made_by.get(atom)
     if eqn is None:
         return "an argument, returned as it is"

@@ -12,10 +12,9 @@ from __future__ import annotations
 import functools
 import inspect
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import (
     TYPE_CHECKING,
-    Any,
     NamedTuple,
     ParamSpec,
     TypedDict,
@@ -28,9 +27,9 @@ import numpy as np
 
 from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.native import Device
-from minijax.core.operators import Avals, Values
+from minijax.core.operators import Avals, Function, Operand, Param, Tree, Values
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
@@ -58,21 +57,21 @@ class Settings(NamedTuple):
     donate_argnames: tuple[str, ...]
     keep_unused: bool
     inline: bool
-    device: Any
-    compiler_options: tuple[tuple[str, Any], ...]
+    device: Device | None
+    compiler_options: tuple[tuple[str, Param], ...]
     in_shardings: PlacementTree = arguments.NOTHING
     out_shardings: PlacementTree = arguments.NOTHING
     # What the user asked of another transformation that is called and staged as `jit` is.
-    more: Any = None
+    more: Param = None
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
 _PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
-_no_statics: tuple[Any, ...] = ()
+_no_statics: tuple[object, ...] = ()
 _staged_by_function = monitoring.tracing.by_owner()
 
 
-def _staged_programs(function: Callable[..., Any]) -> dict[Any, Staged]:
+def _staged_programs(function: Function) -> dict[Hashable, Staged]:
     """The staged programs of a function; they live as long as it does."""
     try:
         return _staged_by_function.setdefault(function, {})
@@ -92,7 +91,7 @@ class JitFunction:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Function,
         settings: Settings,
         *,
         transparent: bool = False,
@@ -108,7 +107,7 @@ class JitFunction:
         self.staged = _staged_programs(function)
 
     @source.is_boundary
-    def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
+    def call(self, *args: Tree, **kwargs: Tree) -> tuple[Tree, Param, bool]:
         """Answers a call that C++ cannot: result, data for C++, and whether to forget the call.
 
         These are the steps of the walk.  The arguments are flattened, their types are the key of
@@ -124,7 +123,7 @@ class JitFunction:
             source.filter_frames(exception)
             raise
 
-    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
+    def answer(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> tuple[Tree, Param, bool]:
         """Runs the staged program, or makes it part of what is being traced; as `call` returns."""
         leaves, staged = self.infer(args, kwargs)
         is_plain = _PLAIN.issuperset(map(type, leaves))
@@ -138,7 +137,7 @@ class JitFunction:
             eager.check_no_tracers(leaves)
         return self.run(staged, leaves)
 
-    def bind(self, staged: Staged, values: Values) -> Sequence[Any]:
+    def bind(self, staged: Staged, values: Values) -> Values:
         """Applies a staged program in the current trace, as one equation unless it is inlined."""
         closed = arguments.constrained(staged.closed, staged.options)
         if staged.inline:
@@ -152,7 +151,7 @@ class JitFunction:
             device=staged.device,
         )
 
-    def run(self, staged: Staged, leaves: Values) -> tuple[Any, Any, bool]:
+    def run(self, staged: Staged, leaves: Values) -> tuple[Tree, Param, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
         options = staged.resolved_options
         outs = program.results(staged.closed, leaves, options, staged.device)
@@ -162,11 +161,13 @@ class JitFunction:
         result = tree.unflatten(staged.out_tree, executable(leaves))
         return result, eager.fast_path(executable, len(leaves), result, leaves), False
 
-    def python(self, *args: Any, **kwargs: Any) -> Any:
+    def python(self, *args: Tree, **kwargs: Tree) -> Tree:
         """A call without C++."""
         return self.call(*args, **kwargs)[0]
 
-    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
+    def infer(
+        self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
+    ) -> tuple[list[Operand], Staged]:
         """The flat arguments of a call, and the staged program for their types: steps 1 to 3."""
         leaves, positions, num_args, key = self.signature(args, kwargs)
         staged = self.staged.get(key)
@@ -180,13 +181,13 @@ class JitFunction:
         return leaves, staged
 
     def signature(
-        self, args: tuple[Any, ...], kwargs: dict[str, Any]
-    ) -> tuple[list[Any], Sequence[int] | None, int, tuple[Any, ...]]:
+        self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
+    ) -> tuple[list[Operand], Sequence[int] | None, int, tuple[Param, ...]]:
         """The flat arguments of a call, positions of the dynamic ones, how many there are, the key.
 
         The key begins with the tree of the dynamic arguments, their types, and static values.
         """
-        statics: Any = _no_statics
+        statics: Param = _no_statics
         positions: Sequence[int] | None = None
         dyn_args, dyn_kwargs = args, kwargs
         settings = self.settings
@@ -204,7 +205,7 @@ class JitFunction:
         return leaves, positions, len(dyn_args), key
 
     def _stage_new(
-        self, key: Any, leaves: Values, positions: Sequence[int] | None, num_args: int
+        self, key: Param, leaves: Values, positions: Sequence[int] | None, num_args: int
     ) -> Staged:
         """Stages the function for a signature that is not known yet."""
         in_tree, avals, statics, *_ = key
@@ -226,17 +227,17 @@ class JitFunction:
         names = flattening.parameter_names(self.function)
         return history.describe(self.function, self.name, self.made_at, names)
 
-    def debug_info(self, in_tree: PyTreeDef, positions: Sequence[int] | None) -> Any:
+    def debug_info(self, in_tree: PyTreeDef, positions: Sequence[int] | None) -> DebugInfo:
         """Names of the arguments and of the function, for messages."""
         traced_for = "eager" if self.transparent else self.traced_for
         return flattening.debug_info(traced_for, self.function, in_tree, positions)
 
     @property
-    def donations(self) -> tuple[Any, ...]:
+    def donations(self) -> tuple[object, ...]:
         """Positions and names of the arguments whose memory results may take."""
         return (*self.settings.donate_argnums, *self.settings.donate_argnames)
 
-    def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def explain(self, error: Exception, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
         """Raises our own error in place of one of C++'s about the arguments, if it is one."""
         if str(error).startswith("Non-hashable static"):
             arguments.split_static(self.name, self.settings, args, kwargs)
@@ -281,7 +282,7 @@ class JitFunction:
         how = self.settings.inline, self.settings.device
         return Staged(closed, outer, flat.out_tree, options, *how, takes_references)
 
-    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
+    def trace(self, *args: Tree, **kwargs: Tree) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
         leaves, staged = self.infer(args, kwargs)
         in_tree = self.signature(args, kwargs)[3][0]
@@ -291,12 +292,12 @@ class JitFunction:
         """The stage of a staged program."""
         return stages.Traced(staged._replace(options=staged.resolved_options), in_tree, leaves)
 
-    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
+    def lower(self, *args: Tree, **kwargs: Tree) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
         platforms = kwargs.pop("_lowering_platforms", None)
         return self.trace(*args, **kwargs).lower(lowering_platforms=platforms)
 
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+    def eval_shape(self, *args: Tree, **kwargs: Tree) -> Tree:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
         avals, places = staged.closed.out_avals, staged.resolved_options.out_shardings
@@ -304,7 +305,7 @@ class JitFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
-def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Any]]:
+def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Operand]]:
     """A jaxpr whose traced constants are its first operands, and these constants."""
     traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
     known, outer = partition_list(traced, consts)
@@ -340,7 +341,7 @@ class Options(TypedDict, total=False):
     device: Device | None
     backend: str | None
     inline: bool
-    compiler_options: dict[str, Any] | None
+    compiler_options: dict[str, Param] | None
 
 
 @overload
@@ -364,7 +365,7 @@ def jit(
     device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
-    compiler_options: dict[str, Any] | None = None,
+    compiler_options: dict[str, Param] | None = None,
 ) -> JitWrapped[P, R]:
     """Compiles `fun` with XLA, once for each signature of its arguments.
 
@@ -441,7 +442,7 @@ def jit(
     return _native(JitFunction(fun, settings, made_at=source.calling_frame(between=1)))
 
 
-def _native(half: JitFunction) -> Any:
+def _native(half: JitFunction) -> Operand:
     """The callable that users get: C++, with the methods of the Python half as attributes."""
     settings = half.settings
     native = eager.native_function(
@@ -457,7 +458,7 @@ def _native(half: JitFunction) -> Any:
     if any((settings.static_argnums, settings.static_argnames, *half.donations)):
 
         @source.is_boundary
-        def call(*args: Any, **kwargs: Any) -> Any:
+        def call(*args: Tree, **kwargs: Tree) -> Tree:
             try:
                 try:
                     return native(*args, **kwargs)
@@ -481,12 +482,12 @@ def _native(half: JitFunction) -> Any:
     return call
 
 
-def _clear(half: JitFunction, native: Any) -> None:
+def _clear(half: JitFunction, native: Operand) -> None:
     half.staged.clear()
     native._clear_cache()
 
 
-def jitted(name: str, function: Callable[..., Any]) -> Any:
+def jitted(name: str, function: Function) -> Operand:
     """A function as `jit` makes it; itself, where it has the stages of one.
 
     Raises:
@@ -496,6 +497,6 @@ def jitted(name: str, function: Callable[..., Any]) -> Any:
     return function if hasattr(function, "trace") else jit(function)
 
 
-def is_jitted(function: Callable[..., Any]) -> bool:
+def is_jitted(function: Function) -> bool:
     """Whether `jit` made this callable."""
     return hasattr(function, "jit_function")

@@ -26,7 +26,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Values
+from minijax.core.operators import Operand, Param, Values
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, placed_programs, program
@@ -41,7 +41,7 @@ from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
 
 if TYPE_CHECKING:
-    from minijax.core.native import PyTreeDef
+    from minijax.core.native import Device, PyTreeDef
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -260,15 +260,15 @@ class Staged(NamedTuple):
     """A function staged for one signature."""
 
     closed: ClosedJaxpr
-    outer: list[Any]
-    out_tree: Any
+    outer: list[Operand]
+    out_tree: PyTreeDef
     options: program.Options
     inline: bool
-    device: Any
+    device: Device | None
     # Whether arguments are references, which have rules of their own.
     takes_references: bool
     # What another transformation knows of the program.
-    more: Any = None
+    more: Param = None
 
     @property
     def resolved_options(self) -> program.Options:

@@ -186,7 +186,7 @@ class PmapFunction(jit.JitFunction):
             _check_no_references(self.name, [*consts, *(v.aval for v in jaxpr.invars)])
             closed, outer = jit.lifted(jaxpr, consts)
             in_axes = (None,) * len(outer) + along.axes
-            along_axis = frozenset({self.axis_name})
+            along_axis: frozenset[Any] = frozenset({self.axis_name})
             given = [frozenset[Any]() if axis is None else along_axis for axis in in_axes]
             # No device may wait for others that never come.
             checks.check_untyped("pmap", closed, given, along_axis)

@@ -187,7 +187,7 @@ def applied(params: Mapping[str, Any]) -> ClosedJaxpr:
     avals = programs.whole_avals(inner.in_avals, params["in_axes"], params["axis_size"])
     invars = list(map(Var, avals))
     outvars = list(map(Var, pmap_p.abstract_eval(**params)))
-    eqn = Eqn(invars, outvars, pmap_p, dict(params), pmap_p.effects(**params))
+    eqn = Eqn([*invars], outvars, pmap_p, dict(params), pmap_p.effects(**params))
     info = inner.jaxpr.debug_info
     return ClosedJaxpr(Jaxpr([], list(invars), list(outvars), [eqn], debug_info=info), [])
 

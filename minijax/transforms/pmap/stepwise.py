@@ -257,9 +257,8 @@ def run(
         place: for the types of the results' slices, where each shall have the axis.
     """
     before = current.value
-    trace, is_own = before, False
-    if type(before) is not MapTrace:
-        trace, is_own = MapTrace(before, axis.name), True
+    is_own = type(before) is not MapTrace
+    trace = before if type(before) is MapTrace else MapTrace(before, axis.name)
     trace.bound.append(axis)
     parts = [trace.split(x) for x in args]
     inner = [
