@@ -33,7 +33,7 @@ from minijax.numpy import (
     shaping,
     updates,
 )
-from minijax.numpy.promotion import native_program, one_program
+from minijax.numpy.promotion import native_program, one_program, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array
 from minijax.transforms.device_put import device_put
@@ -70,6 +70,9 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
                 return native(self, other) if type(self) is Array else body(self, other)
             return function(self, other) if _is_operand(other) else NotImplemented
         except Exception as exception:
+            if context := unchecked():
+                with context:
+                    return operate(self, other)
             source.filter_frames(exception)
             raise
 
@@ -81,6 +84,9 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
                 return native(other, self) if type(self) is Array else body(other, self)
             return function(other, self) if _is_operand(other) else NotImplemented
         except Exception as exception:
+            if context := unchecked():
+                with context:
+                    return reflected(self, other)
             source.filter_frames(exception)
             raise
 

@@ -13,10 +13,12 @@ Decision 0003.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -38,6 +40,7 @@ from minijax.runtime.array import Array
 from minijax.transforms.jit import arguments, jit
 
 _rank_promotion = config.numpy_rank_promotion.native
+_dtype_promotion = config.numpy_dtype_promotion.native
 _PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
 _INEXACT = frozenset((*dtypes.FLOATS, *dtypes.COMPLEXES))
 _REAL_INEXACT = frozenset(dtypes.FLOATS)
@@ -357,7 +360,26 @@ def _check_rank_promotion(name: str, arrays: Sequence[Array]) -> None:
     fix = 'x[None], or config.update("numpy_rank_promotion", "allow")'
     if mode == "raise":
         error(ValueError, *text, got=got, expected=expected, fix=fix)
-    warn(UserWarning, *text, got=got, expected=expected, fix=fix)
+    if not source.is_called_by_library():
+        warn(UserWarning, *text, got=got, expected=expected, fix=fix)
+
+
+def unchecked() -> AbstractContextManager[None] | None:
+    """In what a function of the library that was refused is called again; None if it is not.
+
+    The strict settings are about operands that users combine.  Functions of the library combine
+    what they have computed as they like, and are called once more without these settings.
+    """
+    if _rank_promotion.value == "allow" and _dtype_promotion.value == "standard":
+        return None
+    return lenient() if source.is_called_by_library() else None
+
+
+@contextlib.contextmanager
+def lenient() -> Iterator[None]:
+    """Context manager: inside it, dtypes and ranks are promoted as they are by default."""
+    with config.numpy_rank_promotion("allow"), config.numpy_dtype_promotion("standard"):
+        yield
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
@@ -459,6 +481,9 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
                         return function(*args, **kwargs)
                     raise
             except Exception as exception:
+                if context := unchecked():
+                    with context:
+                        return call(*args, **kwargs)
                 source.filter_frames(exception)
                 raise
 

@@ -27,7 +27,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.promotion import check_array, lenient, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -678,7 +678,9 @@ def check_params(name: str, dtype: np.dtype[Any], *params: ArrayLike) -> None:
         TypePromotionError: there is one.
     """
     for param in params:
-        if dtypes.result_type(param, dtype) != dtype:
+        with lenient():
+            fits = dtypes.result_type(param, dtype) == dtype
+        if not fits:
             problem = "the dtype of the samples cannot hold that of a parameter."
             got = {"parameter": aval_of(param), "dtype": dtype}
             fix = "parameter.astype(dtype)"
