@@ -234,7 +234,7 @@ class Config:
         return sorted({*super().__dir__(), *self._states})
 
 
-_OTHER_NAMES = {"enable_checks": "check"}
+_OTHER_NAMES = {"enable_checks": "check", "x64_enabled": "enable_x64"}
 """What JAX calls states that have other names here."""
 
 config = Config()
@@ -806,7 +806,7 @@ def _show_loggers(names: str) -> None:
     for logger in _shown_loggers:
         logger.removeHandler(_to_stderr)
         logger.setLevel(logging.NOTSET)
-    _shown_loggers[:] = [logging.getLogger(name) for name in names.split(",") if name]
+    _shown_loggers[:] = map(logging.getLogger, filter(None, names.split(",")))
     for logger in _shown_loggers:
         logger.addHandler(_to_stderr)
         logger.setLevel(logging.DEBUG)
@@ -866,97 +866,95 @@ def thread_guard() -> None:
 
 
 _WITHOUT_EFFECT = {
-    "`random.key` makes keys, `random.PRNGKey` words": "enable_custom_prng=False",
+    "`random.key` makes keys, `random.PRNGKey` words": "enable_custom_prng",
     "`random.PRNGKey` gives words and never warns": "legacy_prng_key='allow'",
-    "softmax has the stable derivative always": "softmax_custom_jvp=False",
+    "softmax has the stable derivative always": "softmax_custom_jvp",
     "errors and locations tell the user's line": "include_full_tracebacks_in_locations=True "
     "traceback_in_locations_limit=100 tracer_error_num_traceback_frames=5",
     "jaxprs are printed without colors": "pprint_use_color=True",
-    "there is one implementation, without versions": "use_direct_linearize=True custom_vjp3=False "
-    "remat3=False scan3=False refs_to_pins=False use_simplified_jaxpr_constants=False",
-    "it is checked always": "disable_bwd_checks=False disable_vmap_shmap_error=False "
-    "mutable_array_checks=True",
-    "`shard_map` says itself whether it checks": "check_vma=False",
+    "there is one implementation, without versions": "use_direct_linearize=True custom_vjp3 "
+    "remat3 scan3 refs_to_pins use_simplified_jaxpr_constants",
+    "it is checked always": "disable_bwd_checks disable_vmap_shmap_error mutable_array_checks=True",
+    "`shard_map` says itself whether it checks": "check_vma",
     "casts to what varies are made where they are needed": "auto_pcast=True",
     "sums of float16 are accumulated in float32": "allow_f16_reductions=True",
     "programs on host devices are queued always": "cpu_enable_async_dispatch=True",
     "large constants are arguments of programs": "captured_constants_warn_bytes=2_000_000_000 "
     "captured_constants_report_frames=0 embedded_constants_max_bytes=32",
-    "XLA folds constants": "eager_constant_folding=False",
+    "XLA folds constants": "eager_constant_folding",
     "the store of compiled programs has its own rules": "compilation_cache_max_size=-1 "
-    "compilation_cache_check_contents=False compilation_cache_include_metadata_in_key=False "
+    "compilation_cache_check_contents compilation_cache_include_metadata_in_key "
     "persistent_cache_enable_xla_caches='xla_gpu_per_fusion_autotune_cache_dir' "
-    "remove_custom_partitioning_ptr_from_cache_key=False",
-    "profiles do not guide the compiler": "enable_pgle=False pgle_profiling_runs=3 "
-    "pgle_aggregation_percentile=90 compilation_cache_expect_pgle=False xla_profile_version=0",
-    "each process compiles for itself": "share_binary_between_hosts=False "
+    "remove_custom_partitioning_ptr_from_cache_key",
+    "profiles do not guide the compiler": "enable_pgle pgle_profiling_runs=3 "
+    "pgle_aggregation_percentile=90 compilation_cache_expect_pgle xla_profile_version=0",
+    "each process compiles for itself": "share_binary_between_hosts "
     "share_binary_between_hosts_timeout_ms=1200000",
     "what is compiled is logged, whatever its size": "compiler_detailed_logging_min_ops=10",
-    "`ad_checkpoint.print_saved_residuals` shows residuals": "log_checkpoint_residuals=False",
-    "there are no kernels of its kind": "bcoo_cusparse_lowering=False mosaic_allow_hlo=False "
-    "pallas_enable_debug_checks=False pallas_poison_buffers=False pallas_use_mosaic_gpu=True "
-    "pallas_verbose_errors=False ragged_dot_use_gpu_pallas_triton_lowering=False "
-    "ragged_dot_use_ragged_dot_instruction=True threefry_gpu_kernel_lowering=False "
-    "use_emit_pipeline_primitive=False use_magma='auto'",
-    "there is no jax2tf": "jax2tf_associative_scan_reductions=False "
+    "`ad_checkpoint.print_saved_residuals` shows residuals": "log_checkpoint_residuals",
+    "there are no kernels of its kind": "bcoo_cusparse_lowering mosaic_allow_hlo "
+    "pallas_enable_debug_checks pallas_poison_buffers pallas_use_mosaic_gpu=True "
+    "pallas_verbose_errors ragged_dot_use_gpu_pallas_triton_lowering "
+    "ragged_dot_use_ragged_dot_instruction=True threefry_gpu_kernel_lowering "
+    "use_emit_pipeline_primitive use_magma='auto'",
+    "there is no jax2tf": "jax2tf_associative_scan_reductions "
     "jax2tf_default_native_serialization=True",
     "processes have met before clients are made": "cpu_get_global_topology_timeout_minutes=5 "
     "cpu_get_local_topology_timeout_minutes=2 check_proxy_envs=True enable_preemption_service=True",
-    "clients are kept": "debug_leaked_clients_on_clear_backends=False",
+    "clients are kept": "debug_leaked_clients_on_clear_backends",
 }
 """States of JAX that programs may set: why they change nothing, and their defaults."""
 
 _REFUSED = {
-    "debug_nans, debug_infs and minijax.checked find such faults.": "error_checking_behavior_"
-    "divide='ignore' error_checking_behavior_nan='ignore' error_checking_behavior_oob='ignore'",
+    "debug_nans, debug_infs and minijax.checked find it.": "error_checking_behavior_nan='ignore' "
+    "error_checking_behavior_divide='ignore' error_checking_behavior_oob='ignore' "
+    "experimental_unsafe_xla_runtime_errors",
     "programs are exported in one format.": "export_calling_convention_version=10 "
-    "export_ignore_forward_compatibility=False serialization_version=0",
+    "export_ignore_forward_compatibility serialization_version=0",
     "the names of files are told as they are.": "hlo_source_file_canonicalization_regex=None "
     "source_url_schema=None",
-    "errors of running programs are those of XLA.": "send_traceback_to_runtime='off' "
-    "experimental_unsafe_xla_runtime_errors=False",
+    "XLA is not told which line has called it.": "send_traceback_to_runtime='off'",
     "clients have the devices that are there; `platforms` chooses.": "backend_target='' "
     "cuda_visible_devices='all' mock_gpu_topology='' mock_num_gpu_processes=0 xla_backend='' "
     "oneapi_visible_devices='all' pjrt_client_create_options=None rocm_visible_devices='all' "
     "sort_devices_by_process_index=True",
     "processes exchange data by collectives alone.": "cross_host_transfer_socket_address='' "
     "cross_host_transfer_timeout_seconds=None cross_host_transfer_transfer_size=None "
-    "cross_host_transport_addresses='' force_dcn_cross_host_transfers=False",
+    "cross_host_transport_addresses='' force_dcn_cross_host_transfers",
     "StableHLO alone is dumped.": "dump_ir_modes='stablehlo'",
 }
 """States of JAX that have to keep their defaults: why, and what these are."""
 
 
-def _declare(settings: str, reason: str, parsed: Callable[[str, Any], Callable[..., Any]]) -> None:
-    for setting in settings.split():
-        name, _, default = setting.partition("=")
-        value = ast.literal_eval(default)
-        doc = f"""{reason}
+def _declare(setting: str, reason: str, *, refused: bool) -> None:
+    """{reason}.
 
     Source: mirrors the setting of JAX (0.10).
 
     Example:
-        >>> jax.config.read("{name}") == {default}
+        >>> jax.config.read({name!r}) == {default}
         True
     """
-        State[Any](name, value, doc, parse=parsed(reason, value))
+    name, _, text = setting.partition("=")
+    text = text or "False"
+    default = ast.literal_eval(text)
 
-
-def _refuse_others(reason: str, default: Any) -> Callable[[str, Any], Any]:
-    def parse(name: str, value: Any) -> Any:
-        if value != default:
-            expected = f"its default, {default!r}"
-            error(ValueError, f"config.{name}", reason, got=repr(value), expected=expected)
+    def default_alone(name: str, value: Any) -> Any:
+        if str(value) != str(default):
+            error(ValueError, f"config.{name}", reason, got=repr(value), expected=text)
         return default
 
-    return parse
+    doc = (_declare.__doc__ or "").format(reason=reason.rstrip("."), name=name, default=text)
+    State[Any](name, default, doc, parse=default_alone if refused else _as_given)
 
 
 for _reason, _settings in _WITHOUT_EFFECT.items():
-    _text = f"Accepted for programs that set it; without effect: {_reason}."
-    _declare(_settings, _text, lambda *_: _as_given)
+    for _setting in _settings.split():
+        _text = f"Accepted for programs that set it; without effect: {_reason}"
+        _declare(_setting, _text, refused=False)
 for _reason, _settings in _REFUSED.items():
-    _declare(_settings, _reason, _refuse_others)
+    for _setting in _settings.split():
+        _declare(_setting, _reason, refused=True)
 
 # By these names the package shows them.
 allow_f16_reductions = config.state("allow_f16_reductions")

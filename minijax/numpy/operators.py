@@ -70,11 +70,12 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
                 return native(self, other) if type(self) is Array else body(self, other)
             return function(self, other) if _is_operand(other) else NotImplemented
         except Exception as exception:
-            if context := unchecked():
-                with context:
-                    return operate(self, other)
-            source.filter_frames(exception)
-            raise
+            again = unchecked()
+            if again is None:
+                source.filter_frames(exception)
+                raise
+        with again:
+            return operate(self, other)
 
     @source.is_boundary
     def reflected(self: Any, other: ArrayLike) -> Any:
@@ -84,11 +85,12 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
                 return native(other, self) if type(self) is Array else body(other, self)
             return function(other, self) if _is_operand(other) else NotImplemented
         except Exception as exception:
-            if context := unchecked():
-                with context:
-                    return reflected(self, other)
-            source.filter_frames(exception)
-            raise
+            again = unchecked()
+            if again is None:
+                source.filter_frames(exception)
+                raise
+        with again:
+            return reflected(self, other)
 
     return {f"__{name}__": operate, f"__r{name}__": reflected}
 

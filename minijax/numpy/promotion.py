@@ -481,11 +481,12 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
                         return function(*args, **kwargs)
                     raise
             except Exception as exception:
-                if context := unchecked():
-                    with context:
-                        return call(*args, **kwargs)
-                source.filter_frames(exception)
-                raise
+                again = unchecked()
+                if again is None:
+                    source.filter_frames(exception)
+                    raise
+            with again:
+                return call(*args, **kwargs)
 
         return cast(F, call)
 
