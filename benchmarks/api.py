@@ -7,6 +7,7 @@ with its parameters, or None for what is not called.  `python benchmarks/api.py 
 
 from __future__ import annotations
 
+import enum
 import importlib
 import inspect
 import json
@@ -46,8 +47,9 @@ MODULES = (
     *("sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     *("experimental.checkify", "experimental.mesh_utils", "experimental.multihost_utils"),
     *("extend", "extend.core", "export", "monitoring"),
+    "config",
 )
-"""Where public names are compared, relative to the library."""
+"""Where public names are compared, relative to the library; `config` stands for the settings."""
 
 Names = dict[str, str | None]
 
@@ -110,7 +112,27 @@ def outdated(reasons: Reasons, modules: list[Module]) -> list[str]:
 
 def public_names(library: str, paths: tuple[str, ...] = MODULES) -> dict[str, Names]:
     """The public names of each module, with their parameters; a missing module has none."""
-    return {path: dict(_names(library, path)) for path in paths}
+    return {
+        path: _settings(library) if path == "config" else dict(_names(library, path))
+        for path in paths
+    }
+
+
+def _settings(library: str) -> Names:
+    """The settings by name without prefix; of each the default, as the one of a parameter."""
+    config = importlib.import_module(library).config
+    values = config.values
+    if hasattr(config, "state"):
+        # JAX tells no defaults; where it is asked, nobody has set anything.
+        values = {name: config.state(name).default for name in values}
+    return {
+        name.removeprefix("jax_"): f"(value={_plain_value(value)!r})"
+        for name, value in values.items()
+    }
+
+
+def _plain_value(value: Any) -> Any:
+    return value.name.lower() if isinstance(value, enum.Enum) else value
 
 
 def compared(ours: dict[str, Names], theirs: dict[str, Names]) -> list[Module]:

@@ -100,6 +100,8 @@ class Worker:
 
     def api(self) -> dict[str, Any]:
         """Public names of modules, and their parameters."""
+        # JAX tells the values of its settings alone, of which this one was set above.
+        self.jax.config.update("jax_num_cpu_devices", -1)
         return importlib.import_module("api").public_names(self.library)
 
     def _sampled(

@@ -34,6 +34,8 @@ from minijax import (
     typing as typing,
 )
 from minijax.core.config import (
+    allow_f16_reductions as allow_f16_reductions,
+    auto_pcast as auto_pcast,
     check_tracer_leaks as check_tracer_leaks,
     config as config,
     debug_infs as debug_infs,
@@ -45,6 +47,8 @@ from minijax.core.config import (
     enable_checks as enable_checks,
     enable_custom_prng as enable_custom_prng,
     enable_x64 as enable_x64,
+    explain_cache_misses as explain_cache_misses,
+    jax2tf_associative_scan_reductions as jax2tf_associative_scan_reductions,
     legacy_prng_key as legacy_prng_key,
     log_compiles as log_compiles,
     make_user_context as make_user_context,
@@ -54,6 +58,7 @@ from minijax.core.config import (
     numpy_rank_promotion as numpy_rank_promotion,
     remove_size_one_mesh_axis_from_type as remove_size_one_mesh_axis_from_type,
     softmax_custom_jvp as softmax_custom_jvp,
+    thread_guard as thread_guard,
     threefry_partitionable as threefry_partitionable,
 )
 from minijax.core.dtypes import float0 as float0

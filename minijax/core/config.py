@@ -7,10 +7,12 @@ attribute and the C++ call path sees the states that belong in its keys.
 
 from __future__ import annotations
 
+import ast
 import copy
 import functools
 import inspect
 import itertools
+import logging
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
@@ -59,17 +61,22 @@ class Context(AbstractContextManager[Param]):
 class override(Context, Generic[T]):  # noqa: N801  a context manager reads as a verb
     """Context manager: inside it, a native state has another value in this thread."""
 
-    __slots__ = ("_native", "_previous", "_value")
+    __slots__ = ("_native", "_previous", "_tell", "_value")
 
-    def __init__(self, native: Param, value: T) -> None:
+    def __init__(self, native: Param, value: T, tell: Callable[[T], None] | None = None) -> None:
         self._native = native
         self._value = value
+        self._tell = tell
 
     def __enter__(self) -> None:
         self._previous = self._native.swap_local(self._value)
+        if self._tell is not None:
+            self._tell(self._value)
 
     def __exit__(self, *_: object) -> None:
         self._native.set_local(self._previous)
+        if self._tell is not None:
+            self._tell(self._native.value)
 
 
 @source.boundaries("__call__")
@@ -81,7 +88,7 @@ class State(Generic[T]):
     or False is turned on by calling it with nothing.
     """
 
-    __slots__ = ("_native", "_parse", "default", "doc", "env_name", "in_trace_key", "name")
+    __slots__ = ("_native", "_parse", "_tell", "default", "doc", "env_name", "in_trace_key", "name")
 
     def __init__(
         self,
@@ -92,6 +99,7 @@ class State(Generic[T]):
         parse: Callable[[str, Param], T],
         in_trace_key: bool = False,
         in_call_key: bool = False,
+        tell: Callable[[T], None] | None = None,
     ) -> None:
         self.name = name
         self.default = default
@@ -108,6 +116,9 @@ class State(Generic[T]):
             include_in_trace_context=in_trace_key,
         )
         config.add(self)
+        self._tell = tell
+        if tell is not None and initial != default:
+            tell(initial)
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -133,9 +144,11 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
     def update(self, value: T) -> None:
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
+        if self._tell is not None:
+            self._tell(self._native.value)
 
     def __call__(self, new_val: Param = UNSPECIFIED) -> Context:
-        return override(self._native, self.checked(new_val))
+        return override(self._native, self.checked(new_val), self._tell)
 
     def checked(self, new_val: object) -> T:
         """A value that the state can have, of what a context manager is given.
@@ -207,7 +220,7 @@ class Config:
     @property
     def values(self) -> dict[str, Param]:
         """Every state's value in force, by name."""
-        return {name: state.value for name, state in self._states.items()}
+        return {name: self.read(name) for name in (*self._states, *_OTHER_NAMES)}
 
     def __getattr__(self, name: str) -> Param:
         if name.startswith("_"):
@@ -221,7 +234,7 @@ class Config:
         return sorted({*super().__dir__(), *self._states})
 
 
-_OTHER_NAMES = {"enable_checks": "check"}
+_OTHER_NAMES = {"enable_checks": "check", "x64_enabled": "enable_x64"}
 """What JAX calls states that have other names here."""
 
 config = Config()
@@ -282,7 +295,7 @@ def make_user_context(default_value: Param = None) -> UserContext[Param]:
     return UserContext(default_value)
 
 
-def one_of(*choices: Param, **keys: bool) -> Callable[[Declaration], State[Param]]:
+def one_of(*choices: Param, **keys: Param) -> Callable[[Declaration], State[Param]]:
     """Declares a state that takes one of `choices`, of which the first is its default."""
 
     def parse(name: str, value: Param) -> Param:
@@ -296,7 +309,7 @@ def one_of(*choices: Param, **keys: bool) -> Callable[[Declaration], State[Param
 
 
 def state(
-    default: T, *, parse: Callable[[str, Param], T] | None = None, **keys: bool
+    default: T, *, parse: Callable[[str, Param], T] | None = None, **keys: Param
 ) -> Callable[[Declaration], State[T]]:
     """Declares a state: the function that follows has its name and its documentation.
 
@@ -740,30 +753,223 @@ def traceback_filtering() -> None:
 
 source.traceback_filtering = lambda: traceback_filtering.value
 
-_WITHOUT_EFFECT = {
-    "enable_custom_prng": (False, "`random.key` makes keys, `random.PRNGKey` words"),
-    "softmax_custom_jvp": (False, "softmax has the stable derivative always"),
-    "include_full_tracebacks_in_locations": (True, "locations are those of the user's line"),
-    "traceback_in_locations_limit": (100, "locations are those of the user's line"),
-    "pprint_use_color": (True, "jaxprs are printed without colors"),
-    "use_direct_linearize": (True, "there is one way to linearize"),
-    "cpu_enable_async_dispatch": (True, "programs on host devices are queued always"),
-    "captured_constants_warn_bytes": (2_000_000_000, "large constants are arguments of programs"),
-    "compilation_cache_max_size": (-1, "the store of compiled programs grows"),
-    "persistent_cache_enable_xla_caches": ("", "XLA's own caches are not used"),
-}
-"""States of JAX that programs may set, each with its default and why it changes nothing."""
 
-for _name, (_default, _reason) in _WITHOUT_EFFECT.items():
-    _doc = f"""Accepted for programs that set it; without effect: {_reason}.
+@state(False, in_trace_key=True)
+def check_static_indices() -> None:
+    """Raise where an element is read at an integer that is out of bounds, instead of the nearest.
+
+    Source: mirrors the setting jax_check_static_indices (0.10).
+
+    Example:
+        >>> with jax.config.state("check_static_indices")(True):
+        ...     jnp.arange(3)[5]
+        Traceback (most recent call last):
+        IndexError: ...
+    """
+
+
+@state(0, in_trace_key=True)
+def random_seed_offset() -> None:
+    """Added to the seed of every random key."""
+
+
+@state(False, in_trace_key=True)
+def high_dynamic_range_gumbel() -> None:
+    """Draw Gumbel numbers, and what is made of them, in the mode "high" where none is named."""
+
+
+@one_of("warn", "error", in_trace_key=True)
+def explicit_x64_dtypes() -> None:
+    """What happens where a dtype of 64 bits is asked for, and 64-bit types are off."""
+
+
+@state(False)
+def disallow_mesh_context_manager() -> None:
+    """Raise where a mesh is entered by `with mesh:` instead of `set_mesh`."""
+
+
+@state(False)
+def explain_cache_misses() -> None:
+    """Log, at WARNING level, each time that a jitted function is traced again, and for what types.
+
+    Source: mirrors jax.explain_cache_misses (0.10); `minijax.explain.retraces` says more.
+
+    Example:
+        >>> with jax.explain_cache_misses(True):
+        ...     jax.jit(lambda x: x + 1)(1)
+        Array(2, dtype=int32, weak_type=True)
+    """
+
+
+def _set_level(level: str | None) -> None:
+    logging.getLogger("minijax").setLevel(level or "NOTSET")
+
+
+@one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None, tell=_set_level)
+def logging_level() -> None:
+    """The level of the package's logger, "minijax"."""
+
+
+_shown_loggers: list[logging.Logger] = []
+_to_stderr = logging.StreamHandler()
+
+
+def _show_loggers(names: str) -> None:
+    for logger in _shown_loggers:
+        logger.removeHandler(_to_stderr)
+        logger.setLevel(logging.NOTSET)
+    _shown_loggers[:] = map(logging.getLogger, filter(None, names.split(",")))
+    for logger in _shown_loggers:
+        logger.addHandler(_to_stderr)
+        logger.setLevel(logging.DEBUG)
+
+
+@state("", tell=_show_loggers)
+def debug_log_modules() -> None:
+    """Loggers, by commas, of which everything is shown on stderr: "minijax"."""
+
+
+@state("")
+def dump_ir_to() -> None:
+    """A folder, into which the StableHLO of each program that is compiled is written."""
+
+
+@state(True)
+def include_debug_info_in_dumps() -> None:
+    """Whether the files that `dump_ir_to` asks for have locations."""
+
+
+@state(True)
+def compiler_enable_remat_pass() -> None:
+    """Whether XLA may compute values again to save memory."""
+
+
+@state(0.0)
+def exec_time_optimization_effort() -> None:
+    """How much effort XLA takes to make programs fast, from -1 to 1."""
+
+
+@state(0.0)
+def memory_fitting_effort() -> None:
+    """How much effort XLA takes to make programs fit into memory, from -1 to 1."""
+
+
+@one_of("UNKNOWN", "O0", "O1", "O2", "O3")
+def optimization_level() -> None:
+    """How much XLA optimizes for speed, as a level."""
+
+
+@one_of("O2", "UNKNOWN", "O0", "O1", "O3")
+def memory_fitting_level() -> None:
+    """How much XLA does to make programs fit into memory, as a level."""
+
+
+@state(False, tell=_jax.guard_lib.update_thread_guard_global_state)
+def thread_guard() -> None:
+    """Raise where programs of several processes start in another thread than the one that asks.
+
+    Source: mirrors jax.thread_guard (0.10).
+
+    Example:
+        >>> with jax.thread_guard(True):
+        ...     jnp.sqrt(4.0)
+        Array(2., dtype=float32, weak_type=True)
+    """
+
+
+_WITHOUT_EFFECT = {
+    "`random.key` makes keys, `random.PRNGKey` words": "enable_custom_prng",
+    "softmax has the stable derivative always": "softmax_custom_jvp",
+    "errors and locations tell the user's line": "include_full_tracebacks_in_locations=True "
+    "traceback_in_locations_limit=100 tracer_error_num_traceback_frames=5",
+    "jaxprs are printed without colors": "pprint_use_color=True",
+    "there is one implementation, without versions": "use_direct_linearize=True custom_vjp3 "
+    "remat3 scan3 refs_to_pins use_simplified_jaxpr_constants",
+    "it is checked always": "disable_bwd_checks disable_vmap_shmap_error mutable_array_checks=True",
+    "`shard_map` says itself whether it checks": "check_vma",
+    "casts to what varies are made where they are needed": "auto_pcast=True",
+    "sums of float16 are accumulated in float32": "allow_f16_reductions=True",
+    "programs on host devices are queued always": "cpu_enable_async_dispatch=True",
+    "large constants are arguments of programs": "captured_constants_warn_bytes=2_000_000_000 "
+    "captured_constants_report_frames=0 embedded_constants_max_bytes=32",
+    "XLA folds constants": "eager_constant_folding",
+    "the store of compiled programs has its own rules": "compilation_cache_max_size=-1 "
+    "compilation_cache_check_contents compilation_cache_include_metadata_in_key "
+    "persistent_cache_enable_xla_caches='xla_gpu_per_fusion_autotune_cache_dir' "
+    "remove_custom_partitioning_ptr_from_cache_key",
+    "profiles do not guide the compiler": "enable_pgle pgle_profiling_runs=3 "
+    "pgle_aggregation_percentile=90 compilation_cache_expect_pgle xla_profile_version=0",
+    "each process compiles for itself": "share_binary_between_hosts "
+    "share_binary_between_hosts_timeout_ms=1200000",
+    "what is compiled is logged, whatever its size": "compiler_detailed_logging_min_ops=10",
+    "`ad_checkpoint.print_saved_residuals` shows residuals": "log_checkpoint_residuals",
+    "there are no kernels of its kind": "bcoo_cusparse_lowering mosaic_allow_hlo "
+    "pallas_enable_debug_checks pallas_poison_buffers pallas_use_mosaic_gpu=True "
+    "pallas_verbose_errors ragged_dot_use_gpu_pallas_triton_lowering "
+    "ragged_dot_use_ragged_dot_instruction=True threefry_gpu_kernel_lowering "
+    "use_emit_pipeline_primitive use_magma='auto'",
+    "there is no jax2tf": "jax2tf_associative_scan_reductions "
+    "jax2tf_default_native_serialization=True",
+    "processes have met before clients are made": "cpu_get_global_topology_timeout_minutes=5 "
+    "cpu_get_local_topology_timeout_minutes=2 check_proxy_envs=True enable_preemption_service=True",
+    "clients are kept": "debug_leaked_clients_on_clear_backends",
+}
+"""States of JAX that programs may set: why they change nothing, and their defaults."""
+
+_REFUSED = {
+    "debug_nans, debug_infs and minijax.checked find it.": "error_checking_behavior_nan='ignore' "
+    "error_checking_behavior_divide='ignore' error_checking_behavior_oob='ignore' "
+    "experimental_unsafe_xla_runtime_errors",
+    "programs are exported in one format.": "export_calling_convention_version=10 "
+    "export_ignore_forward_compatibility serialization_version=0",
+    "the names of files are told as they are.": "hlo_source_file_canonicalization_regex=None "
+    "source_url_schema=None",
+    "XLA is not told which line has called it.": "send_traceback_to_runtime='off'",
+    "clients have the devices that are there; `platforms` chooses.": "backend_target='' "
+    "cuda_visible_devices='all' mock_gpu_topology='' mock_num_gpu_processes=0 xla_backend='' "
+    "oneapi_visible_devices='all' pjrt_client_create_options=None rocm_visible_devices='all' "
+    "sort_devices_by_process_index=True",
+    "processes exchange data by collectives alone.": "cross_host_transfer_socket_address='' "
+    "cross_host_transfer_timeout_seconds=None cross_host_transfer_transfer_size=None "
+    "cross_host_transport_addresses='' force_dcn_cross_host_transfers",
+    "StableHLO alone is dumped.": "dump_ir_modes='stablehlo'",
+}
+"""States of JAX that have to keep their defaults: why, and what these are."""
+
+
+def _declare(setting: str, reason: str, *, refused: bool) -> None:
+    """{reason}.
 
     Source: mirrors the setting of JAX (0.10).
 
     Example:
-        >>> jax.config.{_name}
-        {_default!r}
+        >>> jax.config.read({name!r}) == {default}
+        True
     """
-    State[Param](_name, _default, _doc, parse=_as_given)
+    name, _, text = setting.partition("=")
+    text = text or "False"
+    default = ast.literal_eval(text)
 
+    def default_alone(name: str, value: Param) -> Param:
+        if str(value) != str(default):
+            error(ValueError, f"config.{name}", reason, got=repr(value), expected=text)
+        return default
+
+    doc = (_declare.__doc__ or "").format(reason=reason.rstrip("."), name=name, default=text)
+    State[Param](name, default, doc, parse=default_alone if refused else _as_given)
+
+
+for _reason, _settings in _WITHOUT_EFFECT.items():
+    for _setting in _settings.split():
+        _text = f"Accepted for programs that set it; without effect: {_reason}"
+        _declare(_setting, _text, refused=False)
+for _reason, _settings in _REFUSED.items():
+    for _setting in _settings.split():
+        _declare(_setting, _reason, refused=True)
+
+# By these names the package shows them.
+allow_f16_reductions = config.state("allow_f16_reductions")
+auto_pcast = config.state("auto_pcast")
 enable_custom_prng = config.state("enable_custom_prng")
+jax2tf_associative_scan_reductions = config.state("jax2tf_associative_scan_reductions")
 softmax_custom_jvp = config.state("softmax_custom_jvp")

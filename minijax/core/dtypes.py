@@ -314,6 +314,8 @@ def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
     if dtype != requested:
         problem = f"dtype {requested.name} is not available and becomes {dtype.name}."
         fix = 'minijax.config.update("enable_x64", True) before the first computation'
+        if config.explicit_x64_dtypes.value == "error":
+            error(ValueError, name, problem, fix=fix)
         warn(UserWarning, name, problem, fix=fix)
     return dtype
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import logging
 import threading
 import types
 import weakref
@@ -174,6 +175,7 @@ class Guard:
         """Before a compilation of a program that has been traced already."""
 
 
+logger = logging.getLogger("minijax")
 guards: Config[tuple[Param, ...]] = _jax.config.Config("minijax_retrace_guards", ())
 """The guards of this thread, a tuple."""
 
@@ -296,6 +298,10 @@ def begin_trace(
         deque(maxlen=RECORDS_OF_A_PLACE),
         {},
     )
+    if config.explain_cache_misses.value and (known := traces_like(function)):
+        text = "%s is traced again at %s for (%s), after (%s). minijax.explain.retraces says more."
+        types = (", ".join(map(str, each.avals)) for each in (record, known[-1]))
+        logger.warning(text, function.name, record.at, *types)
     if guards.value:
         earlier = traces_like(function)
         for guard in guards.value:

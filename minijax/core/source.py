@@ -117,6 +117,39 @@ def user_line() -> str | None:
     return None
 
 
+def is_called_by_library() -> bool:
+    """Whether a function of the library, not the user's code, has called the function that runs.
+
+    That is the innermost function on the stack that users could have called, or one that has
+    handed its operands over to it.  Transformations and operators are on nobody's side.
+    """
+    frame: Any = sys._getframe(1)
+    while frame is not None and frame.f_code not in _boundaries:
+        frame = frame.f_back
+    looked_through: tuple[str, ...] = _ON_NOBODYS_SIDE
+    while frame is not None:
+        code = frame.f_code
+        if code in _boundaries:
+            function = frame.f_locals.get("function")
+            if getattr(function, "__name__", "").startswith("_"):
+                # The public function of that file has called it.
+                looked_through += (inspect.getfile(function),)
+        elif code not in _handing_over and not code.co_filename.startswith(looked_through):
+            return code.co_filename.startswith(_PACKAGE)
+        frame = frame.f_back
+    return False
+
+
+_ON_NOBODYS_SIDE = (
+    *(f"{_PACKAGE}{room}{os.sep}" for room in ("core", "interpreters", "lowering", "transforms")),
+    os.path.join(_PACKAGE, "lax", "control_flow"),
+    os.path.join(_PACKAGE, "numpy", "operators.py"),
+    contextlib.__file__,
+    functools.__file__,
+)
+_handing_over: set[CodeType] = set()
+
+
 def depth() -> int:
     """How many frames the user's line is above the function that asks; 1 is that function."""
     level, frame = 1, sys._getframe(1).f_back
@@ -259,6 +292,12 @@ def boundaries(*names: str) -> Callable[[C], C]:
 def is_boundary(function: F) -> F:
     """Decorator: says that a function filters the frames of exceptions itself, to save a call."""
     _boundaries.add(function.__code__)
+    return function
+
+
+def hands_over(function: F) -> F:
+    """Decorator: says that a function hands its operands over to others, which check them."""
+    _handing_over.add(function.__code__)
     return function
 
 

@@ -14,9 +14,11 @@ anything that Python could do.
 from __future__ import annotations
 
 import functools
+import itertools
 import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
@@ -350,6 +352,8 @@ def compile_lowered(
     copies = lowered.options.replicas
     in_avals, out_avals = placed_programs.whole_avals(lowered, where)
     placed_programs.log_compilation(lowered, where)
+    if config.dump_ir_to.value:
+        _dump(lowered)
     given: dict[str, Param] = {
         "options": {**dict(lowered.options.compiler_options), **(options or {})},
         "free": lowered.free,
@@ -384,6 +388,19 @@ def compile_lowered(
         is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
         compile.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
     return executable
+
+
+_dumps = itertools.count()
+
+
+def _dump(lowered: Lowered) -> None:
+    """Writes a program's module into the folder that the user has named."""
+    folder = Path(config.dump_ir_to.value)
+    folder.mkdir(parents=True, exist_ok=True)
+    has_locations = config.include_debug_info_in_dumps.value
+    text = lowered.module.operation.get_asm(enable_debug_info=has_locations)
+    path = folder / f"minijax_ir{next(_dumps)}_jit_{lowered.options.name}_compile.mlir"
+    path.write_text(text, encoding="utf-8")
 
 
 def _compiled(

@@ -208,7 +208,7 @@ def _logits(query: ArrayLike, key: ArrayLike, scale: float | None) -> Array:
 
 
 def _wide(x: ArrayLike) -> np.dtype[Any]:
-    return dtypes.promote_types(aval_of(x).dtype, _FLOAT32)
+    return np.promote_types(aval_of(x).dtype, _FLOAT32)
 
 
 def _weighted(weights: Array, value: ArrayLike) -> Array:

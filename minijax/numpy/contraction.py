@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import deferral, dtypes
+from minijax.core import deferral, dtypes, source
 from minijax.core.aval import Shape, aval_of
 from minijax.core.cache import cached
 from minijax.core.errors import error
@@ -212,6 +212,7 @@ def _conjugated(x: Array) -> Any:
 
 
 @one_program(static=_DOT_OPTIONS)
+@source.hands_over
 def inner(
     a: ArrayLike,
     b: ArrayLike,

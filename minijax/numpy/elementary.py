@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.interpreters import checking
@@ -539,6 +539,7 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
 
 @one_program()
+@source.hands_over
 def clip(
     arr: ArrayLike | None = None, /, min: ArrayLike | None = None, max: ArrayLike | None = None
 ) -> Array:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
 
-from minijax.core import dtypes, source
+from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.refs import AbstractRef
@@ -134,8 +134,9 @@ def getitem(x: Any, index: Any) -> Array:
             if type(x) is Array and current.value is eager.EAGER:
                 if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
                     position = index + size if index < 0 else index
-                    return _row_program(x, min(max(position, 0), size - 1))
-                x, template, operands = parse(x, index, dynamic=True)
+                    if 0 <= position < size or not config.check_static_indices.value:
+                        return _row_program(x, min(max(position, 0), size - 1))
+                x, template, operands = parse(x, index, dynamic=True, reads=True)
                 return _item_program(x, *operands, template=template)
             return _traced_item(x, index)
         except ValueError as caught:
@@ -149,7 +150,7 @@ def getitem(x: Any, index: Any) -> Array:
 def _traced_item(x: Any, index: Any) -> Array:
     if type(aval_of(x)) is AbstractRef:
         return references.get(x, index)
-    x, template, operands = parse(x, index, dynamic=is_eager())
+    x, template, operands = parse(x, index, dynamic=is_eager(), reads=True)
     is_gather = any(aval_of(v).ndim for v in operands)
     assert_in_bounds("gather" if is_gather else "dynamic_slice", x, template, operands)
     return read(x, *operands, template=template)
@@ -184,13 +185,16 @@ _item_program = native_program(read, ("template",))
 _row_program = native_program(_row)
 
 
-def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any]]:
+def parse(
+    x: Any, index: Any, *, dynamic: bool, reads: bool = False
+) -> tuple[Any, Template, list[Any]]:
     """An index as a template and its operands; `x` comes back with dimensions for scalar masks.
 
     Args:
         x: what is indexed.
         index: what stands in the brackets.
         dynamic: whether known integers become operands.
+        reads: whether elements are only read, and known integers may be checked.
     """
     items: Sequence[Any] = index if type(index) is tuple else (index,)
     adjacent = True
@@ -213,7 +217,7 @@ def parse(x: Any, index: Any, *, dynamic: bool) -> tuple[Any, Template, list[Any
         elif type(item) is slice:
             entries.append(_parse_slice(item, size, dynamic, operands))
         else:
-            entries.append(_parse_position(item, size, dynamic, operands))
+            entries.append(_parse_position(item, size, dynamic, operands, reads))
     return x, Template(tuple(entries), adjacent), operands
 
 
@@ -267,7 +271,7 @@ def _refuse_slice(item: slice, caught: Exception) -> NoReturn:
     error(IndexError, "indexing", problem, got=got, fix=fix, cause=None)
 
 
-def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any]) -> Entry:
+def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any], reads: bool) -> Entry:
     if not size and aval_of(item).ndim == 0:
         error(IndexError, "indexing", "a dimension of size 0 has no positions.")
     if type(item) is not int:
@@ -275,6 +279,9 @@ def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any]) ->
         return PICKED
     position = item + size if item < 0 else item
     if not 0 <= position < size:
+        if reads and config.check_static_indices.value:
+            expected = f"one from {-size} to {size - 1}, because check_static_indices is True"
+            error(IndexError, "indexing", "out of bounds.", got=f"index {item}", expected=expected)
         operands.append(_int32(item))
         return PICKED
     if dynamic:

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, source, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import Tracer
@@ -102,6 +102,7 @@ def concatenate(
     return shape.concatenate(joined, axis)
 
 
+@source.hands_over
 def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) -> Array:
     """Joins arrays along an existing axis; see `concatenate`.
 
@@ -389,6 +390,7 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
     return _split_at("dsplit", ary, indices_or_sections, 2, 3)
 
 
+@source.hands_over
 def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Appends values to the end of an array.
 

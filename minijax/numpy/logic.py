@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.primitive import Primitive
 from minijax.lax import binary, creation, reduction, unary
@@ -506,6 +506,7 @@ def isclose(
 
 
 @one_program(static=("equal_nan",))
+@source.hands_over
 def allclose(
     a: ArrayLike,
     b: ArrayLike,

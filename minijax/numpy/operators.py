@@ -33,7 +33,7 @@ from minijax.numpy import (
     shaping,
     updates,
 )
-from minijax.numpy.promotion import native_program, one_program
+from minijax.numpy.promotion import native_program, one_program, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array, explain_deleted
 from minijax.transforms.device_put import device_put
@@ -63,7 +63,13 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     body = getattr(function, "__wrapped__", function)
     # An exponent may be static: the function itself sees to that.
     native = function if function is elementary.power else native_program(body)
+    made = function, body, native
+    return {f"__{name}__": _operator(*made), f"__r{name}__": _reflection(*made)}
 
+
+def _operator(
+    function: Callable[..., Any], body: Callable[..., Any], native: Callable[..., Any]
+) -> _Operator:
     @source.is_boundary
     def operate(self: Any, other: ArrayLike) -> Any:
         try:
@@ -76,9 +82,19 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
                 explain_deleted(caught, self, other)
                 raise
         except Exception as exception:
-            source.filter_frames(exception)
-            raise
+            again = unchecked()
+            if again is None:
+                source.filter_frames(exception)
+                raise
+        with again:
+            return operate(self, other)
 
+    return operate
+
+
+def _reflection(
+    function: Callable[..., Any], body: Callable[..., Any], native: Callable[..., Any]
+) -> _Operator:
     @source.is_boundary
     def reflected(self: Any, other: ArrayLike) -> Any:
         try:
@@ -91,10 +107,14 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
                 explain_deleted(caught, self, other)
                 raise
         except Exception as exception:
-            source.filter_frames(exception)
-            raise
+            again = unchecked()
+            if again is None:
+                source.filter_frames(exception)
+                raise
+        with again:
+            return reflected(self, other)
 
-    return {f"__{name}__": operate, f"__r{name}__": reflected}
+    return reflected
 
 
 def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]:

@@ -13,10 +13,12 @@ Decision 0003.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import operator
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
 from typing import Any, TypeVar, cast
 
 import numpy as np
@@ -38,6 +40,7 @@ from minijax.runtime.array import Array, explain_deleted
 from minijax.transforms.jit import arguments, jit
 
 _rank_promotion = config.numpy_rank_promotion.native
+_dtype_promotion = config.numpy_dtype_promotion.native
 _PYTHON_SCALARS = frozenset(dtypes.python_scalar_dtypes)
 _INEXACT = frozenset((*dtypes.FLOATS, *dtypes.COMPLEXES))
 _REAL_INEXACT = frozenset(dtypes.FLOATS)
@@ -388,7 +391,26 @@ def _check_rank_promotion(name: str, arrays: Sequence[Array]) -> None:
     fix = 'x[None], or config.update("numpy_rank_promotion", "allow")'
     if mode == "raise":
         error(ValueError, *text, got=got, expected=expected, fix=fix)
-    warn(UserWarning, *text, got=got, expected=expected, fix=fix)
+    if not source.is_called_by_library():
+        warn(UserWarning, *text, got=got, expected=expected, fix=fix)
+
+
+def unchecked() -> AbstractContextManager[None] | None:
+    """In what a function of the library that was refused is called again; None if it is not.
+
+    The strict settings are about operands that users combine.  Functions of the library combine
+    what they have computed as they like, and are called once more without these settings.
+    """
+    if _rank_promotion.value == "allow" and _dtype_promotion.value == "standard":
+        return None
+    return lenient() if source.is_called_by_library() else None
+
+
+@contextlib.contextmanager
+def lenient() -> Iterator[None]:
+    """Context manager: inside it, dtypes and ranks are promoted as they are by default."""
+    with config.numpy_rank_promotion("allow"), config.numpy_dtype_promotion("standard"):
+        yield
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
@@ -467,41 +489,45 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
     Args:
         static: names of parameters that are no arrays; they are part of the signature.
     """
+    return functools.partial(_one_program, static=static)
 
-    def decorate(function: F) -> F:
-        native: Callable[..., Any] | None = None
 
-        @source.is_boundary
-        @functools.wraps(function)
-        def call(*args: Any, **kwargs: Any) -> Any:
-            nonlocal native
-            trace = current.value
+def _one_program(function: F, static: Sequence[str]) -> F:
+    native: Callable[..., Any] | None = None
+
+    @source.is_boundary
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        nonlocal native
+        trace = current.value
+        try:
             try:
-                try:
-                    if trace is not eager.EAGER:
-                        if type(trace) is StagingTrace:
-                            return recordings.call(trace, function, args, kwargs)
-                        return function(*args, **kwargs)
-                    if native is None:
-                        # Made on demand: an import declares hundreds of functions and calls few.
-                        native = native_program(function, static)
-                    return native(*args, **kwargs)
-                except TypeError as error:
-                    explain_keyword(error, title(function.__name__), function, kwargs)
-                    raise
-                except ValueError as error:
-                    # A list for a shape or an axis: the body takes it, one program a primitive.
-                    if str(error).startswith(_UNHASHABLE):
-                        return function(*args, **kwargs)
-                    explain_deleted(error, args, kwargs)
-                    raise
-            except Exception as exception:
+                if trace is not eager.EAGER:
+                    if type(trace) is StagingTrace:
+                        return recordings.call(trace, function, args, kwargs)
+                    return function(*args, **kwargs)
+                if native is None:
+                    # Made on demand: an import declares hundreds of functions and calls few.
+                    native = native_program(function, static)
+                return native(*args, **kwargs)
+            except TypeError as error:
+                explain_keyword(error, title(function.__name__), function, kwargs)
+                raise
+            except ValueError as error:
+                # A list for a shape or an axis: the body takes it, one program a primitive.
+                if str(error).startswith(_UNHASHABLE):
+                    return function(*args, **kwargs)
+                explain_deleted(error, args, kwargs)
+                raise
+        except Exception as exception:
+            again = unchecked()
+            if again is None:
                 source.filter_frames(exception)
                 raise
+        with again:
+            return call(*args, **kwargs)
 
-        return cast(F, call)
-
-    return decorate
+    return cast(F, call)
 
 
 def named(function: F, name: str, **parts: Any) -> F:

@@ -30,6 +30,7 @@ from minijax.numpy.promotion import (
     check_array,
     check_that,
     known,
+    lenient,
     one_program,
     pick,
     promote,
@@ -238,7 +239,8 @@ def _ends(
     """Where a range starts and stops, as the dtype in which it is computed, and that."""
     ends = with_one_rank(name, check_array(name, start), check_array(name, stop))
     given = dtypes.lattice_result_type(*ends)[0]
-    wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
+    with lenient():
+        wide = given if dtype is None else dtypes.lattice_result_type(given, dtype)[0]
     computed = dtypes.to_inexact_dtype(wide)
     # Not by way of the promoted dtype: uint8 has no room for a Python scalar of -1.
     start, stop = (convert_to_type(x, computed, weak_type=False) for x in ends)

@@ -30,6 +30,7 @@ from minijax.numpy.promotion import (
     check_that,
     inexact,
     known,
+    lenient,
     one_program,
     promote_dtypes,
     promote_inexact,
@@ -265,7 +266,9 @@ def histogram(
 
 @one_program(static=("density",))
 def _counted(a: ArrayLike, edges: ArrayLike, weights: ArrayLike | None, density: bool) -> Any:
-    a, edges = (asarray(x) for x in promote_dtypes("histogram", a, edges, 1.0)[:2])
+    # Integers have edges that are floats, though nobody has combined them.
+    with lenient():
+        a, edges = (asarray(x) for x in promote_dtypes("histogram", a, edges, 1.0)[:2])
     weights = ones(a.shape, a.dtype) if weights is None else asarray(weights)
     counts = _sums_by_bin([shaping.ravel(a)], [edges], shaping.ravel(weights))
     counts = counts.astype(dtypes.to_inexact_dtype(counts.dtype))

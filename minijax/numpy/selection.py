@@ -107,7 +107,7 @@ def where(
 @one_program()
 def _where(condition: ArrayLike, x: ArrayLike, y: ArrayLike) -> Any:
     condition = check_array("where", condition, "condition")
-    x, y = promotion.promote("where", x, y)
+    x, y = promotion.promote_dtypes("where", x, y)
     mask, a, b = aval_of(condition), aval_of(x), aval_of(y)
     if mask.dtype != dtypes.bool_:
         condition = binary.ne(condition, mask.dtype.type(0))

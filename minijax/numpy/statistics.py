@@ -19,7 +19,7 @@ from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.numpy import ordering, reductions, selection, shaping
 from minijax.numpy.creation import on_device
 from minijax.numpy.elementary import check_not_complex, is_kind
-from minijax.numpy.logic import isnan
+from minijax.numpy.logic import isnan, logical_and
 from minijax.numpy.promotion import (
     broadcast_to,
     check_array,
@@ -29,7 +29,6 @@ from minijax.numpy.promotion import (
     inexact,
     one_program,
     pick,
-    promote,
     promote_inexact,
     strong,
 )
@@ -338,9 +337,10 @@ def _quantile_operands(name: str, a: ArrayLike, q: ArrayLike) -> tuple[Any, Any]
     """The array, and the fractions in the dtype of positions: short floats cannot count far."""
     a, q = check_array(name, a, "a"), check_array(name, q, "q")
     dtype = dtypes.to_inexact_dtype(aval_of(a).dtype)
-    wide = dtypes.promote_types(dtype, np.float32)
+    # Not by the user's promotion, which may be strict.
+    wide = np.promote_types(dtype, np.float32)
     if is_kind(q, np.floating) and not aval_of(q).weak_type:
-        wide = dtypes.promote_types(wide, aval_of(q).dtype)
+        wide = np.promote_types(wide, aval_of(q).dtype)
     return convert_to_type(a, dtype, weak_type=False), convert_to_type(q, wide, weak_type=False)
 
 
@@ -532,7 +532,7 @@ def _present(a: Array, where: ArrayLike | None) -> Any:
     present = unary.bitwise_not(isnan(a))
     if where is None:
         return present
-    return binary.and_p.bind(*promote("where", present, check_mask("where", where)))
+    return logical_and(present, check_mask("where", where))
 
 
 @one_program(static=("axis", "dtype", "out", "keepdims"))

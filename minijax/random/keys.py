@@ -34,7 +34,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.promotion import check_array, lenient, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -303,8 +303,9 @@ def resolve_impl(impl: Any, name: str, dtype: Any = None) -> Generator:
 
 
 def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
+    offset = config.random_seed_offset.value
     if isinstance(seed, (int, np.int64, np.uint64)):
-        seed = _known_seed(seed, name)
+        seed, offset = _known_seed(seed, offset, name), 0
     aval = aval_of(seed)
     if dtypes.is_extended(aval.dtype):
         error(TypeError, name, "a key was given in place of a seed.", got=str(aval))
@@ -312,13 +313,15 @@ def _make(seed: Any, impl: Any, name: str, dtype: Any = None) -> Any:
         error(TypeError, name, "needs one seed.", got=str(aval), fix="minijax.vmap over the seeds")
     if not dtypes.issubdtype(aval.dtype, np.integer):
         error(TypeError, name, "the seed must be an integer.", got=str(aval))
+    if offset:
+        seed = seed + offset
     return random_seed_p.bind(seed, impl=resolve_impl(impl, name, dtype))
 
 
-def _known_seed(seed: int | np.integer[Any], name: str) -> Any:
+def _known_seed(seed: int | np.integer[Any], offset: int, name: str) -> Any:
     if isinstance(seed, int) and not -(2**63) <= seed < 2**63:
         error(OverflowError, name, "the seed does not fit 64 bits.", got=str(seed))
-    wide = np.array(int(seed) & (2**64 - 1), np.uint64)
+    wide = np.array((int(seed) + offset) & (2**64 - 1), np.uint64)
     if config.enable_x64.value:
         return wide.view(np.int64)[()]
     return wide.astype(np.uint32).view(np.int32)[()]
@@ -709,7 +712,9 @@ def check_params(name: str, dtype: np.dtype[Any], *params: ArrayLike) -> None:
         TypePromotionError: there is one.
     """
     for param in params:
-        if dtypes.result_type(param, dtype) != dtype:
+        with lenient():
+            fits = dtypes.result_type(param, dtype) == dtype
+        if not fits:
             problem = "the dtype of the samples cannot hold that of a parameter."
             got = {"parameter": aval_of(param), "dtype": dtype}
             fix = "parameter.astype(dtype)"
@@ -724,4 +729,4 @@ def check_mode(name: str, mode: str | None) -> str:
     """
     if mode not in (None, "low", "high"):
         error(ValueError, f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
-    return mode or "low"
+    return mode or ("high" if config.high_dynamic_range_gumbel.value else "low")

@@ -195,8 +195,13 @@ def options_for(
         ins, outs = free
         build.allow_spmd_sharding_propagation_to_parameters = list(ins) or [False]
         build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]
+    build.exec_time_optimization_effort = config.exec_time_optimization_effort.value
+    build.memory_fitting_effort = config.memory_fitting_effort.value
+    build.optimization_level = _LEVELS[config.optimization_level.value]
+    build.memory_fitting_level = _LEVELS[config.memory_fitting_level.value]
     overrides = {
         **(client.UNOPTIMIZED if config.disable_most_optimizations.value else {}),
+        **({} if config.compiler_enable_remat_pass.value else _WITHOUT_REMAT),
         **(options or {}),
     }
     if overrides:
@@ -207,6 +212,10 @@ def options_for(
     return compile_options
 
 
+_LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
+"""XLA's numbers for levels of optimization."""
+
+_WITHOUT_REMAT = {"xla_disable_hlo_passes": "rematerialization"}
 _MOST_TPU_ARGUMENTS = 2000
 
 

@@ -359,6 +359,8 @@ class Mesh(MeshAxes, config.Context):
 
     def __enter__(self) -> Mesh:
         fix = "with minijax.set_mesh(mesh): ..."
+        if config.disallow_mesh_context_manager.value:
+            error(RuntimeError, "Mesh", "disallow_mesh_context_manager is True.", fix=fix)
         warn(DeprecationWarning, "Mesh", "`with mesh:` is deprecated.", fix=fix)
         stack = mesh_stack.value
         self._check_axes_are_new(stack)

@@ -1,14 +1,22 @@
 """Configuration states: precedence, validation, threads, names."""
 
+import logging
 import os
 import subprocess
 import sys
+import threading
 import timeit
 
+import numpy as np
 import pytest
 
 import minijax as jax
+import minijax.numpy as jnp
+from minijax import random
 from minijax.core import config
+from minijax.runtime.compile import options_for
+
+STATES = {state.name: state for state in config.config}
 
 
 @pytest.mark.feature("CF-01")
@@ -34,6 +42,7 @@ def test_update_by_either_name():
     jax.config.update("jax_debug_nans", True)
     try:
         assert jax.config.debug_nans is jax.config.jax_debug_nans is True
+        assert jax.config.x64_enabled is jax.config.enable_x64 is False
     finally:
         jax.config.update("debug_nans", False)
 
@@ -94,3 +103,168 @@ def test_programs_without_optimization_compute_the_same():
             quick = jax.jit(lambda x: 1 * jax.numpy.tanh(x @ x.T).sum(axis=0))(x)
         assert jax.config.jax_disable_most_optimizations is False
     assert jax.numpy.allclose(quick, expected, rtol=1e-6)
+
+
+@pytest.mark.feature("UX-02")
+@pytest.mark.parametrize("name", STATES)
+def test_context_is_a_decorator_too(name):
+    state = STATES[name]
+    refused = any(f" {name}" in f" {settings}" for settings in config._REFUSED.values())
+    value = not state.value if isinstance(state.value, bool) and not refused else state.value
+
+    @state(value)
+    def read():
+        return state.value
+
+    before = state.value
+    assert (read.__name__, read(), read()) == ("read", value, value)
+    assert state.value == before
+
+
+@pytest.mark.feature("UX-02")
+@pytest.mark.parametrize("name", STATES)
+def test_state_is_read_and_updated_by_each_of_its_names(name):
+    for prefix in ("", "jax_"):
+        assert jax.config.read(prefix + name) == getattr(jax.config, prefix + name)
+        value = jax.config.values[name]
+        jax.config.update(prefix + name, value)
+        assert jax.config.read(name) == value
+    assert STATES[name].env_name == f"MINIJAX_{name.upper()}"
+
+
+@pytest.mark.feature("UX-02")
+@pytest.mark.parametrize(
+    ("name", "value", "reason"),
+    [
+        ("jax_error_checking_behavior_nan", "raise", "debug_nans"),
+        ("jax_xla_backend", "tpu", "platforms"),
+        ("jax_serialization_version", 1, "one format"),
+        ("jax_dump_ir_modes", "jaxpr", "StableHLO"),
+        ("jax_cross_host_transfer_socket_address", "host:1", "collectives"),
+    ],
+)
+def test_what_cannot_be_set_is_refused_with_a_reason(name, value, reason):
+    default = jax.config.read(name)
+    with pytest.raises(ValueError, match=reason):
+        jax.config.update(name, value)
+    jax.config.update(name, default)
+    assert jax.config.read(name) == default
+
+
+@pytest.mark.feature("UX-02")
+def test_indices_that_are_known_can_be_checked():
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert x[5].shape == (3,)
+    with config.check_static_indices(True):
+        for read in (lambda x: x[2], lambda x: x[-3], lambda x: x[1, 3], lambda x: x[np.int32(2)]):
+            for call in (read, jax.jit(read)):
+                with pytest.raises(IndexError, match="out of bounds"):
+                    call(x)
+        assert x[-2].shape == (3,)
+        assert (x[1:9].shape, x[jnp.array([7])].shape) == ((1, 3), (1, 3))
+        assert x.at[5].set(1.0).sum() == x.sum()
+        assert jnp.isnan(x.at[5].get(mode="fill")).all()
+
+
+@pytest.mark.feature("UX-02")
+@pytest.mark.parametrize("make", [random.key, random.PRNGKey, jax.jit(random.key)])
+def test_seeds_have_an_offset(make):
+    def words(seed):
+        return jnp.asarray(random.key_data(make(seed))).tolist()
+
+    with config.random_seed_offset(4):
+        moved = words(3)
+    assert moved == words(7) != words(3)
+
+
+@pytest.mark.feature("UX-02")
+def test_gumbel_numbers_have_a_mode_where_none_is_named():
+    key = random.key(0)
+    high = random.gumbel(key, (4,), mode="high")
+    with config.high_dynamic_range_gumbel(True):
+        assert (random.gumbel(key, (4,)) == high).all()
+    assert (random.gumbel(key, (4,)) != high).any()
+
+
+@pytest.mark.feature("UX-02")
+def test_dtypes_of_64_bits_can_be_refused():
+    with config.explicit_x64_dtypes("error"), pytest.raises(ValueError, match="not available"):
+        jnp.zeros(3, "float64")
+
+
+@pytest.mark.feature("UX-02")
+def test_entering_a_mesh_can_be_refused():
+    with config.disallow_mesh_context_manager(True), pytest.raises(RuntimeError, match="set_mesh"):
+        jax.make_mesh((1,), ("x",)).__enter__()
+
+
+@pytest.mark.feature("UX-02")
+def test_cache_misses_are_explained(caplog):
+    f = jax.jit(lambda x: x + 1)
+    with jax.explain_cache_misses(True):
+        f(jnp.ones(3))
+        assert "traced again" not in caplog.text
+        f(jnp.ones(4))
+    assert "f32[4]" in caplog.text
+    assert "f32[3]" in caplog.text
+    caplog.clear()
+    f(jnp.ones(5))
+    assert "traced again" not in caplog.text
+
+
+@pytest.mark.feature("UX-02")
+def test_loggers_have_levels(capfd):
+    logger = logging.getLogger("minijax")
+    with config.logging_level("ERROR"):
+        assert not logger.isEnabledFor(logging.WARNING)
+    assert logger.level == logging.NOTSET
+    with config.debug_log_modules("minijax"):
+        assert logger.isEnabledFor(logging.DEBUG)
+        assert len(logger.handlers) == 1
+    assert (logger.level, logger.handlers) == (logging.NOTSET, [])
+
+
+@pytest.mark.feature("UX-02")
+def test_modules_are_dumped(tmp_path):
+    with config.dump_ir_to(str(tmp_path / "folder")):
+        jax.jit(lambda x: jnp.sin(x) * 3.25)(jnp.ones(7))
+    (path,) = [p for p in (tmp_path / "folder").iterdir() if "lambda" in p.name]
+    assert path.suffix == ".mlir"
+    text = path.read_text()
+    assert "stablehlo.sine" in text
+    assert "loc(" in text
+
+
+@pytest.mark.feature("UX-02")
+@pytest.mark.parametrize(
+    ("name", "value", "field", "number"),
+    [
+        ("exec_time_optimization_effort", -0.5, "exec_time_optimization_effort", -0.5),
+        ("memory_fitting_effort", 0.5, "memory_fitting_effort", 0.5),
+        ("optimization_level", "O1", "optimization_level", 19),
+        ("memory_fitting_level", "O0", "memory_fitting_level", 9),
+    ],
+)
+def test_effort_is_told_to_the_compiler(name, value, field, number):
+    with STATES[name](value):
+        options = options_for(tuple(jax.devices()[:1]))
+        assert getattr(options.executable_build_options, field) == number
+        assert jax.jit(lambda x: x * 2.5)(jnp.ones(3)).sum() == 7.5
+
+
+@pytest.mark.feature("UX-02")
+def test_values_are_computed_again_only_where_that_is_allowed():
+    with config.compiler_enable_remat_pass(False):
+        options = options_for(tuple(jax.devices()[:1]))
+        assert ("xla_disable_hlo_passes", "rematerialization") in options.env_option_overrides
+        assert jax.jit(lambda x: x * 1.25)(jnp.ones(4)).sum() == 5
+
+
+@pytest.mark.feature("UX-02")
+def test_threads_of_one_process_are_free():
+    found = []
+    with jax.thread_guard(True):
+        thread = threading.Thread(target=lambda: found.append(float(jnp.sqrt(4.0))))
+        thread.start()
+        thread.join()
+    assert found == [2.0]

@@ -116,3 +116,13 @@ def test_resized_arrays_keep_batches_and_dtypes():
 def test_resampling_refuses_bad_arguments(call, error, match):
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize("method", list(image.ResizeMethod))
+@pytest.mark.parametrize("dtype", [np.float32, np.float16, np.int32])
+def test_arrays_are_resampled_under_strict_settings(method, dtype):
+    x = X.astype(dtype)
+    with minijax.numpy_rank_promotion("raise"), minijax.numpy_dtype_promotion("strict"):
+        assert minijax.jit(lambda x: image.resize(x, (5, 2), method))(x).shape == (5, 2)
+        assert image.resize(x, (5, 2), method).shape == (5, 2)

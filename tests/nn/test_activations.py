@@ -30,6 +30,28 @@ def test_attention_equals_that_of_jax(name):
     recorded.check("attentions", name, rtol=5e-6, atol=5e-7)
 
 
+# Calls that are errors have their names for a figure.
+STRICT = {
+    name: call
+    for group, calls in samples.CALLS.items()
+    for name, call in calls.items()
+    if not isinstance(recorded.FIGURES[group][name], str) and name != "logsumexp of two dtypes"
+}
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.filterwarnings("ignore:overflow encountered:RuntimeWarning")
+@pytest.mark.parametrize("name", STRICT)
+def test_function_works_under_strict_settings(name):
+    for x64 in (False, True):
+        with (
+            jax.enable_x64(x64),
+            jax.numpy_rank_promotion("raise"),
+            jax.numpy_dtype_promotion("strict"),
+        ):
+            jax.eval_shape(lambda: STRICT[name](jax))
+
+
 @pytest.mark.parametrize("name", samples.FUNCTIONS)
 def test_signature_equals_that_of_jax(name):
     parameters = inspect.signature(getattr(nn, name)).parameters.values()

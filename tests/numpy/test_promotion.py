@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +15,8 @@ from hypothesis.extra import numpy as numpy_strategies
 
 import minijax
 import minijax.numpy as jnp
-from minijax.core import config
+import minijax.scipy.fft
+from minijax.core import config, dtypes
 
 # What JAX 0.10.2 answers for every pair of kinds; "~" marks weak types.
 RECORDED = json.loads((Path(__file__).parent / "result_types.json").read_text(encoding="utf-8"))
@@ -173,3 +176,62 @@ def test_results_of_several_stages_are_of_the_dtypes_of_jax() -> None:
         }
         found = {call: str(eval(call, {"jnp": jnp, **names}).dtype) for call in WIDE}
     assert found == WIDE
+
+
+X, SHORT = jnp.ones((2, 3)), jnp.ones((2, 3), jnp.float16)
+COMBINED: dict[str, Callable[[Any, Any], Any]] = {
+    "operator": lambda x, y: x + y,
+    "reflected": lambda x, y: np.asarray(x) * y,
+    "function": jnp.add,
+    "method": lambda x, y: x.dot(y.T),
+    "jit": minijax.jit(jnp.subtract),
+    "vmap": minijax.vmap(jnp.multiply),
+    "cond": lambda x, y: minijax.lax.cond(True, jnp.add, jnp.subtract, x, y),
+    "tree.map": lambda x, y: minijax.tree.map(jnp.add, x, y),
+    "where": lambda x, y: jnp.where(x > 0, x, y),
+    "power": lambda x, y: x**y,
+    "einsum": lambda x, y: jnp.einsum("ij,ij", x, y),
+    "append": jnp.append,
+    "concat": lambda x, y: jnp.concat([x, y]),
+    "allclose": jnp.allclose,
+    "clip": jnp.clip,
+    "linalg": lambda x, y: jnp.linalg.matmul(x, y.T),
+}
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize("name", COMBINED)
+def test_strict_settings_refuse_what_users_combine(name: str) -> None:
+    with config.numpy_dtype_promotion("strict"):
+        jnp.std(SHORT, dtype=jnp.float32)
+        for _ in range(2):
+            with pytest.raises(dtypes.TypePromotionError, match="'strict'"):
+                COMBINED[name](X, SHORT)
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize(
+    "call", [lambda f, *args: f(*args), lambda f, *args: minijax.jit(f)(*args)]
+)
+@pytest.mark.parametrize("add", [jnp.add, lambda x, y: x + y])
+def test_refusals_do_not_depend_on_what_the_library_has_called_before(
+    call: Callable[..., Any], add: Callable[..., Any]
+) -> None:
+    path = Path(minijax.__file__).parent / "numpy" / "imagined.py"
+    scope: dict[str, Any] = {"jnp": jnp}
+    text = "def of_library(x, y): return jnp.add(x, y) * (x + y)"
+    exec(compile(text, path, "exec"), scope)
+    x, y = jnp.ones((2, 7)), jnp.ones(7)
+    with config.numpy_rank_promotion("raise"):
+        for _ in range(2):
+            assert call(scope["of_library"], x, y).shape == (2, 7)
+            with pytest.raises(ValueError, match="different ranks"):
+                call(add, x, y)
+
+
+@pytest.mark.feature("UX-03")
+def test_what_the_library_broadcasts_is_no_reason_to_warn() -> None:
+    x = jnp.ones((2, 3))
+    with config.numpy_rank_promotion("warn"), warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert minijax.scipy.fft.dct(x).shape == (2, 3)

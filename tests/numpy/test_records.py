@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import warnings
 import zlib
@@ -18,6 +19,7 @@ from hypothesis.extra import numpy as numpy_strategies
 import minijax
 import minijax.numpy as jnp
 from minijax import tree
+from minijax.core import config
 from minijax.core.config import enable_x64
 from minijax.runtime import client
 from tests.numpy.records import TOLERANCES, Call, Draw, Record, Shape
@@ -81,6 +83,17 @@ class Generic(Draw):
 
     def specials(self, x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         return x
+
+
+class Seeded(Generic):
+    """Any choices, and random numbers."""
+
+    def __init__(self, seed: int, x64: bool) -> None:
+        super().__init__(seed)
+        self.x64 = x64
+
+    def of(self, *choices: Any) -> Any:
+        return choices[self._rng.integers(len(choices))]
 
 
 @st.composite
@@ -226,6 +239,56 @@ def test_function_has_batches_and_derivatives(record: Record) -> None:
             assert_close(slopes["jvp"], slopes["differences"], scale)
             np.testing.assert_allclose(slopes["forward"], slopes["backward"], rtol=1e-9, atol=1e-9)
             assert any(np.any(np.asarray(x) != 0) for x in slopes["jvp"])
+
+
+STRICT = {
+    "rank": config.numpy_rank_promotion("raise"),
+    "dtype": config.numpy_dtype_promotion("strict"),
+}
+HARMLESS = {"leaks": config.check_tracer_leaks(True), "no jit": config.disable_jit(True)}
+
+
+# What they do with results, and clip's numbers beside integers, is refused rightly.
+MIXING = ("numpy.apply_along_axis", "numpy.clip", "numpy.empty_like", "numpy.linalg.eigh")
+MIXING += ("numpy.linalg.svd", "scipy.linalg.cho_factor")
+
+
+def are_alike(setting: str, call: Call) -> bool:
+    """Whether the arrays that the user gives agree in what a strict setting is about."""
+    arrays = [x for x in tree.leaves((call.args, call.options)) if hasattr(x, "dtype")]
+    ranks = {x.ndim for x in arrays if x.ndim}
+    return len(ranks if setting == "rank" else {x.dtype for x in arrays}) <= 1
+
+
+@pytest.mark.feature("UX-03")
+@by_record(RECORDS)
+def test_function_obeys_strict_settings_about_what_it_computes_itself(record: Record) -> None:
+    for number in range(6):
+        x64 = bool(number % 2)
+        with enable_x64(x64):
+            call = record.draw(Seeded(number, x64))
+            names = [name for name in STRICT if name == "rank" or record.name not in MIXING]
+            settings = [STRICT[name] for name in names if are_alike(name, call)]
+            function = functools.partial(record.function(), **call.options)
+            for setting in settings:
+                with setting:
+                    if record.jit is True:
+                        minijax.eval_shape(function, *call.args)
+                    else:
+                        function(*call.args)
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.sampled(20)
+@pytest.mark.parametrize("setting", HARMLESS)
+@by_record(RECORDS)
+def test_function_gives_the_same_under_settings(record: Record, setting: str) -> None:
+    call = record.draw(Seeded(1, x64=True))
+    with enable_x64(True):
+        expected = record.function()(*call.args, **call.options)
+        with HARMLESS[setting]:
+            found = record.function()(*call.args, **call.options)
+    assert_close(found, expected)
 
 
 ROOMS = (

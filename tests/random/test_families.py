@@ -40,6 +40,21 @@ def test_figures_equal_those_of_jax_with_64_bits(name):
     recorded.check(name, result, x64=True, ulps=ulps_allowed(name))
 
 
+SAMPLERS = {name: call for calls in samples.CALLS.values() for name, call in calls.items()}
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_sampler_works_under_strict_settings(name):
+    for x64 in (False, True):
+        with (
+            jax.enable_x64(x64),
+            jax.numpy_rank_promotion("raise"),
+            jax.numpy_dtype_promotion("strict"),
+        ):
+            jax.eval_shape(lambda key: SAMPLERS[name](jax, key), random.key(samples.SEED))
+
+
 # Eigenvectors have no sign of their own: draws by them are compared by how far they are from the
 # mean along each.
 BY_EIGENVECTORS = {

@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.trace import current
@@ -544,6 +544,7 @@ def _matrix_rank(x: Any, limit: Any, hermitian: bool) -> Any:
     return reductions.sum(s > expand_dims(limit, np.ndim(limit)), -1)
 
 
+@source.hands_over
 def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Computes the cross product of vectors of three components.
 
@@ -618,6 +619,7 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     return shaping.matrix_transpose(x)
 
 
+@source.hands_over
 def matmul(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -644,6 +646,7 @@ def matmul(
     )
 
 
+@source.hands_over
 def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Computes the outer product of two vectors.
 
@@ -665,6 +668,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     return contraction.outer(x1, x2)
 
 
+@source.hands_over
 def tensordot(
     x1: ArrayLike,
     x2: ArrayLike,
@@ -698,6 +702,7 @@ def tensordot(
     )
 
 
+@source.hands_over
 def vecdot(
     x1: ArrayLike,
     x2: ArrayLike,

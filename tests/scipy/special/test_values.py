@@ -52,6 +52,17 @@ def check_values(sample: samples.Sample, actual: list[np.ndarray], args: list[np
         np.testing.assert_allclose(mine[fits], expected[fits], rtol=rtol, atol=atol)
 
 
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize("name", [name for name in BY_NAME if name not in INTEGER_FIRST])
+def test_function_works_under_strict_settings(name):
+    args = arguments(BY_NAME[name], np.float32, 2)
+    function = OURS.get(name) or getattr(special, name)
+    with jax.numpy_rank_promotion("raise"), jax.numpy_dtype_promotion("strict"):
+        for x64 in (False, True):
+            with jax.enable_x64(x64):
+                jax.eval_shape(function, *args)
+
+
 @pytest.mark.parametrize(
     "name", [pytest.param(n, marks=pytest.mark.slow) if n in SLOW else n for n in BY_NAME]
 )
