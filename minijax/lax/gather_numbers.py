@@ -11,7 +11,7 @@ mode, they assert that positions are in bounds, if somebody looks.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -386,21 +386,3 @@ def fill_of_dtype(dtype: Any) -> Any:
     if dtypes.issubdtype(dtype, np.signedinteger):
         return int(dtypes.iinfo(dtype).min)
     return True
-
-
-def chosen(ctx: LoweringContext, x: Value, choose: Callable[[Value, Any], Any]) -> Any:
-    """Elements of the first operand that `choose(x, type)` takes: where devices do so, by bits.
-
-    A device of the host that does not hold an element adds a zero, which makes 0.0 of -0.0.
-    """
-    operand, out = ctx.avals_in[0], ctx.avals_out[0]
-    bits = _BITS.get(operand.dtype.itemsize)
-    is_float = dtypes.issubdtype(operand.dtype, np.floating) and bits is not None
-    if ctx.platform != "cpu" or ctx.module.partitioning.partitions == 1 or not is_float:
-        return choose(x, None)
-    given, wanted = (ctx.type_of(a.update(dtype=bits, weak_type=False)) for a in (operand, out))
-    found = choose(ctx.op("stablehlo.bitcast_convert", [x], None, given), wanted)
-    return ctx.op("stablehlo.bitcast_convert", [found])
-
-
-_BITS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}

@@ -37,7 +37,8 @@ from minijax.lax.gather_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from minijax.lax.reduction import attains, by_keys, drops_nan, region_of_jaxpr, stage_reducer
+from minijax.lax.reduction import attains, region_of_jaxpr, stage_reducer
+from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering.module import lower_function
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
@@ -90,7 +91,7 @@ class Gather(Primitive):
             "slice_sizes": ctx.i64_array(slice_sizes),
             "indices_are_sorted": ctx.boolean(indices_are_sorted),
         }
-        out = gather_numbers.chosen(
+        out = shardings.chosen(
             ctx, x, lambda x, kind: ctx.op("stablehlo.gather", [x, indices], attributes, kind)
         )
         if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
@@ -271,29 +272,12 @@ class Scatter(Primitive):
         return shardings.scattered_spec(self, avals, numbers, windows)
 
     def lower(
-        self,
-        ctx: LoweringContext,
-        x: Value,
-        indices: Value,
-        updates: Value,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
-        update_jaxpr: ClosedJaxpr | None,
-        update_consts: tuple[()],
+        self, ctx: LoweringContext, x: Value, indices: Value, updates: Value, **params: Any
     ) -> Any:
-        n = dimension_numbers
+        n, update_jaxpr = params["dimension_numbers"], params["update_jaxpr"]
         operand, starts, new = ctx.avals_in
         op = _EXTREMA.get(self.name, "")
         if drops_nan(ctx, op, operand.dtype, ctx.module.partitioning.partitions):
-            params = {
-                "dimension_numbers": n,
-                "indices_are_sorted": indices_are_sorted,
-                "unique_indices": unique_indices,
-                "mode": mode,
-            }
 
             def scattered(x: Array, at: Array, new: Array) -> list[Any]:
                 return [by_keys(op, lambda x, new: self.apply(x, at, new, params), x, new)]
@@ -305,7 +289,7 @@ class Scatter(Primitive):
             # XLA compares indices with bounds in the dtype of the indices.
             starts = shaped_array(starts.shape, np.dtype(np.int32))
             indices = ctx.convert(indices, starts.shape, starts.dtype)
-        if mode is GatherScatterMode.CLIP:
+        if params["mode"] is GatherScatterMode.CLIP:
             indices = gather_numbers.clamped(ctx, indices, starts, limits)
         text = (
             f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
@@ -326,8 +310,8 @@ class Scatter(Primitive):
             [x, indices, updates],
             {
                 "scatter_dimension_numbers": ctx.attribute(text),
-                "indices_are_sorted": ctx.boolean(indices_are_sorted),
-                "unique_indices": ctx.boolean(unique_indices),
+                "indices_are_sorted": ctx.boolean(params["indices_are_sorted"]),
+                "unique_indices": ctx.boolean(params["unique_indices"]),
             },
             regions=[region],
         )[0]

@@ -28,9 +28,7 @@ from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import check_axes, instantiate
 from minijax.lax.binary import (
-    bitwise_and,
     bitwise_or,
-    bitwise_xor,
     div,
     eq,
     max,
@@ -38,9 +36,8 @@ from minijax.lax.binary import (
     mul,
     ne,
     select,
-    shift_right_arithmetic,
 )
-from minijax.lax.creation import bitcast_convert_type, broadcasted_iota, convert_element_type
+from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.families import (
     ANY,
     BITS,
@@ -57,6 +54,7 @@ from minijax.lax.families import (
     operand,
 )
 from minijax.lax.shape import concatenate, reshape, split, squeeze
+from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering.module import lower_function, lower_jaxpr
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
@@ -195,46 +193,6 @@ def _all_bits(dtype: np.dtype[Any]) -> Any:
 _BETWEEN_DEVICES = frozenset(
     {"stablehlo.add", "stablehlo.multiply", "stablehlo.maximum", "stablehlo.minimum"}
 )
-
-
-# What chooses one of two elements, and which limit of the integers a NaN is there.
-_EXTREMA = {"stablehlo.maximum": "max", "stablehlo.minimum": "min"}
-_KEYS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
-
-
-def drops_nan(ctx: LoweringContext, op: str, dtype: np.dtype[Any], devices: int) -> bool:
-    """Whether devices that combine floats by `op` would lose NaNs: those of the host do."""
-    is_extremum = op in _EXTREMA and dtypes.issubdtype(dtype, np.floating)
-    return is_extremum and ctx.platform == "cpu" and devices > 1
-
-
-def by_keys(op: str, function: Callable[..., Any], *floats: Any) -> Any:
-    """An extremum of floats as that of integers of the same order, in which NaN is extreme.
-
-    Args:
-        op: the StableHLO operation that chooses one of two elements.
-        function: what does so for arrays of integers.
-        floats: its operands, of one dtype.
-    """
-    dtype = floats[0].dtype
-    # The least floats differ in what they do with the sign; float32 holds all their values.
-    wide = dtype if dtype.itemsize > 1 else np.dtype(np.float32)
-    bits = _KEYS[wide.itemsize]
-    last = getattr(np.iinfo(bits), _EXTREMA[op])
-
-    def same_order(x: Any) -> Any:
-        # Magnitudes of negative numbers count down.  The map is its own inverse, and both limits
-        # of the integers are NaNs.
-        sign = shift_right_arithmetic(x, np.asarray(8 * bits.itemsize - 1, bits)[()])
-        return bitwise_xor(x, bitwise_and(sign, np.asarray(np.iinfo(bits).max, bits)[()]))
-
-    def key(x: Any) -> Any:
-        x = convert_element_type(x, wide)
-        keys = same_order(bitcast_convert_type(x, bits))
-        return select(ne(x, x), structural.full(keys.shape, last, bits), keys)
-
-    chosen = same_order(function(*map(key, floats)))
-    return convert_element_type(bitcast_convert_type(chosen, wide), dtype)
 
 
 @dataclass(eq=False, repr=False)

@@ -33,8 +33,9 @@ from minijax.lax.collectives.arguments import (
 from minijax.lax.collectives.gathers import all_gather
 from minijax.lax.creation import convert_element_type
 from minijax.lax.families import Avals, BatchDims, Values
-from minijax.lax.reduction import by_keys, drops_nan, highest, lowest, reduce_max, reduce_min
+from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
+from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering import module, stablehlo
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
