@@ -213,6 +213,7 @@ def lower_call(
     )
     index = len(ctx.module.host_callbacks)
     ctx.module.host_callbacks.append(called)
+    called.turns = ctx.module.host_callbacks[0].turns
     taken = [ctx.tokens[effect]] if is_ordered else []
     ranks_in = [0] * is_ordered + [physical_aval(aval).ndim for aval in ctx.avals_in]
     ranks_out = [0] * is_ordered + [aval.ndim for aval in ctx.avals_out]

@@ -23,7 +23,15 @@ from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import transpose
 from minijax.lax import shardings
 from minijax.lax.creation import convert_element_type
-from minijax.lax.families import Avals, BatchDims, Params, Values, jvp_of_product, operands
+from minijax.lax.families import (
+    Avals,
+    BatchDims,
+    Params,
+    Values,
+    in_bytes,
+    jvp_of_product,
+    operands,
+)
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -349,6 +357,7 @@ class DotGeneral(Primitive):
         shardings.check_summands(self, avals, dimension_numbers, spec)
         return spec
 
+    @in_bytes("int2", "uint2", "int4", "uint4")
     def lower(
         self,
         ctx: LoweringContext,

@@ -8,6 +8,7 @@ the derivatives.  The argument `accuracy` of `exp` and others says how exact it 
 from __future__ import annotations
 
 import enum
+import functools
 import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -718,3 +719,41 @@ mul_p = Binary(
 vma.linear_in.set(((0,), (1,)), mul_p)
 
 neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEAR, total=True)
+
+
+_BYTES = {name: np.dtype(name.rstrip("24") + "8") for name in ("int2", "uint2", "int4", "uint4")}
+
+
+def in_bytes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Lowers an operation on integers of less than a byte as that on bytes.
+
+    For what XLA computes wrongly, or refuses, for the dtypes called `names`.
+    """
+
+    def wide(aval: Any) -> Any:
+        return aval.update(dtype=_BYTES[aval.dtype.name]) if aval.dtype.name in names else aval
+
+    def decorate(lower: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(lower)
+        def lowered(self: Primitive, ctx: LoweringContext, *values: Value, **params: Any) -> Any:
+            ins, outs = ctx.avals_in, ctx.avals_out
+            if not any(aval.dtype.name in names for aval in ins):
+                return lower(self, ctx, *values, **params)
+            ctx.avals_in, ctx.avals_out = list(map(wide, ins)), list(map(wide, outs))
+            given = [
+                ctx.convert(x, aval.shape, wide(aval).dtype)
+                for x, aval in zip(values, ins, strict=True)
+            ]
+            results = lower(self, ctx, *given, **params)
+            ctx.avals_in, ctx.avals_out = ins, outs
+            found = [
+                ctx.convert(x, aval.shape, aval.dtype)
+                for x, aval in zip(
+                    results if self.multiple_results else [results], outs, strict=True
+                )
+            ]
+            return found if self.multiple_results else found[0]
+
+        return lowered
+
+    return decorate

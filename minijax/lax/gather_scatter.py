@@ -37,7 +37,9 @@ from minijax.lax.gather_numbers import (
     GatherScatterMode,
     ScatterDimensionNumbers,
 )
-from minijax.lax.reduction import region_of_jaxpr, stage_reducer
+from minijax.lax.reduction import attains, region_of_jaxpr, stage_reducer
+from minijax.lax.shardings import by_keys, drops_nan
+from minijax.lowering.module import lower_function
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -84,14 +86,13 @@ class Gather(Primitive):
             f"start_indices_batching_dims = {list(n.start_indices_batching_dims)}, "
             f"start_index_map = {list(n.start_index_map)}, index_vector_dim = {starts.ndim - 1}>"
         )
-        out = ctx.op(
-            "stablehlo.gather",
-            [x, indices],
-            {
-                "dimension_numbers": ctx.attribute(text),
-                "slice_sizes": ctx.i64_array(slice_sizes),
-                "indices_are_sorted": ctx.boolean(indices_are_sorted),
-            },
+        attributes = {
+            "dimension_numbers": ctx.attribute(text),
+            "slice_sizes": ctx.i64_array(slice_sizes),
+            "indices_are_sorted": ctx.boolean(indices_are_sorted),
+        }
+        out = shardings.chosen(
+            ctx, x, lambda x, kind: ctx.op("stablehlo.gather", [x, indices], attributes, kind)
         )
         if mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS):
             return out
@@ -207,6 +208,9 @@ def gather(
     )
 
 
+_EXTREMA = {"scatter-max": "stablehlo.maximum", "scatter-min": "stablehlo.minimum"}
+
+
 @dataclass(eq=False, repr=False)
 class Scatter(Primitive):
     """Combines updates with windows of `x`, whose starts are in the last dimension of `indices`.
@@ -268,28 +272,24 @@ class Scatter(Primitive):
         return shardings.scattered_spec(self, avals, numbers, windows)
 
     def lower(
-        self,
-        ctx: LoweringContext,
-        x: Value,
-        indices: Value,
-        updates: Value,
-        *,
-        dimension_numbers: ScatterDimensionNumbers,
-        indices_are_sorted: bool,
-        unique_indices: bool,
-        mode: GatherScatterMode,
-        update_jaxpr: ClosedJaxpr | None,
-        update_consts: tuple[()],
+        self, ctx: LoweringContext, x: Value, indices: Value, updates: Value, **params: Any
     ) -> Any:
-        n = dimension_numbers
+        n, update_jaxpr = params["dimension_numbers"], params["update_jaxpr"]
         operand, starts, new = ctx.avals_in
+        op = _EXTREMA.get(self.name, "")
+        if drops_nan(ctx, op, operand.dtype, ctx.module.partitioning.partitions):
+
+            def scattered(x: Array, at: Array, new: Array) -> list[Any]:
+                return [by_keys(op, lambda x, new: self.apply(x, at, new, params), x, new)]
+
+            return lower_function(ctx, scattered, x, indices, updates)[0]
         sizes = gather_numbers.window_sizes(operand, new, n)
         limits = [operand.shape[d] - sizes[d] for d in n.scatter_dims_to_operand_dims]
         if max(limits, default=0) > dtypes.iinfo(starts.dtype).max:
             # XLA compares indices with bounds in the dtype of the indices.
             starts = shaped_array(starts.shape, np.dtype(np.int32))
             indices = ctx.convert(indices, starts.shape, starts.dtype)
-        if mode is GatherScatterMode.CLIP:
+        if params["mode"] is GatherScatterMode.CLIP:
             indices = gather_numbers.clamped(ctx, indices, starts, limits)
         text = (
             f"#stablehlo.scatter<update_window_dims = {list(n.update_window_dims)}, "
@@ -310,8 +310,8 @@ class Scatter(Primitive):
             [x, indices, updates],
             {
                 "scatter_dimension_numbers": ctx.attribute(text),
-                "indices_are_sorted": ctx.boolean(indices_are_sorted),
-                "unique_indices": ctx.boolean(unique_indices),
+                "indices_are_sorted": ctx.boolean(params["indices_are_sorted"]),
+                "unique_indices": ctx.boolean(params["unique_indices"]),
             },
             regions=[region],
         )[0]
@@ -424,8 +424,8 @@ def _tangent_of_extremum(
     x_dot, updates_dot = instantiate(x_dot), instantiate(updates_dot)
     dtype = aval_of(x_dot).dtype
     chosen = _windows_at(out, indices, aval_of(updates).shape, params)
-    own = creation.convert_element_type(binary.eq(x, out), dtype)
-    given = creation.convert_element_type(binary.eq(updates, chosen), dtype)
+    own = creation.convert_element_type(attains(x, out), dtype)
+    given = creation.convert_element_type(attains(updates, chosen), dtype)
 
     def sum_over_windows(values: Array) -> Any:
         blank = full(aval_of(x).shape, 0, dtype)

@@ -8,6 +8,7 @@ logarithmic: whatever combines two elements can be differentiated, so can the wh
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, field
@@ -26,7 +27,16 @@ from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import check_axes, instantiate
-from minijax.lax.binary import bitwise_or, div, eq, max, min, mul, ne, select
+from minijax.lax.binary import (
+    bitwise_or,
+    div,
+    eq,
+    max,
+    min,
+    mul,
+    ne,
+    select,
+)
 from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.families import (
     ANY,
@@ -44,6 +54,7 @@ from minijax.lax.families import (
     operand,
 )
 from minijax.lax.shape import concatenate, reshape, split, squeeze
+from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering.module import lower_function, lower_jaxpr
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
@@ -223,6 +234,11 @@ class Reduction(Primitive):
     def lower(self, ctx: LoweringContext, x: Value, *, axes: Shape) -> Any:
         (aval,) = ctx.avals_in
         dtype = aval.dtype
+        is_empty = any(aval.shape[d] == 0 for d in axes)
+        if not is_empty and drops_nan(ctx, self.op, dtype, ctx.module.partitioning.partitions):
+            x = self._reduced_by_device(ctx, x, axes)
+            reduced = functools.partial(self.bind, axes=axes)
+            return lower_function(ctx, lambda x: [by_keys(self.op, reduced, x)], x)[0]
         is_known = self.op in _BETWEEN_DEVICES or dtype == np.bool_
         by_region = _combines_by_region(self.combine, dtype)
         if not is_known or by_region:
@@ -235,6 +251,24 @@ class Reduction(Primitive):
             {"dimensions": ctx.i64_array(axes)},
             regions=[region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
+
+    def _reduced_by_device(self, ctx: LoweringContext, x: Value, axes: Shape) -> Any:
+        """The operand with one element per device along `axes`, where that is a local affair."""
+        (aval,) = ctx.avals_in
+        devices = ctx.module.partitioning.partitions
+        if any(aval.shape[d] % devices for d in axes):
+            return x
+        parted: list[int] = []
+        within = []
+        for d, n in enumerate(aval.shape):
+            parted += [devices, n // devices] if d in axes else [n]
+            within += [len(parted) - 1] if d in axes else []
+        x = ctx.op("stablehlo.reshape", [x], None, ctx.tensor_type(parted, aval.dtype))
+        x = ctx.module.partitioning.whole_along(ctx, x, within, len(parted))
+        shape = tuple(devices if d in axes else n for d, n in enumerate(aval.shape))
+        ctx.avals_in = [aval.with_shape(shape)]
+        kind = ctx.tensor_type(shape, aval.dtype)
+        return ctx.reduce(self.op, x, within, self.identity(aval.dtype), [kind])
 
     def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
@@ -265,6 +299,13 @@ def region_of_combiner(
         return lower_function(inner, lambda x, y: [combine(x, y)], x, y)
 
     return [kind, kind], body
+
+
+def attains(x: Array, extremum: Array) -> Any:
+    """Where elements are the extremum of themselves and others; a NaN is wherever it takes part."""
+    attained = eq(x, extremum)
+    is_inexact = dtypes.issubdtype(aval_of(x).dtype, np.inexact)
+    return bitwise_or(attained, ne(x, x)) if is_inexact else attained
 
 
 def _tangent_of_extremum(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
@@ -512,9 +553,7 @@ class ArgReduction(Primitive):
         # as fast as one reduction of pairs.
         kept = [d for d in range(x.ndim) if d not in axes]
         extremum = structural.broadcast_in_dim(self.extremum.bind(x, axes=axes), x.shape, kept)
-        attained = eq(x, extremum)
-        if dtypes.issubdtype(x.dtype, np.inexact):
-            attained = bitwise_or(attained, ne(x, x))
+        attained = attains(x, extremum)
         places = broadcasted_iota(index_dtype, x.shape, axes[0])
         nowhere = structural.full(x.shape, highest(index_dtype), index_dtype)
         return reduce_min_p.bind(select(attained, places, nowhere), axes=axes)

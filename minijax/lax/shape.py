@@ -36,6 +36,7 @@ from minijax.lax.families import (
     canonicalize_axes,
     canonicalize_axis,
     check_same_dtype,
+    in_bytes,
     int_tuple,
     is_array,
     jvp_of_first,
@@ -446,6 +447,7 @@ class Concatenate(Primitive):
             rules.check_unsharded(self, avals, (dimension,))
         return rules.join(self, avals, avals[0].ndim)
 
+    @in_bytes("int2", "uint2")
     def lower(self, ctx: LoweringContext, *values: Value, dimension: int) -> Operand:
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 

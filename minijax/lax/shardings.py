@@ -5,6 +5,8 @@ How shardings in types pass through operations whose dimensions are matched by n
 Input: types of operands, and dimension numbers.  Output: the specs of the results of products,
 gathers and scatters.
 
+What devices of the host cannot combine: extrema with NaNs, and zeros with a sign.
+
 `with_sharding_constraint`: where a value inside a program lives.
 
 The primitive holds a sharding.  On an abstract mesh it names no devices: the program runs on any
@@ -17,6 +19,8 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeVar
 
+import numpy as np
+
 from minijax.core import dtypes, meshes, tree, tree_errors
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
@@ -25,6 +29,8 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import named_batching
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.structural import full
+from minijax.lax import binary, creation
 from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lowering import assignment, relocation
@@ -396,3 +402,63 @@ def _constrain(x: Array, target: Any, what: Callable[[], str]) -> Any:
             fix="place it first: minijax.device_put(x, NamedSharding(mesh, spec))",
         )
     return sharding_constraint_p.bind(x, sharding=target)
+
+
+# What chooses one of two elements, and which limit of the integers a NaN is there.
+_EXTREMA = {"stablehlo.maximum": "max", "stablehlo.minimum": "min"}
+_KEYS: dict[int, np.dtype[Any]] = {
+    2: np.dtype(np.int16),
+    4: np.dtype(np.int32),
+    8: np.dtype(np.int64),
+}
+
+
+def drops_nan(ctx: LoweringContext, op: str, dtype: np.dtype[Any], devices: int) -> bool:
+    """Whether devices that combine floats by `op` would lose NaNs: those of the host do."""
+    is_extremum = op in _EXTREMA and dtypes.issubdtype(dtype, np.floating)
+    return is_extremum and ctx.platform == "cpu" and devices > 1
+
+
+def by_keys(op: str, function: Callable[..., Any], *floats: Any) -> Any:
+    """An extremum of floats as that of integers of the same order, in which NaN is extreme.
+
+    Args:
+        op: the StableHLO operation that chooses one of two elements.
+        function: what does so for arrays of integers.
+        floats: its operands, of one dtype.
+    """
+    dtype = floats[0].dtype
+    # The least floats differ in what they do with the sign; float32 holds all their values.
+    wide = dtype if dtype.itemsize > 1 else np.dtype(np.float32)
+    bits = _KEYS[wide.itemsize]
+    limits = dtypes.iinfo(bits)
+    last = getattr(limits, _EXTREMA[op])
+
+    def same_order(x: Any) -> Any:
+        # Magnitudes of negative numbers count down.  The map is its own inverse, and both limits
+        # of the integers are NaNs.
+        sign = binary.shift_right_arithmetic(x, np.asarray(8 * bits.itemsize - 1, bits)[()])
+        return binary.bitwise_xor(x, binary.bitwise_and(sign, np.asarray(limits.max, bits)[()]))
+
+    def key(x: Any) -> Any:
+        x = creation.convert_element_type(x, wide)
+        keys = same_order(creation.bitcast_convert_type(x, bits))
+        return binary.select(binary.ne(x, x), full(keys.shape, last, bits), keys)
+
+    chosen = same_order(function(*map(key, floats)))
+    return creation.convert_element_type(creation.bitcast_convert_type(chosen, wide), dtype)
+
+
+def chosen(ctx: LoweringContext, x: Value, choose: Callable[[Value, Any], Any]) -> Any:
+    """Elements of the first operand that `choose(x, type)` takes: where devices do so, by bits.
+
+    A device of the host that does not hold an element adds a zero, which makes 0.0 of -0.0.
+    """
+    operand, out = ctx.avals_in[0], ctx.avals_out[0]
+    bits = _KEYS.get(operand.dtype.itemsize)
+    is_float = dtypes.issubdtype(operand.dtype, np.floating) and bits is not None
+    if ctx.platform != "cpu" or ctx.module.partitioning.partitions == 1 or not is_float:
+        return choose(x, None)
+    given, wanted = (ctx.type_of(a.update(dtype=bits, weak_type=False)) for a in (operand, out))
+    found = choose(ctx.op("stablehlo.bitcast_convert", [x], None, given), wanted)
+    return ctx.op("stablehlo.bitcast_convert", [found])

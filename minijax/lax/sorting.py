@@ -29,6 +29,7 @@ from minijax.lax.families import (
     batch_along,
     canonicalize_axis,
     check_dtype,
+    in_bytes,
 )
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
@@ -82,6 +83,7 @@ class Sort(Primitive):
             error(TypeError, "lax.sort", "all operands must have one shape.", got=got)
         return list(avals)
 
+    @in_bytes("int2", "uint2")
     def lower(
         self, ctx: LoweringContext, *values: Value, dimension: int, is_stable: bool, num_keys: int
     ) -> list[Any]:
@@ -312,6 +314,7 @@ class TopK(Primitive):
         out = x.with_shape((*x.shape[:axis], k, *x.shape[axis + 1 :]))
         return [out, out.update(dtype=np.int32, weak_type=False)]
 
+    @in_bytes("int2", "uint2", "int4", "uint4")
     def lower(self, ctx: LoweringContext, x: Value, *, k: int, axis: int) -> list[Any]:
         aval = ctx.avals_in[0]
         order = [*(d for d in range(aval.ndim) if d != axis), axis]

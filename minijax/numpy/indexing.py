@@ -126,6 +126,7 @@ def getitem(x: Any, index: Any) -> Array:
     Raises:
         IndexError: too many indices, a mask that does not fit, or a slice with traced bounds.
         NonConcreteBooleanIndexError: a mask is traced, so the result has no static shape.
+        OverflowError: an integer has more than 64 bits.
         TypeError: an index is no integer, slice, array, None or Ellipsis.
         ValueError: the arrays of the index have no common shape.
     """
@@ -134,7 +135,10 @@ def getitem(x: Any, index: Any) -> Array:
             if type(x) is Array and current.value is eager.EAGER:
                 if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
                     position = index + size if index < 0 else index
-                    if 0 <= position < size or not config.check_static_indices.value:
+                    if 0 <= position < size:
+                        return _row_program(x, position)
+                    if not config.check_static_indices.value:
+                        _int32(index)
                         return _row_program(x, min(max(position, 0), size - 1))
                 x, template, operands = parse(x, index, dynamic=True, reads=True)
                 return _item_program(x, *operands, template=template)
@@ -291,7 +295,14 @@ def _parse_position(item: Any, size: int, dynamic: bool, operands: list[Any], re
 
 
 def _int32(number: int) -> np.int32:
-    """An integer, or the nearest one in the range of int32: any such index is out of range."""
+    """An integer, or the nearest one in the range of int32: any such index is out of range.
+
+    Raises:
+        OverflowError: no array could have such a position.
+    """
+    if not -(2**63) <= number < 2**63:
+        problem = "no dimension is as large as this index."
+        error(OverflowError, "indexing", problem, got=hex(number), expected="64 bits at most")
     return np.int32(min(max(number, -(2**31)), 2**31 - 1))
 
 
@@ -439,7 +450,9 @@ def _dynamic_box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) ->
     strided: list[Entry] = [WHOLE] * len(dims)
     for d, entry in enumerate(entries):
         if type(entry) is Picked:
-            starts[d], sizes[d] = wrapped(next(given), dims[d]), 1
+            start = wrapped(next(given), dims[d])
+            # A negative start that is known is refused: it is clamped as others are.
+            starts[d], sizes[d] = max(start, 0) if isinstance(start, np.integer) else start, 1
         elif type(entry) is At:
             starts[d], sizes[d] = next(given), 1
         elif type(entry) is From:

@@ -6,6 +6,8 @@ it is told, so types of results are checked here.
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -44,8 +46,9 @@ class HostCallback:
         in_avals: types of the arguments, which may be logical types of extended dtypes.
         out_avals: types of the results.
         takes_token: whether a token comes before the arguments and before the results.
-        goes_on: whether a call that fails gives zeros, and `raise_failure` says so.  On several
+        goes_on: whether a call that fails gives zeros, and `Turns` says so.  On several
             devices the others wait for its results, for ever if there are none.
+        turns: the runs of the program that calls this function; its other functions have the same.
     """
 
     def __init__(
@@ -64,7 +67,7 @@ class HostCallback:
         self.out_avals = out_avals
         self.takes_token = takes_token
         self.goes_on = goes_on
-        self._failed: deque[RuntimeError] = deque()
+        self.turns = Turns()
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         token, operands = values[: self.takes_token], values[self.takes_token :]
@@ -83,21 +86,45 @@ class HostCallback:
             in_flight.inside.callback = False
         if not self.goes_on:
             raise stand_in
-        self._failed.append(stand_in)
+        self.turns.failed.append(stand_in)
         zeros = [np.zeros(physical_aval(a).shape, physical_aval(a).dtype) for a in self.out_avals]
         return *token, *zeros
 
-    def raise_failure(self) -> None:
-        """Raises what the first call that failed has raised, and forgets all that failed.
+
+class Turns:
+    """Runs of one program that goes on where a Python function fails: one after the other.
+
+    XLA does not say for which run it calls a function, so while one may fail there is no other.
+
+    Attributes:
+        failed: what the calls of the current run have raised.
+    """
+
+    def __init__(self) -> None:
+        self.failed: deque[RuntimeError] = deque()
+        self._lock = threading.RLock()
+        self._running: Any = None
+
+    def run(self, start: Callable[[], tuple[Any, Any]]) -> Any:
+        """The results of a run, whose `start` gives them and a token that it ends with.
 
         Raises:
-            Exception: a call has failed since this was asked last.
+            Exception: what the first call that failed has raised.
         """
-        if self._failed:
-            first = in_flight.behind(self._failed.popleft())
-            self._failed.clear()
-            if first is not None:
-                raise first.surface()
+        with self._lock:
+            if self._running is not None:
+                # An interrupt has left that run behind.
+                with contextlib.suppress(RuntimeError):
+                    self._running.block_until_ready()
+            self.failed.clear()
+            results, self._running = start()
+            self._running.block_until_ready()
+            self._running = None
+            failures = [in_flight.behind(error) for error in self.failed]
+        for failure in failures:
+            if failure is not None:
+                raise failure.surface()
+        return results
 
 
 def _type_of_piece(x: Any, aval: ShapedArray) -> Any:

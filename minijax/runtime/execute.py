@@ -190,17 +190,17 @@ class Executable:
             _check_donations(args, self.donated)
         if self.waits:
             in_flight.check_may_start()
-        with in_flight.lock:
-            if self.waits:
-                in_flight.admit()
-            results, running = self._start_and_donate(buffers, args)
-            if self.waits:
-                in_flight.started(running)
-        if self.callbacks:
-            running.block_until_ready()
-            for callback in self.callbacks:
-                callback.raise_failure()
-        return results
+
+        def start() -> tuple[Sequence[Any], Any]:
+            with in_flight.lock:
+                if self.waits:
+                    in_flight.admit()
+                results, running = self._start_and_donate(buffers, args)
+                if self.waits:
+                    in_flight.started(running)
+            return results, running
+
+        return self.callbacks[0].turns.run(start) if self.callbacks else start()[0]
 
     def _start_and_donate(
         self, buffers: Sequence[Any], args: Sequence[Any]

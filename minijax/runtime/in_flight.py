@@ -139,15 +139,17 @@ class Failure:
 
 _kept: dict[int, Failure] = {}
 _numbers = itertools.count()
+_keeping = threading.Lock()
 
 
 def keep(error: BaseException) -> RuntimeError:
     """Keeps an exception that a callback has raised; what to tell XLA in its place."""
     number = next(_numbers)
     traceback = error.__traceback__
-    _kept[number] = Failure(error, None if traceback is None else traceback.tb_next)
-    while len(_kept) > _MOST_KEPT:
-        _kept.pop(next(iter(_kept)), None)
+    with _keeping:
+        _kept[number] = Failure(error, None if traceback is None else traceback.tb_next)
+        while len(_kept) > _MOST_KEPT:
+            del _kept[next(iter(_kept))]
     return RuntimeError(f"{_MARK}{number}")
 
 

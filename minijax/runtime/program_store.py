@@ -11,6 +11,7 @@ import functools
 import os
 import platform
 import re
+import stat
 import time
 import zlib
 from collections.abc import Sequence
@@ -54,15 +55,46 @@ class ProgramStore(Protocol):
         """Keeps a value under a key, in place of one that is there."""
 
 
+class FolderRefusedError(PermissionError):
+    """A folder of programs that others own or may write."""
+
+
+def _check_private(folder: Path, facts: os.stat_result, name: str = "") -> None:
+    """Refuses what is known of a folder, or of the file `name` in it.
+
+    Raises:
+        FolderRefusedError: others own it or may write it.
+    """
+    is_own = facts.st_uid in (os.geteuid(), 0)
+    if is_own and not facts.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+        return
+    what = f"the file {name} in it" if name else "it"
+    error(
+        FolderRefusedError,
+        "compilation cache",
+        f"others {'may write' if is_own else 'own'} {what}, and could have put any program there.",
+        got=f"{folder}, owner {facts.st_uid}, mode {stat.S_IMODE(facts.st_mode):o}",
+        expected=f"owner {os.geteuid()}, and no one else who may write",
+        fix="chmod go-w, or a folder of your own for compilation_cache_dir",
+    )
+
+
+_refused: set[str] = set()
+
+
 class DirectoryStore:
     """A folder with one file for each program, which processes may share.
 
-    A file appears with all of its content or not at all, whoever else writes it.
+    A file appears with all of its content or not at all, whoever else writes it.  Programs are
+    machine code: a folder, or a file in it, is refused that others own or may write.
 
     Args:
-        path: the folder; it is made when the first program is stored.
+        path: the folder; it is made when the first program is stored, for its owner alone.
 
     Source:     own.
+
+    Raises:
+        PermissionError: by `get` and `put`, others own the folder or file, or may write it.
 
     Example:
         >>> import tempfile
@@ -87,13 +119,19 @@ class DirectoryStore:
     def get(self, key: str) -> bytes | None:
         """The content of a key's file, or None if there is no file."""
         try:
-            return self._file(key).read_bytes()
+            _check_private(self.path, os.stat(self.path))
+            # A pipe does not wait for who writes it.
+            with open(os.open(self._file(key), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
+                facts = os.fstat(file.fileno())
+                _check_private(self.path, facts, self._file(key).name)
+                return file.read() if stat.S_ISREG(facts.st_mode) else None
         except FileNotFoundError:
             return None
 
     def put(self, key: str, value: bytes) -> None:
         """Writes a key's file."""
-        self.path.mkdir(parents=True, exist_ok=True)
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _check_private(self.path, os.stat(self.path))
         number, name = tempfile.mkstemp(dir=self.path, prefix=f"{key}-", suffix=".part")
         written = Path(name)
         try:
@@ -152,7 +190,7 @@ def current_store() -> ProgramStore | None:
 _stored = Cache(
     "stored",
     "compiled programs that outlive the process",
-    key="jaxlib, platform, kinds of devices, processor, options, the module's text",
+    key="jaxlib, platform, kinds of devices, processor, options, environment, the module's text",
     owner="folder `compilation_cache_dir`, or a store of the user's",
 )
 
@@ -203,7 +241,7 @@ def _load(
         value = store.get(key)
         if value is None:
             return None
-        return backend.deserialize_executable(_opened(value), there, options)
+        return backend.deserialize_executable(_opened(key, value), there, options)
     except Exception as error:
         _warn("could not be read, and is compiled anew", key, store, error)
         return None
@@ -213,7 +251,7 @@ def _keep(
     store: ProgramStore, key: str, backend: _jax.Client, loaded: _jax.LoadedExecutable
 ) -> None:
     try:
-        value = _sealed(backend.serialize_executable(loaded))
+        value = _sealed(key, backend.serialize_executable(loaded))
         if len(value) >= config.persistent_cache_min_entry_size_bytes.value:
             store.put(key, value)
     except Exception as error:
@@ -224,6 +262,10 @@ def _warn(problem: str, key: str, store: ProgramStore, error: Exception) -> None
     """Tells of a failure of the store, which programs do without; raises it if the user wants."""
     if config.raise_persistent_cache_errors.value:
         raise error
+    if isinstance(error, FolderRefusedError):
+        if repr(store) in _refused:
+            return
+        _refused.add(repr(store))
     warn(
         UserWarning,
         "compilation cache",
@@ -233,16 +275,27 @@ def _warn(problem: str, key: str, store: ProgramStore, error: Exception) -> None
     )
 
 
-def _sealed(blob: bytes) -> bytes:
-    """Bytes with their digest in front, by which damage shows before XLA meets it."""
+_FORMAT = b"minijax program 2\n"
+
+
+def _digest(key: str, packed: bytes) -> bytes:
+    """A digest of a program with all that decides what it is, of which its key is a digest."""
+    return hashlib.sha256(_FORMAT + key.encode() + b"\n" + packed).digest()
+
+
+def _sealed(key: str, blob: bytes) -> bytes:
+    """Bytes with a digest in front: damage, and another program's bytes, show before XLA runs them.
+
+    Who can write the file can make a digest too: it guards against accidents, not against owners.
+    """
     packed = zlib.compress(blob, 1)
-    return hashlib.sha256(packed).digest() + packed
+    return _digest(key, packed) + packed
 
 
-def _opened(value: bytes) -> bytes:
+def _opened(key: str, value: bytes) -> bytes:
     digest, packed = value[:_DIGEST_BYTES], value[_DIGEST_BYTES:]
-    if hashlib.sha256(packed).digest() != digest:
-        raise ValueError("its content is damaged")
+    if _digest(key, packed) != digest:
+        raise ValueError("its content is damaged, or that of another program")
     return zlib.decompress(packed)
 
 
@@ -262,7 +315,8 @@ def program_key(module: str | bytes, devices: Sequence[Any], options: _jax.Compi
         client.platform_version,
         [device.device_kind for device in devices],
         _processor() if client.platform == "cpu" else "",
-        sorted(os.environ.get("XLA_FLAGS", "").split()),
+        # In the order of the flags: the last one of a name counts.
+        sorted((k, v.split()) for k, v in os.environ.items() if _decides(k)),
         options.SerializeAsString(),
         sorted(map(repr, options.env_option_overrides)),
         text,
@@ -274,6 +328,12 @@ def program_key(module: str | bytes, devices: Sequence[Any], options: _jax.Compi
         digest.update(len(encoded).to_bytes(8, "little") + encoded)
     name = re.match(r"module @(\w+)", text)
     return f"{name[1] if name else 'program'}-{digest.hexdigest()}"
+
+
+def _decides(name: str) -> bool:
+    """Whether compilers read the variable of the environment."""
+    is_option = name.startswith(("XLA_", "TF_XLA_", "LIBTPU_", "TPU_", "NVIDIA_TF32_"))
+    return is_option and not name.startswith("XLA_PYTHON_CLIENT_")
 
 
 @functools.cache

@@ -11,7 +11,7 @@ What counts as a fault is said by the primitives (`faults`); how jaxprs are rewr
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
@@ -31,6 +31,7 @@ from minijax.lax.functionalization import STATE_SIZE, Checker
 from minijax.lowering import eager
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+from minijax.transforms.jit import arguments
 from minijax.transforms.jit.primitive import jit_p
 
 if TYPE_CHECKING:
@@ -170,14 +171,26 @@ class CheckedFunction:
         self._programs: dict[Any, Program] = {}
 
     def call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Sites, Any, Any]:
-        """The sites of a call, the state (empty if there are none), and the results."""
+        """The sites of a call, the state (empty if there are none), and the results.
+
+        Leaves that are neither arrays nor numbers are static.
+        """
         leaves, in_tree = tree.flatten((args, kwargs))
         info = flattening.debug_info("checked", self.function, in_tree)
-        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "checked")
-        key = (in_tree, avals, config.trace_context())
+        fixed: tuple[Any, ...] = ()
+        try:
+            avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "checked")
+        except TypeError:
+            fixed = tuple((i, type(x), x) for i, x in enumerate(leaves) if not has_aval(x))
+            if not all(isinstance(x, Hashable) for _, _, x in fixed):
+                raise
+            leaves = list(filter(has_aval, leaves))
+            info = info.without_arg_names()
+            avals = flattening.avals_of(leaves, tuple, "checked")
+        key = (in_tree, avals, fixed, config.trace_context())
         program = self._programs.get(key)
         if program is None:
-            program = self._stage(in_tree, avals, info)
+            program = self._stage(in_tree, avals, fixed, info)
             if not program.outer:
                 self._programs[key] = program
         outs = jit_p.bind(
@@ -192,10 +205,13 @@ class CheckedFunction:
         count = functionalization.STATE_SIZE if program.sites.sites else 0
         return program.sites, outs[:count], tree.unflatten(program.out_tree, outs[count:])
 
-    def _stage(self, in_tree: PyTreeDef, avals: Avals, info: DebugInfo) -> Program:
+    def _stage(
+        self, in_tree: PyTreeDef, avals: Avals, fixed: Sequence[Any], info: DebugInfo
+    ) -> Program:
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
+        function = arguments.with_statics(flat, fixed, ()) if fixed else flat
         with config.checking(self.kinds):
-            jaxpr, consts = staging.stage(flat, avals, info)
+            jaxpr, consts = staging.stage(function, avals, info)
         traced = [isinstance(c, Tracer) for c in consts]
         if any(traced):
             closed, outer = ClosedJaxpr(passes.close_over_constants(jaxpr)), consts

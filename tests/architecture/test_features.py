@@ -35,14 +35,20 @@ def test_every_row_belongs_to_an_area() -> None:
     assert {name[:2] for name in features.inventory(PATH)} == set(areas)
 
 
+# Ids that the second inventory has given to what is not built yet.
+RESERVED = {f"RB-{number:02d}" for number in range(5, 10)}
+
+
 def test_rows_of_an_area_are_numbered_without_gaps() -> None:
     names = list(features.inventory(PATH))
+    assert RESERVED.isdisjoint(names)
+    taken = {*names, *RESERVED}
     expected = [
         f"{area}-{number:02d}"
         for area in features.areas(PATH)
-        for number in range(1, 1 + sum(name.startswith(area) for name in names))
+        for number in range(1, 1 + sum(name.startswith(area) for name in taken))
     ]
-    assert names == expected
+    assert names == [name for name in expected if name not in RESERVED]
 
 
 def test_inventory_refuses_a_repeated_id(tmp_path: Path) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -213,6 +215,103 @@ def test_damaged_entry_is_compiled_anew_with_a_warning(
     np.testing.assert_array_equal(out, program(X))
     run_anew()
     assert stored() == (1, 0)
+
+
+@pytest.mark.feature("RB-04")
+def test_bytes_of_another_program_are_refused(store: DictStore) -> None:
+    run_anew()
+    run_anew(lambda x: x - 3)
+    first, second = store.values
+    store.values[first], store.values[second] = store.values[second], store.values[first]
+
+    for function in (program, lambda x: x - 3):
+        with pytest.warns(UserWarning, match="compiled anew"):
+            np.testing.assert_array_equal(run_anew(function), function(X))
+
+
+@pytest.mark.feature("RB-04")
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("bit", range(0, 256, 8))
+def test_no_flipped_bit_gets_through(store: DictStore, bit: int) -> None:
+    sealed = program_store._sealed("key", b"some program" * 9)
+    at = bit * len(sealed) // 256
+    flipped = sealed[:at] + bytes([sealed[at] ^ 1]) + sealed[at + 1 :]
+
+    assert program_store._opened("key", sealed) == b"some program" * 9
+    for key, value in (("key", flipped), ("other", sealed), ("key", sealed + b"\0")):
+        with pytest.raises(ValueError, match="damaged"):
+            program_store._opened(key, value)
+
+
+def refuses_once(folder: Path, what: str) -> None:
+    program_store._refused.clear()
+    with config.compilation_cache_dir(folder), warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        for _ in range(3):
+            np.testing.assert_array_equal(run_anew(), program(X))
+            np.testing.assert_array_equal(run_anew(lambda x: x - 3), X - 3)
+    assert [what in str(w.message) for w in said] == [True]
+
+
+@pytest.mark.feature("RB-04")
+@pytest.mark.parametrize("mode", [0o770, 0o707, 0o1777])
+def test_folder_that_others_may_write_is_refused_once(tmp_path: Path, mode: int) -> None:
+    tmp_path.chmod(mode)
+    refuses_once(tmp_path, "others may write it")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.feature("RB-04")
+def test_files_that_others_may_write_or_own_are_refused(tmp_path: Path) -> None:
+    folder = program_store.DirectoryStore(tmp_path / "made")
+    folder.put("a", b"value")
+    file = folder.path / "a-cache"
+    assert (folder.path.stat().st_mode & 0o777, file.stat().st_mode & 0o777) == (0o700, 0o600)
+    for mode in (0o620, 0o602):
+        file.chmod(mode)
+        with pytest.raises(PermissionError, match="others may write the file a-cache"):
+            folder.get("a")
+    facts = SimpleNamespace(st_uid=12345, st_mode=0o700)
+    with pytest.raises(PermissionError, match="others own it"):
+        program_store._check_private(folder.path, facts)  # type: ignore[arg-type]
+
+
+@pytest.mark.feature("RB-04")
+@pytest.mark.parametrize("kind", ["fifo", "folder", "device", "dangling"])
+def test_what_is_no_file_neither_hangs_nor_runs(tmp_path: Path, kind: str) -> None:
+    folder = program_store.DirectoryStore(tmp_path)
+    with config.compilation_cache_dir(tmp_path):
+        run_anew()
+        (file,) = tmp_path.iterdir()
+        file.unlink()
+        if kind == "fifo":
+            os.mkfifo(file, 0o600)
+        elif kind == "folder":
+            file.mkdir(0o700)
+        else:
+            file.symlink_to("/dev/null" if kind == "device" else tmp_path / "nowhere")
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            np.testing.assert_array_equal(run_anew(), program(X))
+            np.testing.assert_array_equal(run_anew(), program(X))
+    assert folder.get("absent") is None
+
+
+@pytest.mark.feature("RB-04")
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [("TF_XLA_FLAGS", True), ("LIBTPU_INIT_ARGS", True), ("XLA_PYTHON_CLIENT_PREALLOCATE", False)],
+)
+def test_key_depends_on_the_environment_of_compilers(
+    monkeypatch: pytest.MonkeyPatch, name: str, counts: bool
+) -> None:
+    before = key()
+    monkeypatch.setenv(name, "--some=1 --some=2")
+    changed = key()
+    monkeypatch.setenv(name, "--some=2 --some=1")
+
+    assert (before != changed) == counts
+    assert (changed != key()) == counts
 
 
 def test_failure_of_the_store_is_raised_on_request(store: DictStore) -> None:

@@ -188,3 +188,20 @@ def test_messages_show_values_of_any_dtype(dtype: str) -> None:
 
     error, _ = checkify.checkify(function)(jnp.array(False))
     assert error.get().startswith(f"{np.asarray(values)} (check")
+
+
+def test_arguments_that_are_no_arrays_are_static() -> None:
+    traced = []
+
+    def scaled(x: Any, how: str, *, by: Any = None) -> Any:
+        traced.append(how)
+        return x / 2 if how == "half" else x / (0 if by is None else by[0])
+
+    call = checkify.checkify(scaled, errors=checkify.div_checks)
+    for _ in range(2):
+        assert call(3.0, "half")[0].get() is None
+        assert "divides by zero" in str(call(3.0, "other")[0].get())
+        assert call(3.0, how="other", by=(2.0, "unit"))[1] == 1.5
+    assert len(traced) == 3
+    with pytest.raises(TypeError, match="neither an array nor a number"):
+        call({1, 2}, "half")

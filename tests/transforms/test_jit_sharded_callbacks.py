@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -175,3 +176,58 @@ def test_log_compiles_tells_shapes_and_placements(
     assert "Argument mapping: (counted: ShapedArray(float32[8]) as NamedSharding(" in text
     for step in ("tracing", "jaxpr to StableHLO lowering", "XLA compilation"):
         assert f"Finished {step} of <lambda> for jit in" in text
+
+
+def fail_if_negative(x: Any) -> Any:
+    if np.asarray(x).sum() < 0:
+        raise KeyError(float(np.asarray(x).sum()))
+    return np.asarray(x)
+
+
+THREADED: dict[str, Callable[[Any], Any]] = {
+    "one": lambda a: jax.pure_callback(fail_if_negative, LIKE_X, a).sum(),
+    "two": lambda a: (
+        jax.pure_callback(fail_if_negative, LIKE_X, a)
+        + jax.pure_callback(lambda x: 2 * fail_if_negative(x), LIKE_X, a)
+    ).sum(),
+    "other": lambda a: io_callback(fail_if_negative, LIKE_X, a).sum(),
+}
+
+
+@pytest.mark.feature("RB-03")
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("is_split", [True, False])
+@pytest.mark.parametrize("name", THREADED)
+def test_failures_belong_to_the_run_that_failed(split: Any, name: str, is_split: bool) -> None:
+    f = jax.jit(THREADED[name])
+    good = split if is_split else jnp.asarray(X)
+    bad = -good
+    expected = float(f(good))
+    wrong: list[object] = []
+
+    def call(fails: bool) -> None:
+        for _ in range(60):
+            try:
+                got = float(f(bad if fails else good))
+            except KeyError as error:
+                got = error.args[0]
+            # A result of a good run, or what the failing one was given.
+            if got != expected if not fails else got >= 0:
+                wrong.append((fails, got))
+
+    threads = [threading.Thread(target=call, args=(i % 2 == 0,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+    assert float(f(good)) == expected
+
+
+@pytest.mark.feature("RB-03")
+def test_one_failure_of_several_leaves_nothing_behind(split: Any) -> None:
+    f = jax.jit(THREADED["two"])
+    for _ in range(3):
+        with pytest.raises(KeyError):
+            f(-split)
+        assert float(f(split)) == 3 * X.sum()

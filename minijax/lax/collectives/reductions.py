@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Hashable
 from typing import Any, ClassVar
 
@@ -34,6 +35,7 @@ from minijax.lax.creation import convert_element_type
 from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.reduction import highest, lowest, reduce_max, reduce_min
 from minijax.lax.shape import broadcast
+from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering import module, stablehlo
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
@@ -88,6 +90,9 @@ class AllReduce(Collective, Primitive):
                 ]
 
             return module.lower_function(ctx, gathered, x)[0]
+        if drops_nan(ctx, self.combiner, ctx.avals_in[0].dtype, ctx.module.devices):
+            among = functools.partial(self.bind, axes=axes, axis_index_groups=axis_index_groups)
+            return module.lower_function(ctx, lambda v: [by_keys(self.combiner, among, v)], x)[0]
         x = self.reduced(ctx, x, axes=axes)
         return self.exchange(ctx, x, axes=axes, axis_index_groups=axis_index_groups)
 

@@ -58,13 +58,19 @@ def split_static(
 def donated_leaves(
     settings: Any, in_tree: Any, positions: Sequence[int] | None, num_args: int
 ) -> tuple[bool, ...]:
-    """For each flat argument whether results may take its memory; empty if of none."""
+    """For each flat argument whether results may take its memory; empty if of none.
+
+    Args:
+        settings: what the user asked for.
+        in_tree: the tree of the dynamic arguments.
+        positions: which positional arguments these are; None for all.
+        num_args: how many positional arguments the call has, with static ones.
+    """
     if not (settings.donate_argnums or settings.donate_argnames):
         return ()
     args_tree, kwargs_tree = in_tree.children()
     places = range(num_args) if positions is None else positions
-    total = max([*places, *settings.static_argnums, -1]) + 1
-    wanted = {i + total if i < 0 else i for i in settings.donate_argnums}
+    wanted = {i + num_args if i < 0 else i for i in settings.donate_argnums}
     flags: list[bool] = []
     for place, subtree in zip(places, args_tree.children(), strict=True):
         flags += [place in wanted] * subtree.num_leaves
@@ -156,6 +162,25 @@ def _check_kinds(
             )
 
 
+_POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+
+
+def from_the_front(function: Any, nums: tuple[int, ...]) -> tuple[int, ...]:
+    """Positions of parameters, where those that count from the end count from the front.
+
+    Which parameter is the last must not depend on how many arguments a call passes by position.
+    Of a function with `*args` the call alone decides, and they stay as they are.
+    """
+    try:
+        kinds = [p.kind for p in inspect.signature(function).parameters.values()]
+    except (TypeError, ValueError):
+        return nums
+    if inspect.Parameter.VAR_POSITIONAL in kinds:
+        return nums
+    count = sum(kind in _POSITIONAL for kind in kinds)
+    return tuple(i + count if -count <= i < 0 else i for i in nums)
+
+
 def resolve_names(
     function: Any, argnums: Any, argnames: Any, purpose: str, transformation: str = "jit"
 ) -> tuple[tuple[int, ...], tuple[str, ...]]:
@@ -173,9 +198,7 @@ def resolve_names(
         parameters = list(inspect.signature(source.unwrapped(function)).parameters.values())
     except (TypeError, ValueError):
         return nums, names
-    positional = [
-        p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)
-    ]
+    positional = [p.name for p in parameters if p.kind in _POSITIONAL]
     variadic = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     keywords = any(p.kind is p.VAR_KEYWORD for p in parameters)
     all_names = {p.name for p in parameters}
@@ -196,12 +219,11 @@ def resolve_names(
                 f"{purpose}_argnames names no parameter: {name!r}.",
                 got=f"{flattening.function_name(function)} with parameters {sorted(all_names)}",
             )
+    nums = from_the_front(function, nums)
     if not names and nums:
         named = [p.name for p in parameters if p.kind is p.POSITIONAL_OR_KEYWORD]
         names = tuple(
-            positional[i]
-            for i in nums
-            if abs(i) <= len(positional) - (i >= 0) and positional[i] in named
+            positional[i] for i in nums if 0 <= i < len(positional) and positional[i] in named
         )
     elif not nums and names:
         nums = tuple(i for i, n in enumerate(positional) if n in names)

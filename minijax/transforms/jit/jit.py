@@ -183,9 +183,10 @@ class JitFunction:
     def signature(
         self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
     ) -> tuple[list[Operand], Sequence[int] | None, int, tuple[Param, ...]]:
-        """The flat arguments of a call, positions of the dynamic ones, how many there are, the key.
+        """The flat arguments of a call, positions of the dynamic ones, their number, the key.
 
-        The key begins with the tree of the dynamic arguments, their types, and static values.
+        The number is that of all positional arguments.  The key begins with the tree of the
+        dynamic arguments, their types, and static values.
         """
         statics: Param = _no_statics
         positions: Sequence[int] | None = None
@@ -202,7 +203,7 @@ class JitFunction:
 
         avals = flattening.avals_of(leaves, names, self.caller)
         key = (in_tree, avals, statics, settings, config.trace_context())
-        return leaves, positions, len(dyn_args), key
+        return leaves, positions, len(args), key
 
     def _stage_new(
         self, key: Param, leaves: Values, positions: Sequence[int] | None, num_args: int

@@ -191,11 +191,8 @@ class PmapFunction(jit.JitFunction):
             # No device may wait for others that never come.
             checks.check_untyped("pmap", closed, given, along_axis)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
-        static = tuple(where for where, _, _ in statics)
-        settings = self.settings._replace(static_argnums=static)
-        donated = arguments.donated_leaves(settings, in_tree, positions, num_args) or (
-            False,
-        ) * len(avals)
+        donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
+        donated = donated or (False,) * len(avals)
         out_axes = out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals)
         mapped = self._info(along, in_axes, out_axes, (False,) * len(outer) + donated)
         whole = applied({**mapped._asdict(), "jaxpr": closed})
@@ -371,7 +368,10 @@ def pmap(
     """
     eager.check_callable("pmap", fun)
     in_axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
-    static, donated = _positions(static_broadcasted_argnums), _positions(donate_argnums)
+    static, donated = (
+        arguments.from_the_front(fun, _positions(given))
+        for given in (static_broadcasted_argnums, donate_argnums)
+    )
     both = sorted(set(static) & set(donated))
     if both:
         refuse(
