@@ -147,7 +147,8 @@ def logsumexp(
         # exp(a) may overflow where the factor is 0.
         a = selection.where(logic.not_equal(b, 0), a, -np.inf)
     axes = reductions.over("logsumexp", a, axis, "nn")
-    largest = _kept(_finite_maximum(_masked(a, where, -np.inf), axes), axes)
+    a = _masked(a, where, -np.inf)
+    largest = _kept(_finite_maximum(a, axes), axes)
     powers = unary.exp(binary.sub(a, creation.convert_element_type(largest, aval_of(a).dtype)))
     if b is not None:
         powers = binary.mul(powers, b)

@@ -173,3 +173,55 @@ def test_results_of_several_stages_are_of_the_dtypes_of_jax() -> None:
         }
         found = {call: str(eval(call, {"jnp": jnp, **names}).dtype) for call in WIDE}
     assert found == WIDE
+
+
+@pytest.mark.feature("NP-01")
+def test_questions_about_shapes_take_lists() -> None:
+    table = [[1, 2, 3], [4, 5, 6]]
+    assert jnp.shape(table) == np.shape(table)
+    assert jnp.ndim(table) == np.ndim(table)
+    for axis in (None, 0, -1, (0, 1)):
+        assert jnp.size(table, axis) == np.size(table, axis)
+    for other in ([1, 2], [1, 2, 3], table, 1, [[1, 2, 3]] * 2):
+        assert jnp.array_equal(table, other) == np.array_equal(table, other)
+        assert jnp.array_equiv([1, 2, 3], other) == np.array_equiv([1, 2, 3], other)
+    assert jnp.array_equal([1.0, np.nan], (1.0, np.nan), equal_nan=True)
+    assert minijax.jit(lambda x: jnp.array_equal([x, 2], [1, 2]))(1)
+
+
+@pytest.mark.feature("NP-01")
+def test_dtypes_are_those_of_types_too() -> None:
+    for kind in (np.float32, "float32", np.dtype("int8"), jnp.bfloat16, bool):
+        assert minijax.lax.dtype(kind) == np.dtype(kind)
+    for value in (1, 1.5, 2j, np.float64(1)):
+        assert minijax.lax.dtype(value) == jnp.asarray(value).dtype
+        assert minijax.lax.dtype(type(value)) == jnp.asarray(value).dtype
+    key = minijax.random.key(0)
+    assert minijax.lax.dtype(key) == key.dtype
+    with pytest.raises(TypeError, match="no dtype"):
+        minijax.lax.dtype([1])
+    with pytest.raises(ValueError, match="None"):
+        minijax.lax.dtype(None)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, np.float32])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_spacing_has_the_sign_that_numpy_gives(dtype: Any) -> None:
+    largest = jnp.finfo(dtype).max
+    x = np.array([-1, 1, -2.5, -1.5, 0, largest, -largest, np.nan, -np.inf]).astype(dtype)
+    found = np.asarray(jnp.spacing(x)).astype(float)
+    np.testing.assert_array_equal(found, np.spacing(x).astype(float))
+    assert not np.signbit(jnp.spacing(jnp.array(-0.0, dtype)))
+
+
+@pytest.mark.feature("NP-01")
+def test_arrays_made_under_x64_are_computed_with_without_it() -> None:
+    with minijax.enable_x64(True):
+        x = jnp.arange(3.0)
+    for function in (lambda v: v * 2, lambda v: jnp.maximum(v, 1), lambda v: 2 / (v + 1)):
+        wanted = function(np.asarray(x))
+        for call in (function, minijax.jit(function), minijax.vmap(function)):
+            assert call(x).dtype == np.float32
+            np.testing.assert_allclose(call(x), wanted, rtol=1e-6)
+        assert minijax.grad(lambda v, f=function: f(v).sum())(x).dtype == np.float64

@@ -15,7 +15,19 @@ from minijax.lax import linalg, special
 from minijax.lax.binary import atan2, div, max, min, select
 from minijax.lax.shape import concatenate
 from minijax.lax.special import epsilon, full_like
-from minijax.lax.unary import abs, cos, exp, expm1, floor, log, log1p, sign, square, tan
+from minijax.lax.unary import (
+    abs,
+    cos,
+    exp,
+    expm1,
+    floor,
+    log,
+    log1p,
+    sign,
+    square,
+    stop_gradient,
+    tan,
+)
 from minijax.lax.unary import logistic as logistic_function
 from minijax.numpy import creation, matrices, promotion, reductions, shaping
 from minijax.numpy.elementary import clip
@@ -765,7 +777,12 @@ class Binom(Discrete):
 
 def _log_choices(n: Array, k: Array) -> Array:
     """Log of the binomial coefficient."""
-    return -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0)
+    return _zero_where((k == 0.0) | (k == n), -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0))
+
+
+def _zero_where(condition: Array, x: Array) -> Array:
+    """`x` with its slopes, without the rounding errors where it is known to be 0."""
+    return where(condition, x - stop_gradient(x), x)
 
 
 class Geom(Discrete):
@@ -801,7 +818,7 @@ class NBinom(Discrete):
     def _logpmf(self, k: Array, n: Array, p: Array) -> Array:
         outside = k < 0.0
         k = where(outside, 0.0, k)
-        choices = -betaln(k + 1.0, n) - log(k + n)
+        choices = _zero_where(k == 0.0, -betaln(k + 1.0, n) - log(k + n))
         return where(outside, -np.inf, choices + xlogy(n, p) + xlog1py(k, -p))
 
 

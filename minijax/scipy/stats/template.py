@@ -20,6 +20,7 @@ from minijax.lax.unary import exp, expm1, log, log1p
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import one_program
 from minijax.numpy.selection import where
+from minijax.numpy.shaping import broadcast_arrays
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import real_operands
@@ -238,6 +239,9 @@ class Discrete(Distribution):
         loc = arguments.pop("loc", None)
         if loc is not None and "k" in arguments:
             arguments["k"] = arguments["k"] - loc
+        elif loc is not None:
+            *values, _ = broadcast_arrays(*arguments.values(), loc)
+            arguments = dict(zip(arguments, values, strict=True))
         return getattr(self, f"_{function}")(*arguments.values())
 
 
