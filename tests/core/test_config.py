@@ -94,3 +94,9 @@ def test_programs_without_optimization_compute_the_same():
             quick = jax.jit(lambda x: 1 * jax.numpy.tanh(x @ x.T).sum(axis=0))(x)
         assert jax.config.jax_disable_most_optimizations is False
     assert jax.numpy.allclose(quick, expected, rtol=1e-6)
+
+
+def test_x64_is_told_by_a_property():
+    for enabled in (False, True):
+        with config.enable_x64(enabled):
+            assert config.config.x64_enabled is enabled

@@ -15,19 +15,7 @@ from minijax.lax import linalg, special
 from minijax.lax.binary import atan2, div, max, min, select
 from minijax.lax.shape import concatenate
 from minijax.lax.special import epsilon, full_like
-from minijax.lax.unary import (
-    abs,
-    cos,
-    exp,
-    expm1,
-    floor,
-    log,
-    log1p,
-    sign,
-    square,
-    stop_gradient,
-    tan,
-)
+from minijax.lax.unary import abs, cos, exp, expm1, floor, log, log1p, sign, square, tan
 from minijax.lax.unary import logistic as logistic_function
 from minijax.numpy import creation, matrices, promotion, reductions, shaping
 from minijax.numpy.elementary import clip
@@ -47,7 +35,13 @@ from minijax.scipy.special.elementwise import (
 from minijax.scipy.special.gamma_functions import betainc, betaln, gammainc, gammaincc, gammaln
 from minijax.scipy.special.hypergeometric import i0e
 from minijax.scipy.special.integrals import log_ndtr_p, logit, ndtri_p, normal_cdf, xlog1py, xlogy
-from minijax.scipy.stats.template import Continuous, Discrete, Distribution, log_complement
+from minijax.scipy.stats.template import (
+    Continuous,
+    Discrete,
+    Distribution,
+    log_complement,
+    zero_where,
+)
 
 
 class Beta(Continuous):
@@ -777,12 +771,7 @@ class Binom(Discrete):
 
 def _log_choices(n: Array, k: Array) -> Array:
     """Log of the binomial coefficient."""
-    return _zero_where((k == 0.0) | (k == n), -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0))
-
-
-def _zero_where(condition: Array, x: Array) -> Array:
-    """`x` with its slopes, without the rounding errors where it is known to be 0."""
-    return where(condition, x - stop_gradient(x), x)
+    return zero_where((k == 0.0) | (k == n), -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0))
 
 
 class Geom(Discrete):
@@ -818,7 +807,7 @@ class NBinom(Discrete):
     def _logpmf(self, k: Array, n: Array, p: Array) -> Array:
         outside = k < 0.0
         k = where(outside, 0.0, k)
-        choices = _zero_where(k == 0.0, -betaln(k + 1.0, n) - log(k + n))
+        choices = zero_where(k == 0.0, -betaln(k + 1.0, n) - log(k + n))
         return where(outside, -np.inf, choices + xlogy(n, p) + xlog1py(k, -p))
 
 

@@ -216,6 +216,10 @@ class _PullBack(_Linear):
 
     __slots__ = ()
 
+    in_tree = property(lambda self: self.call.in_tree.children()[0], doc="Of the arguments.")
+    out_tree = property(lambda self: self.call.out_tree, doc="Of the result, and of cotangents.")
+    jaxpr = property(lambda self: self.call.jaxpr, doc="The linear program, from tangents.")
+
     def __call__(self, cotangent: object, *more: Any) -> tuple[Any, ...]:
         call = self.call
         if more:
