@@ -416,7 +416,7 @@ def _dynamic_box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) ->
         if type(entry) is Picked:
             start = wrapped(next(given), dims[d])
             # What is known is clamped here, as dynamic_slice clamps what is not.
-            starts[d], sizes[d] = max(start, 0) if isinstance(start, np.generic) else start, 1
+            starts[d], sizes[d] = start.clip(0) if isinstance(start, np.generic) else start, 1
         elif type(entry) is At:
             starts[d], sizes[d] = next(given), 1
         elif type(entry) is From:
