@@ -24,6 +24,7 @@ from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
+    full,
     moveaxis,
     reduce_sum,
     to_batch_dim,
@@ -605,7 +606,10 @@ def scalar_like(value: Any, like: Any) -> Any:
     if key not in _scalar_types:
         _scalar_types[key] = _scalar_type(*key)
     scalar_type = _scalar_types[key]
-    return value if scalar_type is None else scalar_type(value)
+    if scalar_type is None:
+        return value
+    is_too_wide = dtypes.is_too_wide(aval.dtype)
+    return full((), value, aval.dtype) if is_too_wide else scalar_type(value)
 
 
 _scalar_types: dict[tuple[type, Any], Callable[[Any], Any] | None] = Cache(

@@ -319,9 +319,7 @@ def _adapt(value: complex, aval: ShapedArray) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of the array beside it, where that stays."""
     make = None if aval.weak_type else _ADAPTING.get((aval.dtype, type(value)))
     # Arrays of 64 bits that were made under x64 are promoted to what there is without it.
-    if make is None or (
-        aval.dtype.itemsize == 8 and dtypes.canonicalize_dtype(aval.dtype) != aval.dtype
-    ):
+    if make is None or dtypes.is_too_wide(aval.dtype):
         return None
     try:
         return make(value)

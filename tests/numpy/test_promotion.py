@@ -225,3 +225,38 @@ def test_arrays_made_under_x64_are_computed_with_without_it() -> None:
             assert call(x).dtype == np.float32
             np.testing.assert_allclose(call(x), wanted, rtol=1e-6)
         assert minijax.grad(lambda v, f=function: f(v).sum())(x).dtype == np.float64
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: (v * v).sum(),
+        lambda v: (v**2).sum(),
+        lambda v: v[0] * v[1],
+        lambda v: jnp.pad(v, 1).sum(),
+        lambda v: minijax.lax.scan(lambda c, y: (c + y * y, c), v[0], v)[0],
+        lambda v: v[1].astype("float32") ** 3,
+        lambda v: jnp.sum(v // 2),
+    ],
+)
+def test_gradients_are_taken_of_arrays_made_under_x64_without_it(function: Any) -> None:
+    with minijax.enable_x64(True):
+        x = jnp.arange(3.0)
+        wanted = minijax.grad(function)(x)
+    for call in (minijax.grad(function), minijax.jit(minijax.grad(function))):
+        found = call(x)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.feature("NP-01")
+def test_functions_that_enter_x64_have_gradients_outside() -> None:
+    def function(v: Any) -> Any:
+        with minijax.enable_x64(True):
+            return jnp.sum(jnp.asarray(v, "float64") * 2)
+
+    value, found = minijax.value_and_grad(function)(jnp.ones(2))
+    assert value.dtype == np.float64
+    assert found.dtype == np.float32
+    assert found.tolist() == [2.0, 2.0]
