@@ -466,8 +466,7 @@ class ufunc:  # noqa: N801  NumPy's name
         functools.update_wrapper(self, func)
         self.__name__ = name or func.__name__
         self._parameters = nin, nout, identity
-        self._function = func
-        self._source: Any = func
+        self._function, self._source = func, cast(Any, func)
         self._associative = associative
         self._reduce, self._accumulate, self._update = reduce, accumulate, update
         self.__signature__ = _with_options(func)
