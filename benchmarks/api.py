@@ -1,12 +1,16 @@
 """The public names of a library and their parameters: what `make parity` compares first.
 
 Input: the name of a library, `minijax` or `jax`.  Output: for each public module its names, each
-with its parameters, or None for what is not called.  `python benchmarks/api.py jax` prints what
-`jax_api.json` records, which lets the tests compare names where there is no JAX.
+with its parameters, or None for what is not called; and the same of objects that users hold, such
+as arrays and compiled programs, of each of which there is a specimen.
+
+`python benchmarks/api.py jax` prints what `jax_api.json` records, which lets the tests compare
+names where there is no JAX.
 """
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import importlib
 import inspect
@@ -50,6 +54,53 @@ MODULES = (
     "config",
 )
 """Where public names are compared, relative to the library; `config` stands for the settings."""
+
+OBJECTS = {
+    "Array": lambda jax, x: x,
+    "key": lambda jax, x: jax.random.key(0),
+    "at": lambda jax, x: x.at,
+    "at[...]": lambda jax, x: x.at[0],
+    "Shard": lambda jax, x: x.addressable_shards[0],
+    "Device": lambda jax, x: jax.devices()[0],
+    "Ref": lambda jax, x: jax.new_ref(x),
+    "ShapeDtypeStruct": lambda jax, x: jax.ShapeDtypeStruct((2,), "float32"),
+    "typeof": lambda jax, x: jax.typeof(x),
+    "jit": lambda jax, x: jax.jit(_identity),
+    "Traced": lambda jax, x: jax.jit(_identity).trace(x),
+    "Lowered": lambda jax, x: jax.jit(_identity).lower(x),
+    "Compiled": lambda jax, x: jax.jit(_identity).lower(x).compile(),
+    "ArgInfo": lambda jax, x: jax.jit(_identity).lower(x).args_info[0][0],
+    "vjp": lambda jax, x: jax.vjp(_identity, x)[1],
+    "linearize": lambda jax, x: jax.linearize(_identity, x)[1],
+    "custom_jvp": lambda jax, x: jax.custom_jvp(_identity),
+    "custom_vjp": lambda jax, x: jax.custom_vjp(_identity),
+    "custom_vmap": lambda jax, x: jax.custom_batching.custom_vmap(_identity),
+    "Mesh": lambda jax, x: jax.make_mesh((1,), ("i",)),
+    "AbstractMesh": lambda jax, x: jax.sharding.AbstractMesh((2,), ("i",)),
+    "PartitionSpec": lambda jax, x: jax.P("i"),
+    "NamedSharding": lambda jax, x: jax.NamedSharding(jax.make_mesh((1,), ("i",)), jax.P("i")),
+    "SingleDeviceSharding": lambda jax, x: x.sharding,
+    "PyTreeDef": lambda jax, x: jax.tree.structure([1]),
+    "Partial": lambda jax, x: jax.tree_util.Partial(_identity),
+    "ClosedJaxpr": lambda jax, x: jax.make_jaxpr(_identity)(x),
+    "Jaxpr": lambda jax, x: jax.make_jaxpr(_identity)(x).jaxpr,
+    "JaxprEqn": lambda jax, x: jax.make_jaxpr(lambda y: y + y)(x).jaxpr.eqns[0],
+    "ufunc": lambda jax, x: jax.numpy.add,
+    "config": lambda jax, x: jax.config,
+}
+"""What users hold, made by a library from an array; their names are recorded under "(…)"."""
+
+# What classes have for Python and for pickling, and what says nothing about their values.
+_OF_CLASSES = frozenset(
+    (
+        *("__abstractmethods__", "__annotations__", "__dataclass_fields__", "__dataclass_params__"),
+        *("__dict__", "__firstlineno__", "__getstate__", "__match_args__", "__module__"),
+        *("__orig_bases__", "__parameters__", "__protocol_attrs__", "__slots__", "__slotnames__"),
+        *("__static_attributes__", "__type_params__", "__weakref__", "__wrapped__"),
+        *("__class_getitem__", "__deepcopy__", "__del__", "__getattr__", "__getnewargs_ex__"),
+        *("__setstate__", "__vectorcalloffset__"),
+    )
+)
 
 Names = dict[str, str | None]
 
@@ -111,11 +162,12 @@ def outdated(reasons: Reasons, modules: list[Module]) -> list[str]:
 
 
 def public_names(library: str, paths: tuple[str, ...] = MODULES) -> dict[str, Names]:
-    """The public names of each module, with their parameters; a missing module has none."""
-    return {
+    """The public names of modules and objects, with parameters; a missing module has none."""
+    names = {
         path: _settings(library) if path == "config" else dict(_names(library, path))
         for path in paths
     }
+    return names | _names_of_objects(library)
 
 
 def _settings(library: str) -> Names:
@@ -133,6 +185,40 @@ def _settings(library: str) -> Names:
 
 def _plain_value(value: Any) -> Any:
     return value.name.lower() if isinstance(value, enum.Enum) else value
+
+
+def _names_of_objects(library: str) -> dict[str, Names]:
+    jax = importlib.import_module(library)
+    importlib.import_module(f"{library}.custom_batching")
+    x = importlib.import_module(f"{library}.numpy").ones(2)
+    found = {f"({name})": dict(_members(make(jax, x))) for name, make in OBJECTS.items()}
+    # A tracer lives in its trace.
+    jax.make_jaxpr(lambda y: found.update({"(Tracer)": dict(_members(y))}) or y)(x)
+    return found
+
+
+def _members(value: Any) -> Iterator[tuple[str, str | None]]:
+    """The names that a value answers to, with the parameters of methods; flags are settings."""
+    for name in dir(value):
+        is_special = name.startswith("__") and name.endswith("__") and not hasattr(object, name)
+        if name.startswith("jax_") or name in _OF_CLASSES:
+            continue
+        if is_special or not name.startswith("_"):
+            try:
+                with warnings.catch_warnings(action="ignore"):
+                    member = getattr(value, name)
+            except (AttributeError, TypeError, ValueError, NotImplementedError):
+                continue  # Some values have no such property.
+            is_method = inspect.isroutine(member) or inspect.ismethodwrapper(member)
+            special = is_special or not is_method
+            yield name, None if special else parameters_of(member)
+    with contextlib.suppress(TypeError):
+        memoryview(value)
+        yield "memoryview(...)", None
+
+
+def _identity(x: Any) -> Any:
+    return x
 
 
 def compared(ours: dict[str, Names], theirs: dict[str, Names]) -> list[Module]:
@@ -209,7 +295,7 @@ def _takes(ours: str | None, theirs: str | None) -> bool:
     """Whether parameters take all calls that others take: more optional ones may follow.
 
     What begins with an underscore is nobody's business.  A function that takes anything tells
-    nothing, and one that takes any positions tells nothing about these.
+    nothing, and one that takes any positions, or any names, tells nothing about these.
     """
     if ours is None or theirs is None or ours == theirs:
         return True
@@ -217,6 +303,8 @@ def _takes(ours: str | None, theirs: str | None) -> bool:
     other = [p for p in _parsed(theirs) if not p.name.startswith("_")]
     if _takes_anything(mine) or _takes_anything(other):
         return True
+    if any(p.kind is p.VAR_KEYWORD for p in mine):
+        other = [p for p in other if p.kind < p.KEYWORD_ONLY]
     by_name = {p.name: p for p in mine}
     positional = [p for p in mine if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]
     other_positional = [p for p in other if p.kind <= inspect.Parameter.POSITIONAL_OR_KEYWORD]

@@ -204,14 +204,19 @@ class Config:
             error(AttributeError, "config", problem, expected=expected, fix=fix)
         return self._states[short]
 
-    def update(self, name: str, value: object) -> None:
+    @property
+    def x64_enabled(self) -> bool:
+        """Whether arrays have dtypes of 64 bits."""
+        return bool(self.read("enable_x64"))
+
+    def update(self, name: str, val: object) -> None:
         """Sets the global value of the state called `name`.
 
         Raises:
             AttributeError: there is no such state.
             ValueError: the value is not one the state accepts.
         """
-        self.state(name).update(value)
+        self.state(name).update(val)
 
     def read(self, name: str) -> Param:
         """The value in force of the state called `name`."""

@@ -252,6 +252,11 @@ _SHARED = {dtype: dtype for dtype in ALL}
 _canonical: dict[bool, dict[Any, Any]] = {False: {}, True: {}}
 
 
+def is_too_wide(dtype: Any) -> bool:
+    """Whether arrays of `dtype` are made under x64 alone, which is off; they may be from there."""
+    return not _x64.value and not is_extended(dtype) and canonicalize_dtype(dtype) != dtype
+
+
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays get for `dtype`: 64-bit types lose half unless x64 is on.
 

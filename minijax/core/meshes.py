@@ -145,13 +145,13 @@ class PartitionSpec:
     def __getitem__(self, index: Param) -> Param:
         return self._entries[index]
 
-    def index(self, entry: object) -> int:
+    def index(self, value: object) -> int:
         """The first dimension with this entry."""
-        return self._entries.index(_canonical(entry))
+        return self._entries.index(_canonical(value))
 
-    def count(self, entry: object) -> int:
+    def count(self, value: object) -> int:
         """How many dimensions have this entry."""
-        return self._entries.count(_canonical(entry))
+        return self._entries.count(_canonical(value))
 
     def __add__(self, other: object) -> PartitionSpec:
         if isinstance(other, PartitionSpec):

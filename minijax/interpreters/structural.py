@@ -12,7 +12,7 @@ from collections.abc import Hashable, Sequence
 
 import numpy as np
 
-from minijax.core import dtypes, hooks, printing, vma
+from minijax.core import config, dtypes, hooks, printing, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
@@ -306,7 +306,12 @@ def reduce_sum(x: Value, axes: Sequence[int]) -> Operand:
 def full(shape: Shape, value: object, dtype: Param, *, sharding: Sharding = None) -> Operand:
     """An array of one repeated number."""
     scalar = np.asarray(value, dtype)[()]
-    return broadcast_in_dim(scalar, shape, (), sharding=sharding)
+    if not dtypes.is_too_wide(dtype):
+        return broadcast_in_dim(scalar, shape, (), sharding=sharding)
+    with config.enable_x64(True):  # An array of this dtype was made so, too.
+        return broadcast_in_dim_p.bind(
+            scalar, shape=shape, broadcast_dimensions=(), sharding=sharding
+        )
 
 
 def moveaxis(x: Value, source: int, target: int) -> Operand:

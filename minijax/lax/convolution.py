@@ -128,6 +128,12 @@ class ConvGeneralDilated(Primitive):
         p = ConvParams(**params)
         lhs, rhs = args
         wanted, p = p.out_sharding, p._replace(out_sharding=None)
+        if not size:
+            avals = zip(map(aval_of, args), dims, strict=True)
+            one = self.abstract_eval(
+                *(x if d is None else x.without_dim(d) for x, d in avals), **params
+            )
+            return zeros(one.with_dim(0, size)), 0
         if dims[1] is None:
             out, dim = _batch_image(size, lhs, dims[0], rhs, p)
         elif dims[0] is None:

@@ -200,7 +200,7 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
     _check_preferred_type(lhs.dtype, p.preferred_element_type)
     lhs_spec, rhs_spec, _ = p.dimension_numbers
     images, features, *sizes = (lhs.shape[d] for d in lhs_spec)
-    outputs, inputs, *_ = (rhs.shape[d] for d in rhs_spec)
+    outputs, inputs, *window = (rhs.shape[d] for d in rhs_spec)
     groups, batches = p.feature_group_count, p.batch_group_count
     problem = None
     if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
@@ -212,6 +212,8 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
         )
     elif outputs % groups or outputs % batches or images % batches:
         problem = "group counts must divide the kernel's output features and the batch."
+    elif 0 in window:
+        problem = "the kernel's window has no elements."
     elif any(
         dilated(n, d) + sum(pads) < 0
         for n, d, pads in zip(sizes, p.lhs_dilation, p.padding, strict=True)

@@ -13,7 +13,14 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, printing, vma
-from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
+from minijax.core.aval import (
+    Shape,
+    ShapedArray,
+    aval_of,
+    canonicalize_shape,
+    has_aval,
+    shaped_array,
+)
 from minijax.core.errors import error, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
@@ -512,19 +519,20 @@ def _filled(
 
 
 def dtype(x: ArrayLike) -> np.dtype[Any]:
-    """The dtype that a value has as an array.
+    """The dtype that a value has as an array, or that a type or a name stands for.
 
     Dtypes: of Python's scalars, the default one of their kind.
     Source: mirrors jax.lax.dtype (0.10).
 
     Raises:
-        TypeError: `x` is neither an array nor a number.
+        TypeError: `x` is neither an array nor a number, nor a type of these.
+        ValueError: `x` is None.
 
     Example:
-        >>> lax.dtype(1.5)
-        dtype('float32')
+        >>> lax.dtype(1.5), lax.dtype(jnp.int8)
+        (dtype('float32'), dtype('int8'))
     """
-    return aval_of(x).dtype
+    return aval_of(x).dtype if has_aval(x) else dtypes.dtype(x, canonicalize=True)
 
 
 def shape_as_value(shape: Sequence[Any]) -> Array:  # noqa: A002 RUF100

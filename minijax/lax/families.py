@@ -27,6 +27,7 @@ from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
+    full,
     moveaxis,
     reduce_sum,
     to_batch_dim,
@@ -657,7 +658,10 @@ def scalar_like(value: Operand, like: Operand) -> Operand:
     if key not in _scalar_types:
         _scalar_types[key] = _scalar_type(*key)
     scalar_type = _scalar_types[key]
-    return value if scalar_type is None else scalar_type(value)
+    if scalar_type is None:
+        return value
+    is_too_wide = dtypes.is_too_wide(aval.dtype)
+    return full((), value, aval.dtype) if is_too_wide else scalar_type(value)
 
 
 _scalar_types: dict[tuple[type, ElementType], Function | None] = Cache(
@@ -724,18 +728,20 @@ neg_p = Unary("neg", "stablehlo.negate", accepts=NUMERIC, derivative=Unary.LINEA
 _BYTES = {name: np.dtype(name.rstrip("24") + "8") for name in ("int2", "uint2", "int4", "uint4")}
 
 
-def in_bytes(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def in_bytes(*names: str) -> Callable[[Function], Function]:
     """Lowers an operation on integers of less than a byte as that on bytes.
 
     For what XLA computes wrongly, or refuses, for the dtypes called `names`.
     """
 
-    def wide(aval: Any) -> Any:
+    def wide(aval: Aval) -> Aval:
         return aval.update(dtype=_BYTES[aval.dtype.name]) if aval.dtype.name in names else aval
 
-    def decorate(lower: Callable[..., Any]) -> Callable[..., Any]:
+    def decorate(lower: Function) -> Function:
         @functools.wraps(lower)
-        def lowered(self: Primitive, ctx: LoweringContext, *values: Value, **params: Any) -> Any:
+        def lowered(
+            self: Primitive, ctx: LoweringContext, *values: Value, **params: Param
+        ) -> Operand:
             ins, outs = ctx.avals_in, ctx.avals_out
             if not any(aval.dtype.name in names for aval in ins):
                 return lower(self, ctx, *values, **params)

@@ -189,7 +189,7 @@ class DynamicSlice(Primitive):
             moveaxis(x, d, 0) if batched else x,
             index,
             numbers,
-            (1, *slice_sizes) if batched else slice_sizes,
+            (min(size, 1), *slice_sizes) if batched else slice_sizes,
             indices_are_sorted=batched,
             unique_indices=batched,
             mode="clip",

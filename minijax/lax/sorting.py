@@ -55,7 +55,7 @@ def take_along_axis(x: Array, indices: Array, axis: int) -> Any:
             operand_batching_dims=others,
             start_indices_batching_dims=others,
         ),
-        (1,) * rank,
+        tuple(min(size, 1) for size in x.shape),
         unique_indices=True,
         mode=GatherScatterMode.PROMISE_IN_BOUNDS,
     )

@@ -75,6 +75,8 @@ def diff(
     a = array_argument("diff", a)
     problem = "needs a dimension to take differences along, and a count of at least 0."
     check_that(a.ndim != 0 and n >= 0, "diff", problem, a=a, n=n)
+    if not n:
+        return a
     a = moveaxis(a, axis, -1)
     if prepend is not None:
         a = concatenate([_end(prepend, a, axis), a], -1)

@@ -571,7 +571,7 @@ def _check_subscripts(terms: Sequence[str], result: str, shapes: Sequence[Shape]
             raise ValueError(f"{term!r} names {len(term)} dimensions of {len(dims)}")
         for name, size in zip(term, dims, strict=True):
             known = sizes.setdefault(name, size)
-            if known != size and 1 not in (known, size):
+            if known != size and (1 not in (known, size) or term.count(name) > 1):
                 raise ValueError(f"{name!r} stands for sizes {known} and {size}")
             sizes[name] = max(known, size)
     if len(set(result)) != len(result) or not set(result) <= set(sizes):
@@ -588,6 +588,9 @@ def _contract(
     left, a = _reduced(left, a, later.union(right))
     right, b = _reduced(right, b, later.union(left))
     left, a, right, b = _without_ones(left, a, right, b)
+    # A name that only one operand has now may be summed there.
+    left, a = _reduced(left, a, later.union(right))
+    right, b = _reduced(right, b, later.union(left))
     shared = [n for n in left if n in right]
     batch = [n for n in shared if n in later]
     summed = [n for n in shared if n not in later]

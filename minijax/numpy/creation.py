@@ -504,6 +504,15 @@ def _stack_program(*parts: Any) -> Any:
     return shape.concatenate([shape.expand_dims(part, (0,)) for part in parts], 0)
 
 
+def array_or_list(name: str, x: Any, argument: str) -> Array:
+    """An argument of the public function `name`, of which lists are arrays too.
+
+    Raises:
+        TypeError: it is neither an array nor a number, nor a list of these.
+    """
+    return asarray(x) if isinstance(x, (list, tuple)) else check_array(name, x, argument)
+
+
 def asarray(
     a: Any,
     dtype: DTypeLike | None = None,

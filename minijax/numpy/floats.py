@@ -122,6 +122,14 @@ def spacing(x: ArrayLike, /) -> Array:
     mantissa_bits = int(dtypes.finfo(aval_of(x).dtype).nmant)
     infinity = (2 * _bias(x) + 1) << mantissa_bits
     bits, magnitude = _bits(x), _magnitude(x)
+    is_finite = binary.lt(magnitude, infinity)
+    sign = pick(binary.eq(magnitude, 0), 0, binary.bitwise_xor(bits, magnitude))
+    if aval_of(x).dtype == np.float16:
+        # NumPy's half floats look upwards: from negative numbers, towards zero.
+        magnitude = binary.sub(
+            magnitude, creation.convert_element_type(binary.lt(sign, 0), sign.dtype)
+        )
+        sign = full_like(sign, 0)
     stored = binary.shift_right_logical(magnitude, mantissa_bits)
     # The distance is a power of 2, and its bits are written down as they are: it may be subnormal,
     # which processors treat as zero.
@@ -129,9 +137,9 @@ def spacing(x: ArrayLike, /) -> Array:
     subnormal = binary.shift_left(full_like(stored, 1), binary.max(binary.sub(stored, 1), 0))
     distance = pick(binary.gt(stored, mantissa_bits), normal, subnormal)
     distance = pick(binary.eq(magnitude, infinity - 1), infinity, distance)
-    signed = binary.bitwise_or(distance, binary.bitwise_xor(bits, magnitude))
+    signed = binary.bitwise_or(distance, sign)
     out = creation.bitcast_convert_type(signed, aval_of(x).dtype)
-    return pick(binary.lt(magnitude, infinity), out, np.nan)
+    return pick(is_finite, out, np.nan)
 
 
 @one_program(static=("out",))

@@ -402,7 +402,10 @@ def check_mask(dims: Shape, aval: ShapedArray, dim: int = 0) -> None:
         IndexError: it does not.
     """
     expected = aval.shape[dim : dim + len(dims)]
-    if dims != expected:
+    # A mask without elements fits where its other sizes do: it selects nothing.
+    is_empty = 0 in dims and len(expected) == len(dims)
+    fits = is_empty and all(n in (0, size) for n, size in zip(dims, expected, strict=True))
+    if dims != expected and not fits:
         problem = "a boolean mask does not have the shape of what it masks."
         got = f"a mask of shape {dims} for dimensions from {dim} of {aval}"
         error(IndexError, "indexing", problem, got=got, expected=f"shape {expected}")
@@ -451,8 +454,8 @@ def _dynamic_box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) ->
     for d, entry in enumerate(entries):
         if type(entry) is Picked:
             start = wrapped(next(given), dims[d])
-            # A negative start that is known is refused: it is clamped as others are.
-            starts[d], sizes[d] = max(start, 0) if isinstance(start, np.integer) else start, 1
+            # What is known is clamped here, as dynamic_slice clamps what is not.
+            starts[d], sizes[d] = start.clip(0) if isinstance(start, np.generic) else start, 1
         elif type(entry) is At:
             starts[d], sizes[d] = next(given), 1
         elif type(entry) is From:

@@ -14,6 +14,7 @@ from minijax.core.aval import aval_of
 from minijax.core.primitive import Primitive
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.creation import full_like
+from minijax.numpy.creation import array_or_list
 from minijax.numpy.elementary import absolute, check_not_complex, imag, is_kind
 from minijax.numpy.promotion import (
     check_array,
@@ -541,7 +542,7 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
         >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([[1, 2]]))
         Array(False, dtype=bool)
     """
-    x, y = check_array("array_equal", a1, "a1"), check_array("array_equal", a2, "a2")
+    x, y = array_or_list("array_equal", a1, "a1"), array_or_list("array_equal", a2, "a2")
     if aval_of(x).shape != aval_of(y).shape:
         return creation.convert_element_type(False, dtypes.bool_)
     same = equal(x, y)
@@ -561,7 +562,7 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
         >>> jnp.array_equiv(jnp.array([1, 2]), jnp.array([[1, 2], [1, 2]]))
         Array(True, dtype=bool)
     """
-    x, y = check_array("array_equiv", a1, "a1"), check_array("array_equiv", a2, "a2")
+    x, y = array_or_list("array_equiv", a1, "a1"), array_or_list("array_equiv", a2, "a2")
     try:
         np.broadcast_shapes(aval_of(x).shape, aval_of(y).shape)
     except ValueError:

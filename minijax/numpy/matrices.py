@@ -732,6 +732,9 @@ class Joiner:
             axis, ndmin, place = self._parse(text)
         parts = []
         for item in items:
+            if isinstance(item, str):
+                problem = "a directive stands in front of all arrays."
+                error(ValueError, f"numpy.{self.name}", problem, got=repr(item))
             part = _range(item, self.name) if isinstance(item, slice) else asarray(item)
             parts.append(self._raised(part, max(ndmin, 1), place))
         joined = concatenate(parts, axis)
@@ -750,7 +753,7 @@ class Joiner:
         problem = "the directive is not understood."
         expected = "up to three integers, such as '0,2,1', or 'r' or 'c' for a matrix"
         check_that(fits, f"numpy.{self.name}", problem, got=repr(text), expected=expected)
-        return tuple((numbers + [1, -1][len(numbers) - 1 :])[:3])  # type: ignore[return-value]
+        return (*numbers, *self.settings[len(numbers) :])  # type: ignore[return-value]
 
     def _raised(self, x: Any, ndmin: int, place: int) -> Any:
         """`x` with new dimensions up to `ndmin`; its own ones start at `place`."""

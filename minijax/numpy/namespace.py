@@ -25,8 +25,7 @@ from minijax.core.aval import aval_of
 from minijax.core.dtype_queries import isdtype
 from minijax.core.dtypes import SCALAR_TYPES
 from minijax.lax import families
-from minijax.numpy.creation import asarray
-from minijax.numpy.promotion import check_array
+from minijax.numpy.creation import array_or_list, asarray
 from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike, Axis, Placement
 
@@ -193,7 +192,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     """
     if hasattr(a, "shape"):
         return a.shape
-    return aval_of(check_array("shape", a, "a")).shape
+    return aval_of(array_or_list("shape", a, "a")).shape
 
 
 def size(a: ArrayLike, axis: Axis = None) -> int:

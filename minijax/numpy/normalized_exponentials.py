@@ -147,8 +147,11 @@ def logsumexp(
         # exp(a) may overflow where the factor is 0.
         a = selection.where(logic.not_equal(b, 0), a, -np.inf)
     axes = reductions.over("logsumexp", a, axis, "nn")
-    largest = _kept(_finite_maximum(_masked(a, where, -np.inf), axes), axes)
-    powers = unary.exp(binary.sub(a, creation.convert_element_type(largest, aval_of(a).dtype)))
+    counted: Any = _masked(a, where, -np.inf)
+    largest = _kept(_finite_maximum(counted, axes), axes)
+    powers = unary.exp(
+        binary.sub(counted, creation.convert_element_type(largest, aval_of(a).dtype))
+    )
     if b is not None:
         powers = binary.mul(powers, b)
     total = axes.combined(_masked(powers, where, 0.0), reduction.reduce_sum)

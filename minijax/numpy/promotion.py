@@ -343,7 +343,8 @@ def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
 def _adapt(value: complex, aval: ShapedArray) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of the array beside it, where that stays."""
     make = None if aval.weak_type else _ADAPTING.get((aval.dtype, type(value)))
-    if make is None:
+    # Arrays of 64 bits that were made under x64 are promoted to what there is without it.
+    if make is None or dtypes.is_too_wide(aval.dtype):
         return None
     try:
         return make(value)

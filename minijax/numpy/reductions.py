@@ -587,11 +587,14 @@ def var(
         total = _summed("var", x, axes, True, where)
         mean = _divided(total, _count("var", x, axes, where, True))
     distance = binary.sub_p.bind(*promote("var", x, mean))
+    if where is not None:
+        # What does not count has no slope either, be it NaN.
+        distance = pick(check_mask("var", where), distance, 0)
     if is_kind(distance, np.complexfloating):
         squares = binary.add(*(unary.square(part(distance)) for part in (unary.real, unary.imag)))
     else:
         squares = unary.square(distance)
-    total = _summed("var", squares, axes, keepdims, where)
+    total = _summed("var", squares, axes, keepdims, None)
     count = _count("var", x, axes, where, keepdims)
     known = np.asarray(count, aval_of(total).dtype)[()] if isinstance(count, int) else count
     degrees = binary.sub(convert_to_type(known, aval_of(total).dtype, weak_type=False), ddof)

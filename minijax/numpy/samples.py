@@ -114,7 +114,12 @@ def _variables(m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> Array:
     check_that(is_table, "cov", "variables are given as a vector or a matrix.", m=m, y=y)
     rows = [shaping.atleast_2d(x) for x in arrays]
     if not rowvar:
-        rows = [x if x.shape[0] == 1 else shape.transpose(x, (1, 0)) for x in rows]
+        # A vector is one variable, and so is what y gives as one row, as in NumPy.
+        is_row = [aval_of(arrays[0]).ndim < 2, *(x.shape[0] == 1 for x in rows[1:])]
+        rows = [
+            x if as_is else shape.transpose(x, (1, 0))
+            for x, as_is in zip(rows, is_row, strict=True)
+        ]
     return rows[0] if len(rows) == 1 else concatenate(rows, 0)
 
 
@@ -309,7 +314,7 @@ def histogram2d(
         Array([[1, 0],
                [1, 1]], dtype=int32)
     """
-    if not _is_count(bins) and np.ndim(bins) == 1 and len(cast(Sequence[Any], bins)) not in {1, 2}:
+    if not _is_count(bins) and len(cast(Sequence[Any], bins)) not in {1, 2}:
         bins = [bins, bins]
     x, y = promote_inexact("histogram2d", x, y)
     sample = shaping.moveaxis(asarray([x, y]), 0, 1)

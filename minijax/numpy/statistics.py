@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.lax import binary, reduction, shape, unary
+from minijax.lax import binary, families, reduction, shape, unary
 from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.numpy import ordering, reductions, selection, shaping
 from minijax.numpy.creation import on_device
@@ -115,10 +115,14 @@ def _weights_like(a: Any, weights: Any, axis: Any, axes: tuple[int, ...]) -> Any
     dims, given = aval_of(a).shape, aval_of(weights).shape
     if given == dims:
         return weights
-    if axis is None or given != tuple(dims[axis] for axis in axes):
+    if axis is not None:
+        named = axis if isinstance(axis, (tuple, list)) else (axis,)
+        order = families.canonicalize_axes(named, len(dims), "numpy.average")
+    if axis is None or given != tuple(dims[axis] for axis in order):
         got = {"a": aval_of(a), "weights": aval_of(weights), "axis": axis}
         expected = "weights of the shape of a, or of its dimensions along `axis`"
         error(ValueError, "numpy.average", "the weights do not fit.", got=got, expected=expected)
+    weights = shape.transpose(weights, [order.index(axis) for axis in axes])
     return shape.broadcast_in_dim(weights, dims, axes)
 
 

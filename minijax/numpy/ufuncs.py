@@ -466,11 +466,28 @@ class ufunc:  # noqa: N801  NumPy's name
     ) -> None:
         functools.update_wrapper(self, func)
         self.__name__ = name or func.__name__
-        self.nin, self.nout, self.nargs, self.identity = nin, nout, nin + nout, identity
-        self._function = func
+        self._parameters = nin, nout, identity
+        self._function, self._source = func, cast(Any, func)
         self._associative = associative
         self._reduce, self._accumulate, self._update = reduce, accumulate, update
         self.__signature__ = _with_options(func)
+
+    nin = property(lambda self: self._parameters[0], doc="How many arguments it takes.")
+    nout = property(lambda self: self._parameters[1], doc="How many results it gives.")
+    nargs = property(lambda self: self.nin + self.nout, doc="How many of both.")
+    identity = property(
+        lambda self: self._parameters[2], doc="What leaves other arguments as they are."
+    )
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ufunc) and self._compared() == other._compared()
+
+    def __hash__(self) -> int:
+        return hash(self._compared()[:2])
+
+    def _compared(self) -> tuple[Any, ...]:
+        own = (self._associative, self._reduce, self._accumulate, self._update)
+        return self._source, self.__name__, self._parameters, *own
 
     @source.is_boundary
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
@@ -712,7 +729,9 @@ def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: An
                [3, 5]], dtype=int32)
     """
     check_callable("numpy.frompyfunc", func)
-    return ufunc(vectorize(func), nin, nout, identity=identity)
+    made = ufunc(vectorize(func), nin, nout, identity=identity)
+    made._source = frompyfunc, func
+    return made
 
 
 def _associative(function: Callable[..., Any], identity: Any, **options: Any) -> Any:

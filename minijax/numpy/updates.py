@@ -412,7 +412,7 @@ def _is_mask_of_equals(x: Array, index: Any, values: ArrayLike) -> bool:
     if not index.ndim or aval_of(values).ndim > aval_of(x).ndim - index.ndim:
         return False
     indexing.check_mask(index.shape, aval_of(x))
-    return True
+    return index.shape == aval_of(x).shape[: index.ndim]
 
 
 def _masked(x: Array, mask: Array, values: Array, *, kind: str) -> Any:

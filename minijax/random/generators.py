@@ -336,8 +336,12 @@ def _words_of_numbers(numbers: Array) -> tuple[Array, Array]:
     low = convert_element_type(numbers, _UINT32)
     if aval.dtype.itemsize < 8:
         return _zeros_like(numbers), low
-    wide = convert_element_type(numbers, _UINT64)
-    return convert_element_type(wide >> np.uint64(32), _UINT32), low
+    wide, distance = (
+        creation.convert_element_type_p.bind(x, new_dtype=_UINT64, weak_type=False, sharding=None)
+        for x in (numbers, np.uint32(32))
+    )
+    high = binary.shift_right_logical(wide, distance)
+    return convert_element_type(high, _UINT32), low
 
 
 def _joined(high: Array, low: Array) -> Array:
@@ -374,9 +378,11 @@ def _counters(dims: Shape, extra: Shape) -> tuple[Array, Array]:
         low = shape.reshape(creation.iota(_UINT32, size), extra)
         zero = np.zeros((), _UINT32)[()]
         return broadcast_in_dim(zero, target, ()), broadcast_in_dim(low, target, kept)
-    error(
-        NotImplementedError, "random.bits", "more than 2**32 numbers from one key.", got=str(extra)
-    )
+    # Primitives count in 64 bits whatever dtypes users have.
+    numbers = creation.iota_p.bind(dtype=_UINT64, shape=(size,), dimension=0, sharding=None)
+    numbers = broadcast_in_dim(shape.reshape(numbers, extra), target, kept)
+    high, low = _words_of_numbers(numbers)
+    return high, low
 
 
 def _hash(data: Array, extra: Shape) -> tuple[Array, Array]:
@@ -387,6 +393,10 @@ def _hash(data: Array, extra: Shape) -> tuple[Array, Array]:
 
 def _row(data: Array, count: int) -> Array:
     """A row of hashed words for each key: u32[s, 2] -> u32[s, count]."""
+    if count >= 2**32:
+        problem = "the older counters are words, of which there are 2**32."
+        fix = "jax_threefry_partitionable=True"
+        error(NotImplementedError, "random.bits", problem, got=f"{count} words", fix=fix)
     half = -(-count // 2)
     counters = creation.iota(_UINT32, 2 * half)
     if count % 2:

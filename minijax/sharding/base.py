@@ -199,9 +199,9 @@ class Sharding:
     def _internal_device_list(self) -> DeviceList:
         return self.devices
 
-    def check_compatible_aval(self, shape: Shape) -> None:
+    def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Refuses shapes of too small a rank for this placement."""
-        self.check_rank(len(shape))
+        self.check_rank(len(aval_shape))
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return self.to_hlo(ndim)

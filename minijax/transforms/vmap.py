@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, ParamSpec, TypeVar
 
 from minijax.core import config, source, tree, tree_errors
-from minijax.core.aval import aval_of
+from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import error
 from minijax.core.operators import Avals
 from minijax.interpreters import flattening, named_batching
@@ -97,6 +97,10 @@ class _Mapped(NamedTuple):
         fun = self.function
         leaves, in_tree = tree.flatten((args, kwargs))
         axes = self._axes_of(args, kwargs, in_tree, len(leaves))
+        if None in axes and not all(map(has_aval, leaves)):
+            held = [axis is None and not has_aval(x) for x, axis in zip(leaves, axes, strict=True)]
+            if any(held):
+                return self._call_holding(held, leaves, axes, in_tree)
         paths = functools.partial(_paths, fun, in_tree)
         avals = flattening.avals_of(leaves, paths, "vmap")
         dims, size = mapped_dims("vmap", axes, avals, paths, "are not mapped", self.axis_size)
@@ -121,6 +125,23 @@ class _Mapped(NamedTuple):
             for i, (out, dim, axis) in enumerate(zip(outs, out_dims, wanted, strict=True))
         ]
         return tree.unflatten(flat.out_tree, placed)
+
+    def _call_holding(
+        self, held: Sequence[bool], leaves: Sequence[Any], axes: Sequence[Any], in_tree: PyTreeDef
+    ) -> Any:
+        """Runs the function with those leaves as they are that are held: they are no arrays."""
+        places = [i for i, is_held in enumerate(held) if not is_held]
+
+        @functools.wraps(self.function)
+        def function(*given: Any) -> Any:
+            whole = list(leaves)
+            for i, x in zip(places, given, strict=True):
+                whole[i] = x
+            args, kwargs = tree.unflatten(in_tree, whole)
+            return self.function(*args, **kwargs)
+
+        rest = self._replace(function=function, in_axes=tuple(axes[i] for i in places))
+        return rest.call(tuple(leaves[i] for i in places), {})
 
     def _out_axes(self, flat: flattening.FlatFunction) -> Sequence[int | None]:
         """The axis of each result, from the prefix that the user gave."""

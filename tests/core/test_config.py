@@ -268,3 +268,9 @@ def test_threads_of_one_process_are_free():
         thread.start()
         thread.join()
     assert found == [2.0]
+
+
+def test_x64_is_told_by_a_property():
+    for enabled in (False, True):
+        with config.enable_x64(enabled):
+            assert config.config.x64_enabled is enabled

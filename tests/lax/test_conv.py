@@ -212,3 +212,27 @@ def test_jaxpr_names_all_parameters():
         "window_strides=(1, 1)",
     ):
         assert parameter in text
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("in_axes", [(0, 0), (0, None), (None, 0)])
+def test_convolutions_over_an_empty_batch(in_axes):
+    image, kernel = np.ones((2, 3, 5), np.float32), np.ones((4, 3, 2), np.float32)
+    operands = [
+        x if axis is None else np.zeros((0, *x.shape), np.float32)
+        for x, axis in zip((image, kernel), in_axes, strict=True)
+    ]
+
+    def convolve(x, w):
+        return lax.conv_general_dilated(x, w, (1,), "VALID")
+
+    mapped = minijax.vmap(convolve, in_axes)
+    assert mapped(*operands).shape == (0, 2, 4, 4)
+    grads = minijax.grad(lambda x, w: mapped(x, w).sum(), (0, 1))(*operands)
+    for grad, operand in zip(grads, operands, strict=True):
+        np.testing.assert_array_equal(grad, 0 * operand)
+
+
+def test_a_kernel_without_elements_is_refused():
+    with pytest.raises(ValueError, match="window has no elements"):
+        lax.conv(np.ones((2, 3, 5), np.float32), np.ones((4, 3, 0), np.float32), (1,), "VALID")

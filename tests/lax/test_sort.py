@@ -101,3 +101,27 @@ def test_gradient_passes_the_barrier():
 def test_compiler_sees_the_barrier():
     lowered = minijax.jit(lax.optimization_barrier).lower(np.float32([1, 2]))
     assert "stablehlo.optimization_barrier" in lowered.as_text()
+
+
+@pytest.mark.feature("CR-13")
+@pytest.mark.parametrize("dims", [(0,), (0, 3), (3, 0)])
+@pytest.mark.parametrize("name", ["sort", "median", "nanmedian", "cumsum"])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_ordering_nothing_has_derivatives(dims, name):
+    function = getattr(minijax.numpy, name)
+    x = np.zeros(dims, np.float32)
+    for axis in range(len(dims)):
+        wanted = getattr(np, name)(x, axis=axis)
+        out, tangent = minijax.jvp(lambda v, d=axis: function(v, axis=d), (x,), (x,))
+        np.testing.assert_array_equal(out, wanted)
+        assert tangent.shape == wanted.shape
+        grad = minijax.grad(lambda v, d=axis: function(v, axis=d).sum())(x)
+        assert grad.shape == dims
+    assert minijax.vmap(function)(np.zeros((0, 2), np.float32)).shape[0] == 0
+
+
+@pytest.mark.parametrize(("dims", "k"), [((0,), 0), ((3,), 0), ((0, 3), 2), ((2, 0), 0)])
+def test_largest_elements_of_nothing_have_derivatives(dims, k):
+    x = np.ones(dims, np.float32)
+    assert minijax.grad(lambda v: lax.top_k(v, k)[0].sum())(x).tolist() == (0 * x).tolist()
+    assert lax.top_k(x, k)[1].shape == (*dims[:-1], k)

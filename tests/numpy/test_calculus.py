@@ -152,3 +152,14 @@ def test_windows_round_lengths_down_and_core_dimensions_may_be_numbers() -> None
     np.testing.assert_array_equal(jnp.bartlett(5.9), jnp.bartlett(5))
     total = jnp.vectorize(lambda row: row.sum(), signature="(3)->()")
     assert total(np.ones((2, 3), np.float32)).tolist() == [3, 3]
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+@pytest.mark.parametrize("axis", [0, -1])
+def test_ends_count_where_differences_are_taken(n: int, axis: int) -> None:
+    x = np.arange(6.0, dtype=np.float32).reshape(2, 3) ** 2
+    options: Any = {"n": n, "axis": axis, "prepend": 9, "append": np.ones_like(x)}
+    found, wanted = jnp.diff(x, **options), np.diff(x, **options)
+    assert found.shape == wanted.shape
+    np.testing.assert_array_equal(found, wanted)

@@ -142,6 +142,11 @@ EINSUMS = [
     ("i,i,i->i", [(3,), (3,), (3,)]),
     ("ij,ik,il->jkl", [(2, 3), (2, 2), (2, 4)]),
     ("a,b,c,d", [(2,), (3,), (2,), (2,)]),
+    ("ij,jk", [(2, 1), (4, 3)]),
+    ("ij,jk->ik", [(2, 4), (1, 3)]),
+    ("ij,ij", [(1, 4), (2, 1)]),
+    ("...i,...i", [(2, 1, 4), (1, 3, 1)]),
+    ("ij,jk,kl->il", [(2, 1), (4, 1), (3, 2)]),
 ]
 
 
@@ -295,3 +300,11 @@ def test_error_says_what_does_not_fit(expression: str) -> None:
     names = {"jnp": jnp, "a": jnp.asarray(array(2, 3))}
     with pytest.raises(kind, match=text):
         eval(expression, names)
+
+
+@pytest.mark.feature("NP-01")
+def test_a_diagonal_is_of_one_size() -> None:
+    with pytest.raises(ValueError, match="don't match"):
+        np.einsum("ii", np.ones((4, 1)))
+    with pytest.raises(ValueError, match="'i' stands for sizes 4 and 1"):
+        jnp.einsum("ii", np.ones((4, 1)))

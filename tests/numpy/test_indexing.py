@@ -236,11 +236,33 @@ def test_numpy_boolean_is_a_scalar_mask() -> None:
     assert jnp.arange(3.0)[np.True_].shape == (1, 3)
 
 
-def test_zero_sized_mask_must_fit_as_in_numpy() -> None:
-    with pytest.raises(IndexError, match="shape of what it masks"):
-        jnp.asarray(X)[np.zeros((0,), bool)]
-
-
 def test_index_far_out_of_range_is_clamped() -> None:
     x = jnp.arange(3.0)
     assert [float(x[10**12]), float(x[-(10**12), None][0])] == [2.0, 0.0]
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("index", [-4, -3, 2, 5, (-9, 0), (slice(None), -9), (None, -4), (-4, ...)])
+def test_known_positions_out_of_range_are_the_nearest_under_jit(index: Any) -> None:
+    x = jnp.arange(4.0).reshape(2, 2)
+    parts = index if isinstance(index, tuple) else (index,)
+    nearest = tuple(max(-2, min(1, i)) if isinstance(i, int) else i for i in parts)
+    wanted = np.asarray(x)[nearest]
+    for function in (lambda a: a[index], minijax.jit(lambda a: a[index])):
+        np.testing.assert_array_equal(function(x), wanted)
+    np.testing.assert_array_equal(minijax.vmap(lambda a: a[-4])(x), x[:, 0])
+    np.testing.assert_array_equal(minijax.jit(lambda a: a.at[index].set(9.0))(x), x)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("dims", [(0,), (0, 2), (3, 0), (0, 0)])
+def test_masks_without_elements_select_nothing(dims: tuple[int, ...]) -> None:
+    x, mask = np.arange(6.0, dtype=np.float32).reshape(3, 2), np.zeros(dims, bool)
+    found, wanted = jnp.asarray(x)[mask], x[mask]
+    assert found.shape == wanted.shape
+    np.testing.assert_array_equal(jnp.asarray(x).at[mask].set(5.0), x)
+    for bad in (np.zeros(2, bool), np.zeros((0, 3), bool)):
+        with pytest.raises(IndexError):
+            x[bad]
+        with pytest.raises(IndexError, match="mask"):
+            jnp.asarray(x)[bad]

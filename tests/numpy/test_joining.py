@@ -70,3 +70,20 @@ def test_error_says_what_does_not_fit(expression: str) -> None:
     kind, text = ERRORS[expression]
     with pytest.raises(kind, match=text):
         eval(expression, {"jnp": jnp, "minijax": minijax, "x": jnp.asarray(X)})
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("name", ["r_", "c_"])
+@pytest.mark.parametrize("text", ["0", "-1", "0,2", "1,2", "0,3,0", "0,3,1", "1,3,0", "0,3,-2"])
+def test_directives_leave_the_rest_as_it_is(name: str, text: str) -> None:
+    for part in (np.array([1, 2]), np.array([[1, 2], [3, 4]])):
+        wanted = getattr(np, name)[text, part, 5 * part]
+        found = getattr(jnp, name)[text, part, 5 * part]
+        assert found.shape == wanted.shape
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_a_directive_stands_in_front() -> None:
+    for joiner in (np.r_, jnp.r_):
+        with pytest.raises(ValueError, match="directive"):
+            joiner[[1], "0"]

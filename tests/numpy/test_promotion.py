@@ -235,3 +235,90 @@ def test_what_the_library_broadcasts_is_no_reason_to_warn() -> None:
     with config.numpy_rank_promotion("warn"), warnings.catch_warnings():
         warnings.simplefilter("error")
         assert minijax.scipy.fft.dct(x).shape == (2, 3)
+
+
+@pytest.mark.feature("NP-01")
+def test_questions_about_shapes_take_lists() -> None:
+    table = [[1, 2, 3], [4, 5, 6]]
+    assert jnp.shape(table) == np.shape(table)
+    assert jnp.ndim(table) == np.ndim(table)
+    for axis in (None, 0, -1, (0, 1)):
+        assert jnp.size(table, axis) == np.size(table, axis)
+    for other in ([1, 2], [1, 2, 3], table, 1, [[1, 2, 3]] * 2):
+        assert jnp.array_equal(table, other) == np.array_equal(table, other)
+        assert jnp.array_equiv([1, 2, 3], other) == np.array_equiv([1, 2, 3], other)
+    assert jnp.array_equal([1.0, np.nan], (1.0, np.nan), equal_nan=True)
+    assert minijax.jit(lambda x: jnp.array_equal([x, 2], [1, 2]))(1)
+
+
+@pytest.mark.feature("NP-01")
+def test_dtypes_are_those_of_types_too() -> None:
+    for kind in (np.float32, "float32", np.dtype("int8"), jnp.bfloat16, bool):
+        assert minijax.lax.dtype(kind) == np.dtype(kind)
+    for value in (1, 1.5, 2j, np.float64(1)):
+        assert minijax.lax.dtype(value) == jnp.asarray(value).dtype
+        assert minijax.lax.dtype(type(value)) == jnp.asarray(value).dtype
+    key = minijax.random.key(0)
+    assert minijax.lax.dtype(key) == key.dtype
+    with pytest.raises(TypeError, match="no dtype"):
+        minijax.lax.dtype([1])
+    with pytest.raises(ValueError, match="None"):
+        minijax.lax.dtype(None)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("dtype", [jnp.float16, jnp.bfloat16, np.float32])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_spacing_has_the_sign_that_numpy_gives(dtype: Any) -> None:
+    largest = jnp.finfo(dtype).max
+    x = np.array([-1, 1, -2.5, -1.5, 0, largest, -largest, np.nan, -np.inf]).astype(dtype)
+    found = np.asarray(jnp.spacing(x)).astype(float)
+    np.testing.assert_array_equal(found, np.spacing(x).astype(float))
+    assert not np.signbit(jnp.spacing(jnp.array(-0.0, dtype)))
+
+
+@pytest.mark.feature("NP-01")
+def test_arrays_made_under_x64_are_computed_with_without_it() -> None:
+    with minijax.enable_x64(True):
+        x = jnp.arange(3.0)
+    for function in (lambda v: v * 2, lambda v: jnp.maximum(v, 1), lambda v: 2 / (v + 1)):
+        wanted = function(np.asarray(x))
+        for call in (function, minijax.jit(function), minijax.vmap(function)):
+            assert call(x).dtype == np.float32
+            np.testing.assert_allclose(call(x), wanted, rtol=1e-6)
+        assert minijax.grad(lambda v, f=function: f(v).sum())(x).dtype == np.float64
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda v: (v * v).sum(),
+        lambda v: (v**2).sum(),
+        lambda v: v[0] * v[1],
+        lambda v: jnp.pad(v, 1).sum(),
+        lambda v: minijax.lax.scan(lambda c, y: (c + y * y, c), v[0], v)[0],
+        lambda v: v[1].astype("float32") ** 3,
+        lambda v: jnp.sum(v // 2),
+    ],
+)
+def test_gradients_are_taken_of_arrays_made_under_x64_without_it(function: Any) -> None:
+    with minijax.enable_x64(True):
+        x = jnp.arange(3.0)
+        wanted = minijax.grad(function)(x)
+    for call in (minijax.grad(function), minijax.jit(minijax.grad(function))):
+        found = call(x)
+        assert found.dtype == np.float64
+        np.testing.assert_allclose(found, wanted, rtol=1e-6)
+
+
+@pytest.mark.feature("NP-01")
+def test_functions_that_enter_x64_have_gradients_outside() -> None:
+    def function(v: Any) -> Any:
+        with minijax.enable_x64(True):
+            return jnp.sum(jnp.asarray(v, "float64") * 2)
+
+    value, found = minijax.value_and_grad(function)(jnp.ones(2))
+    assert value.dtype == np.float64
+    assert found.dtype == np.float32
+    assert found.tolist() == [2.0, 2.0]

@@ -209,3 +209,89 @@ def test_random_keys_are_neither_true_nor_false(function):
     name = function.__name__
     with pytest.raises(TypeError, match=rf"numpy\.{name}: random keys are neither zero nor not"):
         function(minijax.random.split(minijax.random.key(0)))
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("axis", [(0, 2), (2, 0), (-1, 0), (2, 1, 0), (1, 2, 0), 1, (1,), [2, 0]])
+@pytest.mark.parametrize("keepdims", [False, True])
+def test_weights_of_an_average_follow_the_order_of_the_axes(axis: Any, keepdims: bool) -> None:
+    x = np.arange(24, dtype=np.float32).reshape(2, 3, 4) ** 2
+    named = tuple(axis) if isinstance(axis, (tuple, list)) else (axis,)
+    dims = tuple(x.shape[d] for d in named)
+    weights = np.arange(1, 1 + np.prod(dims), dtype=np.float32).reshape(dims)
+    options: Any = {"weights": weights, "returned": True, "keepdims": keepdims}
+    found = jnp.average(x, axis, **options)
+    for mine, wanted in zip(found, np.average(x, named, **options), strict=True):
+        assert mine.shape == np.shape(wanted)
+        assert_close(mine, wanted)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("rows", [[1.0, 2.0, 4.0], [[1.0, 2.0, 4.0]], [[1.0], [2.0], [4.0]]])
+@pytest.mark.parametrize("name", ["cov", "corrcoef"])
+@pytest.mark.parametrize("rowvar", [False, True])
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_only_a_vector_is_one_variable_by_itself(rows: Any, name: str, rowvar: bool) -> None:
+    x = np.array(rows, np.float32)
+    wanted = getattr(np, name)(x, rowvar=rowvar)
+    found = getattr(jnp, name)(x, rowvar=rowvar)
+    assert found.shape == wanted.shape
+    assert_close(found, wanted)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("name", ["var", "std", "mean"])
+@pytest.mark.parametrize("ddof", [0, 1])
+def test_elements_that_do_not_count_have_no_slope(name: str, ddof: int) -> None:
+    x = np.array([1.0, np.nan, 4.0, np.inf, 2.0], np.float32)
+    there = np.isfinite(x)
+    options = {} if name == "mean" else {"ddof": ddof}
+    reduction = getattr(jnp, name)
+    wanted = np.zeros(5, np.float32)
+    wanted[there] = minijax.grad(lambda v: reduction(v, **options))(x[there])
+    np.testing.assert_allclose(
+        minijax.grad(lambda v: reduction(v, where=there, **options))(x), wanted, rtol=1e-6
+    )
+    x[3] = np.nan
+    skipping = getattr(jnp, f"nan{name}")
+    np.testing.assert_allclose(minijax.grad(lambda v: skipping(v, **options))(x), wanted, rtol=1e-6)
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("name", ["logsumexp", "logmeanexp", "softmax", "log_softmax"])
+@pytest.mark.parametrize("rest", [np.inf, -np.inf, np.nan])
+def test_exponentials_that_do_not_count_have_no_slope(name: str, rest: float) -> None:
+    function = getattr(minijax.nn, name)
+    x, there = np.array([1.0, rest, 2.0], np.float32), np.array([True, False, True])
+    found = minijax.jacobian(lambda v: function(v, where=there))(x)
+    wanted = minijax.jacobian(function)(x[there])
+    np.testing.assert_allclose(
+        found[..., there] if found.ndim == 1 else found[there][:, there], wanted, rtol=1e-6
+    )
+    assert not np.any(found[..., 1])
+    nothing = np.zeros(3, bool)
+    if name == "logsumexp":
+        assert not np.any(minijax.grad(lambda v: function(v, where=nothing))(x))
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize(
+    "bins",
+    [
+        [[0.0, 0.5, 1.0], [0.0, 1.0, 2.0, 3.0]],
+        [3, [0.0, 1.0, 2.0, 3.0]],
+        [[0.0, 0.5, 1.0], 2],
+        [2, 3],
+        [0.0, 1.0, 3.0],
+        4,
+    ],
+)
+@pytest.mark.parametrize("density", [False, True])
+def test_axes_of_a_histogram_have_edges_of_their_own(bins: Any, density: bool) -> None:
+    x, y = np.array([0.1, 0.5, 0.9]), np.array([1.0, 2.0, 3.0])
+    as_arrays = [np.array(b) if isinstance(b, list) else b for b in bins] if bins != 4 else bins
+    for given in (bins, as_arrays):
+        found = jnp.histogram2d(x, y, given, density=density)
+        for mine, wanted in zip(found, np.histogram2d(x, y, bins, density=density), strict=True):
+            assert mine.shape == wanted.shape
+            assert_close(mine, wanted)

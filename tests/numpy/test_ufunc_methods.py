@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import re
 from collections.abc import Callable
 from typing import Any
@@ -183,3 +184,26 @@ def test_ufunc_names_itself() -> None:
 
 def test_ufunc_can_be_transformed() -> None:
     assert minijax.jit(minijax.grad(jnp.multiply))(3.0, 4.0) == 4.0
+
+
+@pytest.mark.feature("NP-01")
+def test_ufuncs_are_values() -> None:
+    def difference(x: Any, y: Any) -> Any:
+        return x - y
+
+    first, second = (jnp.frompyfunc(difference, 2, 1) for _ in range(2))
+    assert first == second
+    assert hash(first) == hash(second)
+    assert first != jnp.frompyfunc(difference, 2, 1, identity=0)
+    assert first != jnp.frompyfunc(lambda x, y: x - y, 2, 1)
+    assert jnp.add != jnp.multiply
+    assert pickle.loads(pickle.dumps(jnp.add)) == jnp.add
+    assert minijax.jit(lambda f, x: f(x, x), static_argnums=0)(jnp.add, 2.0) == 4.0
+
+
+@pytest.mark.feature("NP-01")
+@pytest.mark.parametrize("name", ["nin", "nout", "nargs", "identity"])
+def test_properties_of_ufuncs_are_read_only(name: str) -> None:
+    assert getattr(jnp.add, name) == getattr(np.add, name)
+    with pytest.raises(AttributeError):
+        setattr(jnp.add, name, 3)

@@ -9,6 +9,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import random
+from minijax.lax import random_bits
 from tests.random import recorded, samples
 
 pytestmark = pytest.mark.feature("NP-03")
@@ -109,3 +110,19 @@ def test_unknown_generators_are_refused(given, error):
 def test_keys_of_two_generators_do_not_mix():
     with pytest.raises(ValueError, match="key<rbg>"):
         jnp.concatenate([random.split(random.key(0, impl="rbg")), random.split(random.key(0))])
+
+
+@pytest.mark.parametrize(("size", "dtype"), [(2**33, "uint32"), (2**32 + 5, "uint8")])
+def test_counters_go_on_beyond_words(size, dtype):
+    # XLA computes those elements alone that are asked for.
+    key = random.key(3)
+    found = jax.jit(lambda k: random.bits(k, (size,), dtype)[-4:])(key)
+    high, low = np.divmod(np.arange(size - 4, size, dtype=np.uint64), np.uint64(2**32))
+    words = [np.full(4, word) for word in data(key)]
+    hashed = random_bits.threefry2x32_p.bind(*words, *(x.astype(np.uint32) for x in (high, low)))
+    np.testing.assert_array_equal(found, (hashed[0] ^ hashed[1]).astype(dtype))
+
+
+def test_older_counters_are_words():
+    with jax.threefry_partitionable(False), pytest.raises(NotImplementedError, match="words"):
+        jax.eval_shape(jax.jit(lambda k: random.bits(k, (2**33,))[:1]).lower, random.key(3))

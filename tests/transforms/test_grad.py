@@ -304,3 +304,10 @@ def test_grad_of_an_integer_leaves_a_jitted_function():
 def test_grad_of_a_jitted_function_leaks_nothing():
     with jax.checking_leaks():
         assert float(jax.grad(jax.jit(lambda x: jnp.sin(x)))(0.0)) == 1.0
+
+
+def test_pull_backs_tell_their_trees():
+    _, pull_back = jax.vjp(lambda p, x: {"y": p["w"] * x}, {"w": 2.0}, 3.0)
+    assert pull_back.in_tree == jax.tree.structure(({"w": 0}, 0))
+    assert pull_back.out_tree == jax.tree.structure({"y": 0})
+    assert len(pull_back.jaxpr.invars) == 2

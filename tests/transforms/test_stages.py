@@ -186,3 +186,15 @@ def test_a_described_argument_that_cannot_be_cut_evenly_is_refused():
         described = jax.ShapeDtypeStruct((7,), jnp.float32, sharding=split)
         with pytest.raises(ValueError, match=r"the sharding of a: .*7 cannot be cut into 4"):
             jax.jit(lambda a: a).lower(described)
+
+
+def test_descriptions_are_made_like_values():
+    assert jax.ShapeDtypeStruct.like(jnp.ones(2)) == jax.ShapeDtypeStruct((2,), jnp.float32)
+    weak = jax.ShapeDtypeStruct((), jnp.float32, weak_type=True)
+    assert jax.ShapeDtypeStruct.like(3.0) == weak
+    assert jax.ShapeDtypeStruct.like(weak) == weak
+    sharding = jax.NamedSharding(jax.make_mesh((1,), ("i",)), jax.P("i"))
+    placed = jax.device_put(jnp.ones(2), sharding)
+    assert jax.ShapeDtypeStruct.like(placed).sharding == sharding
+    with pytest.raises(TypeError):
+        jax.ShapeDtypeStruct.like("x")

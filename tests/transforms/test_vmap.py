@@ -163,3 +163,21 @@ def test_vmap_of_a_staged_program_that_holds_a_vmap():
     f = jax.vmap(lambda x, y: staging.eval_closed_jaxpr(program, x, y)[0], in_axes=(1, 0))
     x, y = jnp.arange(6.0).reshape(3, 2), jnp.arange(1.0, 3.0)
     assert f(x, y).tolist() == (x * y).T.tolist()
+
+
+@pytest.mark.feature("BT-01")
+@pytest.mark.parametrize("checking", [False, True])
+def test_arguments_that_are_not_mapped_may_be_anything(checking):
+    x = jnp.arange(3.0)
+    with jax.check_tracer_leaks(checking):
+        assert jax.vmap(lambda f, y: f(y), (None, 0))(jnp.sin, x).tolist() == jnp.sin(x).tolist()
+        model = {"call": jnp.cos, "weight": 2.0, "name": "model"}
+        axes = {"call": None, "weight": None, "name": None}
+        mapped = jax.vmap(lambda m, y: m["call"](y) * m["weight"] + len(m["name"]), (axes, 0))
+        np.testing.assert_allclose(mapped(model, x), np.cos(np.asarray(x)) * 2 + 5, rtol=1e-6)
+        pairs = jax.vmap(lambda m, y, scale: m[0](y) * scale, (None, 0))
+        assert pairs((jnp.negative, 1), x, scale=x).tolist() == (-x * x).tolist()
+    with pytest.raises(TypeError, match="the argument f is neither"):
+        jax.vmap(lambda f, y: f(y))(jnp.sin, x)
+    with pytest.raises(ValueError, match="disagree"):
+        jax.vmap(lambda f, y, z: y, (None, 0, 0))(jnp.sin, x, jnp.ones(2))

@@ -251,7 +251,8 @@ def _sph_harm_y(n: ArrayLike, m: ArrayLike, theta: ArrayLike, phi: ArrayLike, n_
 
 def _normalised_legendre(n: Array, m: Array, theta: Array, n_max: int) -> Array:
     """The associated Legendre functions with the factors of spherical harmonics, for m >= 0."""
-    c, s = cos(theta), sin(theta)
+    # The sine is the root of 1 - c², which is what the functions are of.
+    c, s = cos(theta), abs(sin(theta))
     one, zero = full_like(c, 1.0), full_like(c, 0.0)
     first = full_like(c, 0.5 / math.sqrt(math.pi))
 

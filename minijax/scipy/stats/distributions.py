@@ -35,7 +35,13 @@ from minijax.scipy.special.elementwise import (
 from minijax.scipy.special.gamma_functions import betainc, betaln, gammainc, gammaincc, gammaln
 from minijax.scipy.special.hypergeometric import i0e
 from minijax.scipy.special.integrals import log_ndtr_p, logit, ndtri_p, normal_cdf, xlog1py, xlogy
-from minijax.scipy.stats.template import Continuous, Discrete, Distribution, log_complement
+from minijax.scipy.stats.template import (
+    Continuous,
+    Discrete,
+    Distribution,
+    log_complement,
+    zero_where,
+)
 
 
 class Beta(Continuous):
@@ -765,7 +771,7 @@ class Binom(Discrete):
 
 def _log_choices(n: Array, k: Array) -> Array:
     """Log of the binomial coefficient."""
-    return -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0)
+    return zero_where((k == 0.0) | (k == n), -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0))
 
 
 class Geom(Discrete):
@@ -801,7 +807,7 @@ class NBinom(Discrete):
     def _logpmf(self, k: Array, n: Array, p: Array) -> Array:
         outside = k < 0.0
         k = where(outside, 0.0, k)
-        choices = -betaln(k + 1.0, n) - log(k + n)
+        choices = zero_where(k == 0.0, -betaln(k + 1.0, n) - log(k + n))
         return where(outside, -np.inf, choices + xlogy(n, p) + xlog1py(k, -p))
 
 

@@ -16,10 +16,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from minijax.lax.unary import exp, expm1, log, log1p
+from minijax.lax.unary import exp, expm1, log, log1p, stop_gradient
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import one_program
 from minijax.numpy.selection import where
+from minijax.numpy.shaping import broadcast_arrays
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special.elementwise import real_operands
@@ -238,6 +239,9 @@ class Discrete(Distribution):
         loc = arguments.pop("loc", None)
         if loc is not None and "k" in arguments:
             arguments["k"] = arguments["k"] - loc
+        elif loc is not None:
+            *values, _ = broadcast_arrays(*arguments.values(), loc)
+            arguments = dict(zip(arguments, values, strict=True))
         return getattr(self, f"_{function}")(*arguments.values())
 
 
@@ -255,3 +259,8 @@ def log_complement(y: Array) -> Array:
     # Either form is exact where the other is not; at 0 the second has no finite derivative.
     near = y > -0.7
     return where(near, log(-expm1(y)), log1p(-exp(where(near, -1.0, y))))
+
+
+def zero_where(condition: Array, x: Array) -> Array:
+    """`x` with its slopes, without the rounding errors where it is known to be 0."""
+    return where(condition, x - stop_gradient(x), x)

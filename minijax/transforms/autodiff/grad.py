@@ -6,13 +6,14 @@ Input: a function of trees.  Output: its derivatives, as trees.  Forward mode is
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import dtypes, source, tree, tree_errors, tree_registry, vma
+from minijax.core import config, dtypes, source, tree, tree_errors, tree_registry, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
@@ -218,6 +219,10 @@ class _PullBack(_Linear):
     """Maps cotangents of results to cotangents of arguments."""
 
     __slots__ = ()
+
+    in_tree = property(lambda self: self.call.in_tree.children()[0], doc="Of the arguments.")
+    out_tree = property(lambda self: self.call.out_tree, doc="Of the result, and of cotangents.")
+    jaxpr = property(lambda self: self.call.jaxpr, doc="The linear program, from tangents.")
 
     def __call__(self, cotangent: object, *more: Any) -> tuple[Any, ...]:
         call = self.call
@@ -508,12 +513,16 @@ def _value_and_grad(
         out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
         value = tree.unflatten(out_tree, lin.outs[:count])
         _check_scalar(name, fun, value, out_tree, holomorphic)
+        dtype = aval_of(value).dtype
         cts: list[Any] = [
             Zero(a) for a, nz in zip(lin.out_tangent_avals, lin.out_nonzero, strict=True) if nz
         ]
         if lin.out_nonzero[0]:
-            cts[0] = np.ones((), aval_of(value).dtype)[()]
-        given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
+            cts[0] = np.ones((), dtype)[()]
+        # A program of wide numbers was staged with them, and is transposed with them.
+        is_wide = any(map(dtypes.is_too_wide, {dtype, *(aval.dtype for aval in avals)}))
+        with config.enable_x64(True) if is_wide else contextlib.nullcontext():
+            given = iter(transpose.backward_pass(lin.jaxpr, lin.residuals, cts))
         grads = [
             like_primal(_derivative(next(given)), aval) if nz else zeros(aval.tangent_aval())
             for nz, aval in zip(nonzero, avals, strict=True)

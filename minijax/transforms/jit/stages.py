@@ -97,7 +97,7 @@ class JitWrapped(Wrapped, Protocol[P, R_co]):
         """Forgets what was compiled."""
 
 
-@source.boundaries("__init__", "update")
+@source.boundaries("__init__", "like", "update")
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist.
 
@@ -133,6 +133,12 @@ class ShapeDtypeStruct:
         self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
         self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type
+
+    @staticmethod
+    def like(x: Any) -> ShapeDtypeStruct:
+        """The description of a value: its type, and its sharding where it was given one."""
+        placed = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
+        return struct_of(aval_of(x), placed)
 
     @property
     def ndim(self) -> int:

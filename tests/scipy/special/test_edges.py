@@ -70,3 +70,11 @@ def test_entropies_of_what_has_no_quotient():
 def test_factorials_of_infinities():
     assert special.factorial(np.float32(-np.inf)) == 0
     assert special.poch(np.float32(2), np.float32(np.inf)) == np.inf
+
+
+@pytest.mark.parametrize(("n", "m"), [(1, 0), (2, 1), (3, -1), (3, 2), (3, -3)])
+def test_harmonics_at_any_angle_are_those_of_scipy(n, m):
+    theta = np.array([-4, -2, -0.3, 0, 0.3, 3.6, 7, 10], np.float32)
+    phi = np.linspace(-4, 8, len(theta), dtype=np.float32)
+    found = special.sph_harm_y(np.array([n]), np.array([m]), theta, phi, n_max=3)
+    np.testing.assert_allclose(found, scipy.special.sph_harm_y(n, m, theta, phi), atol=3e-6)

@@ -100,3 +100,26 @@ def test_quantiles_of_bernoulli_have_the_dtype_of_their_arguments():
         for dtype in (np.float16, np.float32, np.float64):
             found = stats.bernoulli.ppf(dtype(0.5), dtype(0.75))
             assert (found.dtype, found.weak_type, found) == (dtype, False, 1)
+
+
+def test_one_way_to_choose_nothing_or_everything():
+    for n in (0, 1, 2, 7):
+        for p in (0.0, 1.0):
+            counts = np.arange(-1, n + 2)
+            np.testing.assert_array_equal(
+                stats.binom.logpmf(counts, n, p), scipy.stats.binom.logpmf(counts, n, p)
+            )
+    assert stats.binom.logpmf(0, 0, np.array([0.0, 0.5, 1.0])).tolist() == [0.0, 0.0, 0.0]
+    assert stats.binom.pmf(0, 0, 0.3) == 1
+    assert stats.nbinom.logpmf(0, 2, 1.0) == 0
+    # The slope in n stays that of the gamma functions: 1 + 1/2 + 1/3 + log(p).
+    slope = jax.grad(lambda n: stats.binom.logpmf(3.0, n, 0.5))(3.0)
+    assert slope == pytest.approx(11 / 6 + np.log(0.5), rel=1e-5)
+
+
+def test_entropy_has_the_shape_of_all_arguments():
+    mu, loc = np.array([1.0, 20.0, 200.0], np.float32), np.array([[0.0], [1.0]], np.float32)
+    found = stats.poisson.entropy(mu, loc)
+    assert found.shape == (2, 3)
+    np.testing.assert_allclose(found, scipy.stats.poisson.entropy(mu, loc), rtol=1e-5)
+    assert stats.poisson.entropy(mu).shape == (3,)
