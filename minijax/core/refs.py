@@ -7,7 +7,7 @@ jaxpr; where operations run at once it is a `Cell`, whose array is replaced on e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from minijax.core import effects, source
@@ -39,11 +39,15 @@ makes_references: Facts[bool] = Facts("makes_references", False)
 part in the operands, so traces apply their rules to such an operation in any case."""
 
 
+SEMAPHORES = frozenset({"sem", "dma_sem", "barrier_sem"})
+"""The kinds of references that are semaphores."""
+
+
 class AbstractRef(AbstractValue):
     """The type of references to values of type `inner_aval`; equal types are the same object.
 
-    `kind` is None for references to arrays, and the name of its type for a semaphore, whose value
-    is a count.
+    `kind` is what the user says of a reference to an array, or None; and the name of its type for a
+    semaphore, whose value is a count.
 
     Source:     mirrors jax.ref.AbstractRef (0.10).
 
@@ -56,10 +60,10 @@ class AbstractRef(AbstractValue):
     is_plain = False
 
     inner_aval: Any
-    kind: str | None
+    kind: Hashable
 
     def __new__(
-        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: str | None = None
+        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: Hashable = None
     ) -> AbstractRef:
         found = _interned.get((inner_aval, kind))
         if found is None:
@@ -72,6 +76,11 @@ class AbstractRef(AbstractValue):
     def _to(self, inner_aval: ShapedArray) -> AbstractRef:
         """The type of references of the same kind to values of another type."""
         return AbstractRef(inner_aval, kind=self.kind)
+
+    @property
+    def is_semaphore(self) -> bool:
+        """Whether the value is the count of a semaphore."""
+        return self.kind in SEMAPHORES
 
     @property
     def shape(self) -> Shape:
@@ -140,7 +149,7 @@ class AbstractRef(AbstractValue):
         return self._to(self.inner_aval.tangent_aval())
 
     def str_short(self) -> str:
-        if self.kind is not None:
+        if self.is_semaphore:
             return f"Ref{{{self.kind}[{','.join(map(str, self.shape))}]}}"
         return f"Ref{{{self.inner_aval.str_short()}}}"
 
@@ -149,7 +158,8 @@ class AbstractRef(AbstractValue):
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
-        return f"Ref{{{self.kind or getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
+        held = self.kind if self.is_semaphore else getattr(self.dtype, "name", self.dtype)
+        return f"Ref{{{held}[{dims}]}}"
 
     __str__ = __repr__
 
@@ -157,7 +167,7 @@ class AbstractRef(AbstractValue):
         return AbstractRef, (self.inner_aval, None, self.kind)
 
 
-_interned: dict[tuple[Any, str | None], AbstractRef] = Cache(
+_interned: dict[tuple[Any, Hashable], AbstractRef] = Cache(
     "types of references",
     "types of references, each one object",
     key="the type of the value, kind",
@@ -248,7 +258,7 @@ class Cell:
 
     __slots__ = ("__weakref__", "_value", "aval")
 
-    def __init__(self, value: Value, kind: str | None = None) -> None:
+    def __init__(self, value: Value, kind: Hashable = None) -> None:
         self._value: Any = value
         self.aval = AbstractRef(aval_of(value), kind=kind)
 
@@ -280,6 +290,11 @@ class Cell:
     def is_frozen(self) -> bool:
         """Whether the reference can no longer be used."""
         return self._value is None
+
+    @property
+    def root(self) -> Any:
+        """The whole reference of which this is a part: by default itself."""
+        return self
 
 
 aval_handlers[Cell] = lambda cell: cell.aval
@@ -340,8 +355,9 @@ def any_cell(args: Iterable[Any]) -> bool:
 
 
 def identity(x: Value) -> int:
-    """A number that is the same for all tracers of one reference."""
-    return id(getattr(x, "variable", x))
+    """A number that is the same for all tracers, and all parts, of one reference."""
+    whole = x.root if isinstance(x, Cell) else x
+    return id(getattr(whole, "variable", whole))
 
 
 def check_distinct(

@@ -168,7 +168,10 @@ class FlatFunction:
 
 
 def avals_of(
-    leaves: Values, names: Callable[[], Sequence[str]], transformation: str
+    leaves: Values,
+    names: Callable[[], Sequence[str]],
+    transformation: str,
+    fix: str = "mark other arguments as static (static_argnums, static_argnames)",
 ) -> tuple[Any, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 
@@ -189,9 +192,7 @@ def avals_of(
                     f"the argument {name} is neither an array nor a number.",
                     got=f"{x!r} of type {type(x).__name__}",
                     expected="arrays, Python or NumPy scalars, and trees of them",
-                    fix="mark other arguments as static (static_argnums, static_argnames)"
-                    if transformation
-                    else None,
+                    fix=fix if transformation else None,
                     cause=None,
                 )
             except OverflowError as overflow:

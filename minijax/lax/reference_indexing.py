@@ -9,7 +9,8 @@ what operations on references mean.
 Parts of references: `ref.at[idx]` is itself a reference to the elements at an index.
 
 A view holds the reference and a parsed index; to index it is to index the reference once, at the
-two indices composed.  It exists in Python only: equations hold the reference and the index.
+two indices composed.  It exists in Python only: equations hold the reference and the index, and
+operations that hold jaxprs are applied to its value.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.jaxpr import Literal
+from minijax.core.refs import Cell
 from minijax.interpreters.checking import INDEX, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
 from minijax.lax import binary, gather_numbers, gather_scatter, shape, slicing
@@ -387,8 +389,10 @@ def _span_text(span: Span, n: int) -> str:
     return bounds if span.stride == 1 else f"{bounds}:{span.stride}"
 
 
-class View:
+class View(Cell):
     """The elements of a reference at an index; reads and writes go to the reference.
+
+    To operations it is a reference of its own, whose value they are given and give back.
 
     Attributes:
         ref: the reference.
@@ -400,6 +404,15 @@ class View:
     def __init__(self, ref: Any, located: Located) -> None:
         self.ref = ref
         self.located = located
+        self.aval = aval_of(ref).with_shape(located.where.shape)
+
+    @property
+    def root(self) -> Any:
+        return self.ref
+
+    @property
+    def is_frozen(self) -> bool:
+        return False
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -409,12 +422,30 @@ class View:
     @property
     def dtype(self) -> Any:
         """The dtype of the elements."""
-        return aval_of(self.ref).dtype
+        return self.aval.dtype
 
     @property
     def ndim(self) -> int:
         """The rank of the part."""
         return len(self.shape)
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the part."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the dtype gives way to that of other operands."""
+        return self.aval.weak_type
+
+    def read(self) -> Any:
+        """The elements."""
+        return self.ref[self.located]
+
+    def write(self, value: Any) -> None:
+        """Replaces the elements."""
+        self.ref[self.located] = value
 
     @property
     def at(self) -> Indexer:

@@ -582,7 +582,7 @@ def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDesc
 
 def _array_place(name: str, argument: str, ref: Any) -> Place:
     whole = ref.ref if isinstance(ref, View) else ref
-    if not refs.is_reference(whole) or aval_of(whole).kind is not None:
+    if not refs.is_reference(whole) or aval_of(whole).is_semaphore:
         got = str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__
         fix = "new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch"
         error(ValueError, name, f"{argument} must be a reference to an array.", got=got, fix=fix)
