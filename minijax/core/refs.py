@@ -73,7 +73,7 @@ class AbstractRef(AbstractValue):
             found = _interned.setdefault((inner_aval, kind), found)
         return found
 
-    def _to(self, inner_aval: ShapedArray) -> AbstractRef:
+    def to(self, inner_aval: ShapedArray) -> AbstractRef:
         """The type of references of the same kind to values of another type."""
         return AbstractRef(inner_aval, kind=self.kind)
 
@@ -124,29 +124,29 @@ class AbstractRef(AbstractValue):
 
     def with_manual_type(self, kind: ManualAxisType) -> AbstractRef:
         """The type of references to values over mesh axes of other kinds."""
-        return self._to(self.inner_aval.with_manual_type(kind))
+        return self.to(self.inner_aval.with_manual_type(kind))
 
     def update(self, **changes: Any) -> AbstractRef:
         """The type of references to values of which some facts are others."""
-        return self._to(self.inner_aval.update(**changes))
+        return self.to(self.inner_aval.update(**changes))
 
     def with_shape(self, shape: Shape) -> AbstractRef:
         """The type of references to values of another shape."""
-        return self._to(self.inner_aval.with_shape(shape))
+        return self.to(self.inner_aval.with_shape(shape))
 
     def without_dim(self, dim: int) -> AbstractRef:
         """The type of references to values without a dimension."""
-        return self._to(self.inner_aval.without_dim(dim))
+        return self.to(self.inner_aval.without_dim(dim))
 
     def with_dim(self, dim: int, size: int, entry: object = None) -> AbstractRef:
         """The type of references to values with a new dimension."""
-        return self._to(self.inner_aval.with_dim(dim, size, entry))
+        return self.to(self.inner_aval.with_dim(dim, size, entry))
 
     def strip_weak_type(self) -> AbstractRef:
-        return self._to(self.inner_aval.strip_weak_type())
+        return self.to(self.inner_aval.strip_weak_type())
 
     def tangent_aval(self) -> AbstractRef:
-        return self._to(self.inner_aval.tangent_aval())
+        return self.to(self.inner_aval.tangent_aval())
 
     def str_short(self) -> str:
         if self.is_semaphore:
@@ -293,7 +293,7 @@ class Cell:
 
     @property
     def root(self) -> Any:
-        """The whole reference of which this is a part: by default itself."""
+        """The whole reference of which this is a part; see `root_of`."""
         return self
 
 
@@ -356,8 +356,13 @@ def any_cell(args: Iterable[Any]) -> bool:
 
 def identity(x: Value) -> int:
     """A number that is the same for all tracers, and all parts, of one reference."""
-    whole = x.root if isinstance(x, Cell) else x
+    whole = root_of(x)
     return id(getattr(whole, "variable", whole))
+
+
+def root_of(x: Value) -> Any:
+    """The whole reference of which another is a part: that itself if it is whole."""
+    return x.root if isinstance(x, Cell) else x
 
 
 def check_distinct(

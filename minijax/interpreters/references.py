@@ -75,7 +75,7 @@ def _check(trace: StagingTrace, function: Callable[..., Any], outs: Values) -> N
         path = f"result {i}"
         if isinstance(function, flattening.FlatFunction):
             path = flattening.result_paths(function.out_tree)[i]
-        whole = x.root if isinstance(x, refs.Cell) else x
+        whole = refs.root_of(x)
         own = type(whole) is StagingTracer and whole.traced_by is trace
         problem = "a reference cannot be returned from a traced function."
         got = f"{path}: {x.aval}, {whole.origin() if own else 'which the function closes over'}"

@@ -29,7 +29,7 @@ from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.lax import creation, reference_indexing
 from minijax.lax.families import Avals, BatchDims, Values, batch_unary, jvp_of_first
-from minijax.lax.reference_indexing import Index, Span, View, place_text
+from minijax.lax.reference_indexing import Index, Located, Span, place_text
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -133,7 +133,7 @@ class _RefType(type):
     def __instancecheck__(cls, value: object) -> bool:
         if type.__instancecheck__(cls, value):
             return True
-        return isinstance(value, Tracer) and type(value.aval) is AbstractRef
+        return cls is Ref and isinstance(value, Tracer) and type(value.aval) is AbstractRef
 
 
 class Ref(Cell, metaclass=_RefType):
@@ -186,9 +186,9 @@ class Ref(Cell, metaclass=_RefType):
         return self.read().committed
 
     @property
-    def at(self) -> reference_indexing.Indexer:
+    def at(self) -> Indexer:
         """Parts of the reference as references: `ref.at[idx]`."""
-        return reference_indexing.Indexer(self)
+        return Indexer(self)
 
     def __getitem__(self, index: Any) -> Array:
         return get(self, index)
@@ -223,6 +223,68 @@ class Ref(Cell, metaclass=_RefType):
         return f"Ref{repr(self.read()).removeprefix('Array')}"
 
     __str__ = __repr__
+
+
+class View(Ref):
+    """The elements of a reference at an index; reads and writes go to the reference.
+
+    It exists in Python only: operations on references get the reference and the two indices
+    composed, and others, which hold jaxprs, are applied to the elements.
+
+    Attributes:
+        root: the reference.
+        located: the index, with its operands.
+    """
+
+    __slots__ = ("located", "root")
+
+    def __init__(self, root: Any, located: Located) -> None:
+        self.root = root
+        self.located = located
+        self.aval = aval_of(root).with_shape(located.where.shape)
+        if self.aval.split is not aval_of(root).split:
+            self.aval = self.aval.to(aval_of(self.read()))
+
+    @property
+    def is_frozen(self) -> bool:
+        return False
+
+    def read(self) -> Any:
+        """The elements."""
+        return self.root[self.located]
+
+    def write(self, value: Any) -> None:
+        """Replaces the elements."""
+        self.root[self.located] = value
+
+    def within(self, index: Any) -> Located:
+        """Where the elements at an index of the part stand in the whole reference."""
+        entries, operands = reference_indexing.parse(index, self.shape, "ref.at")
+        return reference_indexing.composed(self.located, entries, operands)
+
+    def __repr__(self) -> str:
+        return f"{aval_of(self.root)}.at[...] of shape {self.shape}"
+
+
+class Indexer:
+    """`ref.at`: index it to get a part of the reference."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: Any) -> None:
+        self._whole = whole
+
+    def __getitem__(self, index: Any) -> View:
+        whole = self._whole
+        if type(whole) is not View:
+            found, operands = reference_indexing.parse(index, aval_of(whole).shape, "ref.at")
+            return View(whole, Located(found, tuple(operands)))
+        return View(whole.root, whole.within(index))
+
+
+def _resolved(ref: Any, index: Any) -> tuple[Any, Any]:
+    """A reference and an index of it; that of a part becomes one of the whole."""
+    return (ref.root, ref.within(index)) if type(ref) is View else (ref, index)
 
 
 def _selected_spec(primitive: Primitive, avals: Avals, index: Index) -> PartitionSpec:
@@ -696,7 +758,7 @@ def get(ref: Any, idx: Any = None) -> Array:
         >>> jax.ref.get(ref), jax.ref.get(ref, (1,))
         (Array([10, 20, 30], dtype=int32), Array(20, dtype=int32))
     """
-    ref, idx = reference_indexing.resolved(ref, idx)
+    ref, idx = _resolved(ref, idx)
     aval = check_reference("ref.get", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
     reference_indexing.assert_in_bounds("get", aval.shape, index, operands)
@@ -737,7 +799,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 
 def _written(primitive: Primitive, name: str, ref: Any, idx: Any, value: Any) -> Any:
-    ref, idx = reference_indexing.resolved(ref, idx)
+    ref, idx = _resolved(ref, idx)
     aval = check_reference(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
     value = _of_dtype(value, aval.dtype)
