@@ -722,7 +722,8 @@ def freeze(ref: Any) -> Array:
     check_reference("freeze", ref)
     if type(ref) is View:
         fix = "read the part, ref[...], or freeze the whole reference"
-        error(ValueError, "freeze", "a part of a reference cannot be frozen.", got=ref, fix=fix)
+        problem = "a part of a reference cannot be frozen."
+        error(ValueError, "freeze", problem, got=str(ref), fix=fix)
     return freeze_p.bind(ref)
 
 

@@ -85,7 +85,7 @@ def takes_references(jaxpr: Jaxpr) -> bool:
     """Whether a function with rules of its own is given references, also in inner programs."""
     return any(
         (
-            eqn.primitive.holds_functions
+            isinstance(eqn.primitive, FunctionCall)
             and any(type(v.aval) is refs.AbstractRef for v in eqn.invars)
         )
         or any(map(takes_references, jaxprs_in_params(eqn.params)))

@@ -242,7 +242,7 @@ class _PullBack(_Linear):
         Args:
             wanted: trees like the primals: a reference, or a part of one, gets the cotangent added,
                 and `GradRef()` is returned for it; for anything else, such as True, the cotangent
-                is returned.
+                is returned.  Without any, all are returned.
 
         Raises:
             ValueError: the trees differ from those of the primals; or, in a call, a reference has
@@ -256,6 +256,8 @@ class _PullBack(_Linear):
             >>> total[...]
             Array([22., 44.], dtype=float32)
         """
+        if not wanted:
+            return self
         leaves, given_tree = tree.flatten((wanted, {}))
         if given_tree != self.call.in_tree:
             problem = "the arguments have another tree than the primals."
