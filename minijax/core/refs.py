@@ -291,11 +291,6 @@ class Cell:
         """Whether the reference can no longer be used."""
         return self._value is None
 
-    @property
-    def root(self) -> Any:
-        """The whole reference of which this is a part; see `root_of`."""
-        return self
-
 
 aval_handlers[Cell] = lambda cell: cell.aval
 
@@ -362,7 +357,7 @@ def identity(x: Value) -> int:
 
 def root_of(x: Value) -> Any:
     """The whole reference of which another is a part: that itself if it is whole."""
-    return x.root if isinstance(x, Cell) else x
+    return getattr(x, "root", x)
 
 
 def check_distinct(

@@ -24,7 +24,7 @@ from minijax.interpreters.jvp import Zero, jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.lax import creation, references
 from minijax.lowering import eager
-from minijax.runtime.array import array_from_host
+from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.jit.jit import jit
 
 if TYPE_CHECKING:
@@ -280,7 +280,7 @@ class GradRef(NamedTuple):
     """
 
 
-def _kept(ct: Value, wanted: object) -> Any:
+def _kept(ct: Array, wanted: Value) -> Any:
     """What is returned of a cotangent, after it was added to a reference that wants it."""
     if not refs.is_reference(wanted):
         return ct
