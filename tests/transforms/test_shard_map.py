@@ -228,6 +228,7 @@ STATIC_ARGUMENTS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
     "text": (lambda a, s: a * 2 if s == "double" else a, "double", None),
     "function": (lambda a, s: s(a) * 2, lambda a: a, None),
     "object": (lambda a, s: a * s.factor, _Mode(), None),
+    "dtype": (lambda a, s: a * s(2), jnp.float32, None),
     "number": (lambda a, s: a.reshape(s, -1).reshape(a.shape) * s, 2, None),
     "None": (lambda a, s: a * 2 if s is None else a, None, None),
     "among arrays": (

@@ -10,6 +10,8 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, Required, TypedDict, TypeVar, Unpack, overload
 
+import numpy as np
+
 from minijax.core import config, meshes, source, tree, tree_registry, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, error, message
@@ -201,13 +203,13 @@ class _Mapped(NamedTuple):
     def _with_static(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
         """The arguments; those that are no arrays, and have the spec None, are no leaves of it."""
         leaves, in_tree = tree.flatten(args)
-        if all(hasattr(x, "dtype") for x in leaves):
+        if all(map(_is_array, leaves)):
             return args
         specs = self._specs_by_leaf(args)
         held: tuple[Any, ...] = tree.unflatten(
             in_tree,
             [
-                _Static(x) if spec is None and not hasattr(x, "dtype") else x
+                _Static(x) if spec is None and not _is_array(x) else x
                 for x, spec in zip(leaves, specs, strict=True)
             ],
         )
@@ -326,6 +328,10 @@ class _Mapped(NamedTuple):
 
 
 _CONSTANT = PartitionSpec()
+
+
+def _is_array(x: object) -> bool:
+    return hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic))
 
 
 class _Static(NamedTuple):
