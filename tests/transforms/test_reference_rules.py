@@ -129,12 +129,14 @@ def test_what_rules_write_has_no_derivative():
 
 
 def test_rules_that_change_references_are_batched():
-    x = jnp.arange(3.0)
-    for f in (counted, jax.jit(counted)):
+    x = jnp.arange(1.0, 4.0)
+    for f in (counted, *(place(counted) for place in _PLACES.values())):
         count = jax.new_ref(jnp.zeros(3))
-        assert jax.vmap(f)(x, count).tolist() == [0.0, 2.0, 4.0]
+        assert jax.grad(lambda x, f=f: jax.vmap(f)(x, count).sum())(x).tolist() == [3.0, 3.0, 3.0]
+        count[...] = jnp.zeros(3)
+        assert jax.vmap(f)(x, count).tolist() == [2.0, 4.0, 6.0]
         assert jax.vmap(jax.grad(f))(x, count).tolist() == [3.0, 3.0, 3.0]
-        assert count[...].tolist() == [0.0, 2.0, 4.0]
+        assert count[...].tolist() == [2.0, 4.0, 6.0]
 
 
 def test_rules_that_change_references_run_per_device():

@@ -248,7 +248,8 @@ def _batched_backward(
     arg_dims: Sequence[Any],
 ) -> FlatBackward:
     def on_batch(residuals: Values, cts: Values) -> list[Any]:
-        ct_dims = out_dims.dims or ()
+        # Without what is written to references.
+        ct_dims = (out_dims.dims or ())[: len(cts)]
         count = len(residuals)
         moving = [i for i, ct in enumerate(cts) if type(ct) is not Zero]
         found: list[Any] = []
