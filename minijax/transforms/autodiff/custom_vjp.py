@@ -25,7 +25,7 @@ from minijax.interpreters import checking, discharge, flattening, passes, stagin
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
-from minijax.lax import creation, references
+from minijax.lax import creation
 from minijax.lowering import eager
 from minijax.sharding import rules
 from minijax.transforms import jaxpr_call
@@ -131,26 +131,49 @@ def _forward_of_values(
     """A forward rule that is given the values of references, and returns what is written to some.
 
     Raises:
-        NotImplementedError: a reference would outlive the call, or come from outside.
+        NotImplementedError: the rule uses other references, or writes or saves more.
     """
 
     @functools.wraps(forward, assigned=("__name__",), updated=())
     def of_values(
         perturbed: tuple[bool, ...], *values: Any
     ) -> tuple[list[Any], list[Any], FlatBackward]:
-        args = [
-            references.new_ref(x) if is_ref else x
+        residuals: list[Any] = []
+        backward: list[FlatBackward] = []
+
+        def flat(*args: Any) -> list[Any]:
+            outs, residuals[:], given = forward(perturbed, *args)
+            backward.append(given)
+            if any(map(refs.is_reference, residuals)):
+                _refuse_references(name)
+            return [*outs, *residuals]
+
+        avals = [
+            refs.AbstractRef(aval_of(x)) if is_ref else aval_of(x)
             for x, is_ref in zip(values, are_refs, strict=True)
         ]
-        outs, residuals, backward = forward(perturbed, *args)
-        if min(writes, default=0) < 0 or any(map(refs.is_reference, residuals)):
-            problem = "inside control flow, checkpoint or shard_map, rules can only use references "
-            problem += "that they are given, and cannot save them for the backward rule."
-            fix = "return what is to be added to a reference as a cotangent"
-            error(NotImplementedError, f"custom_vjp of {name}", problem, fix=fix)
-        return [*outs, *(args[i][...] for i in writes)], residuals, backward
+        jaxpr, consts = staging.stage(flat, avals)
+        is_foreign = min(writes, default=0) < 0 or any(map(refs.is_reference, consts))
+        if is_foreign or not set(writes).issuperset(discharge.written_references(jaxpr)):
+            _refuse_references(name)
+        whole = ClosedJaxpr(passes.close_over_constants(jaxpr))
+        pure, _ = discharge.discharge_jaxpr(whole, [len(consts) + i for i in writes])
+        found = staging.eval_closed_jaxpr(pure, *consts, *values)
+        first = len(jaxpr.outvars) - len(residuals)
+        last = len(jaxpr.outvars)
+        return found[:first] + found[last:], found[first:last], backward[0]
 
     return of_values
+
+
+def _refuse_references(name: str) -> NoReturn:
+    error(
+        NotImplementedError,
+        f"custom_vjp of {name}",
+        "inside control flow, checkpoint or shard_map, the forward rule can only use references "
+        "that it is given, write those that the function writes, and save none.",
+        fix="return what is to be added to a reference as a cotangent",
+    )
 
 
 class CustomLin(Primitive):
