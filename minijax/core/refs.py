@@ -7,7 +7,7 @@ jaxpr; where operations run at once it is a `Cell`, whose array is replaced on e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NoReturn
 
 from minijax.core import effects, source
@@ -39,11 +39,15 @@ makes_references: Facts[bool] = Facts("makes_references", False)
 part in the operands, so traces apply their rules to such an operation in any case."""
 
 
+SEMAPHORES = frozenset({"sem", "dma_sem", "barrier_sem"})
+"""The kinds of references that are semaphores."""
+
+
 class AbstractRef(AbstractValue):
     """The type of references to values of type `inner_aval`; equal types are the same object.
 
-    `kind` is None for references to arrays, and the name of its type for a semaphore, whose value
-    is a count.
+    `kind` is what the user says of a reference to an array, or None; and the name of its type for a
+    semaphore, whose value is a count.
 
     Source:     mirrors jax.ref.AbstractRef (0.10).
 
@@ -56,10 +60,10 @@ class AbstractRef(AbstractValue):
     is_plain = False
 
     inner_aval: Aval
-    kind: str | None
+    kind: Hashable
 
     def __new__(
-        cls, inner_aval: ShapedArray, memory_space: Param = None, kind: str | None = None
+        cls, inner_aval: ShapedArray, memory_space: Param = None, kind: Hashable = None
     ) -> AbstractRef:
         found = _interned.get((inner_aval, kind))
         if found is None:
@@ -69,9 +73,14 @@ class AbstractRef(AbstractValue):
             found = _interned.setdefault((inner_aval, kind), found)
         return found
 
-    def _to(self, inner_aval: ShapedArray) -> AbstractRef:
+    def to(self, inner_aval: ShapedArray) -> AbstractRef:
         """The type of references of the same kind to values of another type."""
         return AbstractRef(inner_aval, kind=self.kind)
+
+    @property
+    def is_semaphore(self) -> bool:
+        """Whether the value is the count of a semaphore."""
+        return self.kind in SEMAPHORES
 
     @property
     def shape(self) -> Shape:
@@ -115,32 +124,32 @@ class AbstractRef(AbstractValue):
 
     def with_manual_type(self, kind: ManualAxisType) -> AbstractRef:
         """The type of references to values over mesh axes of other kinds."""
-        return self._to(self.inner_aval.with_manual_type(kind))
+        return self.to(self.inner_aval.with_manual_type(kind))
 
     def update(self, **changes: Param) -> AbstractRef:
         """The type of references to values of which some facts are others."""
-        return self._to(self.inner_aval.update(**changes))
+        return self.to(self.inner_aval.update(**changes))
 
     def with_shape(self, shape: Shape) -> AbstractRef:
         """The type of references to values of another shape."""
-        return self._to(self.inner_aval.with_shape(shape))
+        return self.to(self.inner_aval.with_shape(shape))
 
     def without_dim(self, dim: int) -> AbstractRef:
         """The type of references to values without a dimension."""
-        return self._to(self.inner_aval.without_dim(dim))
+        return self.to(self.inner_aval.without_dim(dim))
 
     def with_dim(self, dim: int, size: int, entry: object = None) -> AbstractRef:
         """The type of references to values with a new dimension."""
-        return self._to(self.inner_aval.with_dim(dim, size, entry))
+        return self.to(self.inner_aval.with_dim(dim, size, entry))
 
     def strip_weak_type(self) -> AbstractRef:
-        return self._to(self.inner_aval.strip_weak_type())
+        return self.to(self.inner_aval.strip_weak_type())
 
     def tangent_aval(self) -> AbstractRef:
-        return self._to(self.inner_aval.tangent_aval())
+        return self.to(self.inner_aval.tangent_aval())
 
     def str_short(self) -> str:
-        if self.kind is not None:
+        if self.is_semaphore:
             return f"Ref{{{self.kind}[{','.join(map(str, self.shape))}]}}"
         return f"Ref{{{self.inner_aval.str_short()}}}"
 
@@ -149,7 +158,8 @@ class AbstractRef(AbstractValue):
 
     def __repr__(self) -> str:
         dims = ",".join(map(str, self.shape))
-        return f"Ref{{{self.kind or getattr(self.dtype, 'name', self.dtype)}[{dims}]}}"
+        held = self.kind if self.is_semaphore else getattr(self.dtype, "name", self.dtype)
+        return f"Ref{{{held}[{dims}]}}"
 
     __str__ = __repr__
 
@@ -157,7 +167,7 @@ class AbstractRef(AbstractValue):
         return AbstractRef, (self.inner_aval, None, self.kind)
 
 
-_interned: dict[tuple[ShapedArray, str | None], AbstractRef] = Cache(
+_interned: dict[tuple[ShapedArray, Hashable], AbstractRef] = Cache(
     "types of references",
     "types of references, each one object",
     key="the type of the value, kind",
@@ -248,7 +258,7 @@ class Cell:
 
     __slots__ = ("__weakref__", "_value", "aval")
 
-    def __init__(self, value: Value, kind: str | None = None) -> None:
+    def __init__(self, value: Value, kind: Hashable = None) -> None:
         self._value: Operand = value
         self.aval = AbstractRef(aval_of(value), kind=kind)
 
@@ -340,8 +350,14 @@ def any_cell(args: Iterable[object]) -> bool:
 
 
 def identity(x: Value) -> int:
-    """A number that is the same for all tracers of one reference."""
-    return id(getattr(x, "variable", x))
+    """A number that is the same for all tracers, and all parts, of one reference."""
+    whole = root_of(x)
+    return id(getattr(whole, "variable", whole))
+
+
+def root_of(x: Value) -> Operand:
+    """The whole reference of which another is a part: that itself if it is whole."""
+    return getattr(x, "root", x)
 
 
 def check_distinct(

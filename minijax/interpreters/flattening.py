@@ -196,7 +196,10 @@ class FlatFunction:
 
 
 def avals_of(
-    leaves: Values, names: Callable[[], Sequence[str]], transformation: str
+    leaves: Values,
+    names: Callable[[], Sequence[str]],
+    transformation: str,
+    fix: str | None = None,
 ) -> tuple[Operand, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 
@@ -217,7 +220,7 @@ def avals_of(
                     f"the argument {name} is neither an array nor a number.",
                     got=f"{x!r} of type {type(x).__name__}",
                     expected="arrays, Python or NumPy scalars, and trees of them",
-                    fix=_fix_of_other_value(transformation, name, x),
+                    fix=fix or _fix_of_other_value(transformation, name, x),
                     cause=None,
                 )
             except OverflowError as overflow:

@@ -74,8 +74,9 @@ def _check(trace: StagingTrace, function: Function, outs: Values) -> None:
         path = f"result {i}"
         if isinstance(function, flattening.FlatFunction):
             path = flattening.result_paths(function.out_tree)[i]
-        own = type(x) is StagingTracer and x.traced_by is trace
+        whole = refs.root_of(x)
+        own = type(whole) is StagingTracer and whole.traced_by is trace
         problem = "a reference cannot be returned from a traced function."
-        got = f"{path}: {x.aval}, {x.origin() if own else 'which the function closes over'}"
+        got = f"{path}: {x.aval}, {whole.origin() if own else 'which the function closes over'}"
         fix = "return its value: ref[...], or freeze(ref) for a reference made inside"
         error(ValueError, trace.function_name, problem, got=got, fix=fix)

@@ -144,6 +144,11 @@ class StagingTrace(Trace):
         return found[0]
 
     def process(self, primitive: Primitive, args: Values, params: Params) -> Values:
+        detour = DETOURS[primitive]
+        if detour is not None:
+            staged = detour(self, primitive, args, params)
+            if staged is not None:
+                return staged
         invars: list[Atom] = []
         avals: list[Aval] = []
         for x in args:
@@ -154,11 +159,6 @@ class StagingTrace(Trace):
                 atom = self.atom(x)
                 invars.append(atom)
                 avals.append(atom.aval)
-        detour = DETOURS[primitive]
-        if detour is not None:
-            staged = detour(self, primitive, args, params)
-            if staged is not None:
-                return staged
         invars, params, out = self.typing.equation(self, primitive, args, invars, avals, params)
         effects = NO_EFFECTS
         if primitive.has_effects:

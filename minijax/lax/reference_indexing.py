@@ -1,15 +1,8 @@
-"""Indices of references, parsed once, and views of the elements at an index.
-
-Indices of references: parsed once, then used to read and to write.
+"""Indices of references: parsed once, then used to read and to write.
 
 Input: what stands in the brackets of `ref[...]`.  Output: an `Index`, which is part of an
 equation, and its operands.  The functions below it read and write arrays at an index; they are
 what operations on references mean.
-
-Parts of references: `ref.at[idx]` is itself a reference to the elements at an index.
-
-A view holds the reference and a parsed index; to index it is to index the reference once, at the
-two indices composed.  It exists in Python only: equations hold the reference and the index.
 """
 
 from __future__ import annotations
@@ -387,80 +380,7 @@ def _span_text(span: Span, n: int) -> str:
     return bounds if span.stride == 1 else f"{bounds}:{span.stride}"
 
 
-class View:
-    """The elements of a reference at an index; reads and writes go to the reference.
-
-    Attributes:
-        ref: the reference.
-        located: the index, with its operands.
-    """
-
-    __slots__ = ("located", "ref")
-
-    def __init__(self, ref: Any, located: Located) -> None:
-        self.ref = ref
-        self.located = located
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimensions of the part."""
-        return self.located.where.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the elements."""
-        return aval_of(self.ref).dtype
-
-    @property
-    def ndim(self) -> int:
-        """The rank of the part."""
-        return len(self.shape)
-
-    @property
-    def at(self) -> Indexer:
-        """Parts of the part."""
-        return Indexer(self)
-
-    def within(self, index: Any) -> Located:
-        """Where the elements at an index of the part stand in the whole reference."""
-        entries, operands = parse(index, self.shape, "ref.at")
-        return _composed(self.located, entries, operands)
-
-    def __getitem__(self, index: Any) -> Any:
-        return self.ref[self.within(index)]
-
-    def __setitem__(self, index: Any, value: Any) -> None:
-        self.ref[self.within(index)] = value
-
-    def __len__(self) -> int:
-        return self.shape[0]
-
-    def __repr__(self) -> str:
-        return f"{aval_of(self.ref)}.at[...] of shape {self.shape}"
-
-
-class Indexer:
-    """`ref.at`: index it to get a part of the reference."""
-
-    __slots__ = ("_whole",)
-
-    def __init__(self, whole: Any) -> None:
-        self._whole = whole
-
-    def __getitem__(self, index: Any) -> View:
-        whole = self._whole
-        if isinstance(whole, View):
-            return View(whole.ref, whole.within(index))
-        found, operands = parse(index, aval_of(whole).shape, "ref.at")
-        return View(whole, Located(found, tuple(operands)))
-
-
-def resolved(ref: Any, index: Any) -> tuple[Any, Any]:
-    """A reference and an index of it; that of a part becomes one of the whole."""
-    return (ref.ref, ref.within(index)) if isinstance(ref, View) else (ref, index)
-
-
-def _composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Located:
+def composed(outer: Located, inner: Index, inner_operands: Sequence[Any]) -> Located:
     """The index that selects at once what `inner` selects of what `outer` does."""
     if inner.is_whole(outer.where.shape):
         return outer

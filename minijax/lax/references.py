@@ -11,7 +11,7 @@ whole programs with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -23,13 +23,13 @@ from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef, Cell
-from minijax.core.trace import Params, Tracer
-from minijax.interpreters import batching, casts
+from minijax.core.trace import Detour, Params, Trace, Tracer
+from minijax.interpreters import batching, casts, confinement, jvp, partial_eval, staging
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.lax import creation, reference_indexing
 from minijax.lax.families import Avals, BatchDims, Values, batch_unary, jvp_of_first
-from minijax.lax.reference_indexing import Index, Span, place_text
+from minijax.lax.reference_indexing import Index, Located, Span, place_text
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -121,7 +121,7 @@ def check_reference(name: str, ref: Any) -> AbstractRef:
         got = f"{type(ref).__name__}: {ref!r}"
         error(ValueError, name, "expected a reference.", got=got, fix="make one with new_ref(x)")
     aval: AbstractRef = ref.aval
-    if aval.kind is not None:
+    if aval.is_semaphore:
         fix = "semaphore_signal, semaphore_wait and semaphore_read, or a copy's .wait()"
         error(ValueError, name, "a semaphore is no array.", got=str(aval), fix=fix)
     return aval
@@ -133,7 +133,7 @@ class _RefType(type):
     def __instancecheck__(cls, value: object) -> bool:
         if type.__instancecheck__(cls, value):
             return True
-        return isinstance(value, Tracer) and type(value.aval) is AbstractRef
+        return cls is Ref and isinstance(value, Tracer) and type(value.aval) is AbstractRef
 
 
 class Ref(Cell, metaclass=_RefType):
@@ -186,9 +186,9 @@ class Ref(Cell, metaclass=_RefType):
         return self.read().committed
 
     @property
-    def at(self) -> reference_indexing.Indexer:
+    def at(self) -> Indexer:
         """Parts of the reference as references: `ref.at[idx]`."""
-        return reference_indexing.Indexer(self)
+        return Indexer(self)
 
     def __getitem__(self, index: Any) -> Array:
         return get(self, index)
@@ -223,6 +223,68 @@ class Ref(Cell, metaclass=_RefType):
         return f"Ref{repr(self.read()).removeprefix('Array')}"
 
     __str__ = __repr__
+
+
+class View(Ref):
+    """The elements of a reference at an index; reads and writes go to the reference.
+
+    It exists in Python only: operations on references get the reference and the two indices
+    composed, and others, which hold jaxprs, are applied to the elements.
+
+    Attributes:
+        root: the reference.
+        located: the index, with its operands.
+    """
+
+    __slots__ = ("located", "root")
+
+    def __init__(self, root: Any, located: Located) -> None:
+        self.root = root
+        self.located = located
+        self.aval = aval_of(root).with_shape(located.where.shape)
+        if self.aval.split is not aval_of(root).split:
+            self.aval = self.aval.to(aval_of(self.read()))
+
+    @property
+    def is_frozen(self) -> bool:
+        return False
+
+    def read(self) -> Any:
+        """The elements."""
+        return self.root[self.located]
+
+    def write(self, value: Any) -> None:
+        """Replaces the elements."""
+        self.root[self.located] = value
+
+    def within(self, index: Any) -> Located:
+        """Where the elements at an index of the part stand in the whole reference."""
+        entries, operands = reference_indexing.parse(index, self.shape, "ref.at")
+        return reference_indexing.composed(self.located, entries, operands)
+
+    def __repr__(self) -> str:
+        return f"{aval_of(self.root)}.at[...] of shape {self.shape}"
+
+
+class Indexer:
+    """`ref.at`: index it to get a part of the reference."""
+
+    __slots__ = ("_whole",)
+
+    def __init__(self, whole: Any) -> None:
+        self._whole = whole
+
+    def __getitem__(self, index: Any) -> View:
+        whole = self._whole
+        if type(whole) is not View:
+            found, operands = reference_indexing.parse(index, aval_of(whole).shape, "ref.at")
+            return View(whole, Located(found, tuple(operands)))
+        return View(whole.root, whole.within(index))
+
+
+def _resolved(ref: Any, index: Any) -> tuple[Any, Any]:
+    """A reference and an index of it; that of a part becomes one of the whole."""
+    return (ref.root, ref.within(index)) if type(ref) is View else (ref, index)
 
 
 def _selected_spec(primitive: Primitive, avals: Avals, index: Index) -> PartitionSpec:
@@ -266,7 +328,7 @@ class NewRef(Primitive):
     name = "new_ref"
     has_effects: ClassVar[bool] = True
 
-    def abstract_eval(self, x: ShapedArray, *, kind: str | None, **_: Any) -> AbstractRef:
+    def abstract_eval(self, x: ShapedArray, *, kind: Hashable, **_: Any) -> AbstractRef:
         return AbstractRef(x, kind=kind)
 
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
@@ -290,7 +352,7 @@ printing.hidden_params.set(frozenset({"is_tangent"}), NewRef)
 
 
 @refs.discharge.rule(NewRef)
-def _discharge_of_new_ref(primitive: NewRef, x: Array, *, kind: str | None, **_: Any) -> Ref:
+def _discharge_of_new_ref(primitive: NewRef, x: Array, *, kind: Hashable, **_: Any) -> Ref:
     aval = aval_of(x)
     if not aval.is_extended:
         x = creation.convert_to_type(x, aval.dtype, aval.weak_type)
@@ -583,7 +645,7 @@ def _of_dtype(value: Any, dtype: np.dtype[Any]) -> Any:
     return value
 
 
-def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref:
+def new_ref(init_val: Any, *, memory_space: Any = None, kind: Hashable = None) -> Ref:
     """A mutable reference whose first value is `init_val`.
 
     Read it with `ref[...]` or `ref[i]`, write it with `ref[...] = x`; functions that are traced
@@ -596,11 +658,12 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
     Args:
         init_val: an array or a number.
         memory_space: accepted for compatibility; must be None.
-        kind: accepted for compatibility; must be None.
+        kind: a mark that is part of the reference's type, and means nothing to operations.
 
     Raises:
         TypeError: init_val is neither an array nor a number, or a reference itself.
-        NotImplementedError: a memory space or a kind is given.
+        ValueError: the kind is that of a semaphore.
+        NotImplementedError: a memory space is given.
 
     Example:
         >>> count = jax.new_ref(0)
@@ -611,14 +674,17 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Ref
         >>> count[...]
         Array(2, dtype=int32, weak_type=True)
     """
-    if memory_space is not None or kind is not None:
-        problem = "memory spaces and kinds of references are not supported."
-        error(NotImplementedError, "new_ref", problem)
+    if memory_space is not None:
+        problem = "memory spaces of references are not supported."
+        error(NotImplementedError, "new_ref", problem, got=str(memory_space))
+    if kind in refs.SEMAPHORES:
+        fix = "run_scoped(f, SemaphoreType.REGULAR) gives f a semaphore"
+        error(ValueError, "new_ref", "the kind is that of semaphores.", got=repr(kind), fix=fix)
     aval = aval_of(init_val)
     if type(aval) is AbstractRef:
         fix = "new_ref(ref[...]) copies the value"
         error(TypeError, "new_ref", "a reference cannot hold a reference.", got=str(aval), fix=fix)
-    return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=None)
+    return new_ref_p.bind(init_val, is_tangent=False, memory_space=None, kind=kind)
 
 
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
@@ -645,7 +711,7 @@ def freeze(ref: Any) -> Array:
     Source: mirrors jax.freeze (0.10).
 
     Raises:
-        ValueError: `ref` is no reference, or was frozen before.
+        ValueError: `ref` is no reference, or part of one, or was frozen before.
 
     Example:
         >>> ref = jax.new_ref(1)
@@ -654,6 +720,10 @@ def freeze(ref: Any) -> Array:
         Array(2, dtype=int32, weak_type=True)
     """
     check_reference("freeze", ref)
+    if type(ref) is View:
+        fix = "read the part, ref[...], or freeze the whole reference"
+        problem = "a part of a reference cannot be frozen."
+        error(ValueError, "freeze", problem, got=str(ref), fix=fix)
     return freeze_p.bind(ref)
 
 
@@ -689,7 +759,7 @@ def get(ref: Any, idx: Any = None) -> Array:
         >>> jax.ref.get(ref), jax.ref.get(ref, (1,))
         (Array([10, 20, 30], dtype=int32), Array(20, dtype=int32))
     """
-    ref, idx = reference_indexing.resolved(ref, idx)
+    ref, idx = _resolved(ref, idx)
     aval = check_reference("ref.get", ref)
     index, operands = reference_indexing.parse(idx, aval.shape, "ref.get")
     reference_indexing.assert_in_bounds("get", aval.shape, index, operands)
@@ -730,7 +800,7 @@ def set(ref: Any, idx: Any, value: Any) -> None:
 
 
 def _written(primitive: Primitive, name: str, ref: Any, idx: Any, value: Any) -> Any:
-    ref, idx = reference_indexing.resolved(ref, idx)
+    ref, idx = _resolved(ref, idx)
     aval = check_reference(name, ref)
     index, operands = reference_indexing.parse(idx, aval.shape, name)
     value = _of_dtype(value, aval.dtype)
@@ -768,14 +838,29 @@ def with_references(primitive: Primitive, args: Values, params: Params) -> Seque
         if not refs.is_reference(x):
             given.append(x)
             continue
-        key = refs.identity(x)
+        key = id(x) if type(x) is View else refs.identity(x)
         if key not in cells:
-            value = get_p.bind(x, index=reference_indexing.whole(x.aval.shape))
+            value = get(x)
             cells[key] = x, Cell(value), value
         given.append(cells[key][1])
-    outs: Sequence[Any] = refs.discharge.of(primitive)(*given, **params)
+    outs = refs.discharge.of(primitive)(*given, **params)
     for ref, cell, before in cells.values():
         after = cell.read()
         if after is not before:
-            swap_p.bind(ref, after, index=reference_indexing.whole(ref.aval.shape))
-    return outs
+            set(ref, ..., after)
+    return outs if primitive.multiple_results else (outs,)
+
+
+def through_views(trace: Trace, primitive: Primitive, args: Values, params: Params) -> Any:
+    """Applies an operation that is given parts of references to their values; else None."""
+    return with_references(primitive, args, params) if View in map(type, args) else None
+
+
+def _detour(primitive: Primitive) -> Detour | None:
+    # Rules of the user's are given the parts themselves.
+    is_function = confinement.stage_functions.of(primitive) is not None
+    return None if is_function or refs.discharge.of(primitive) is None else through_views
+
+
+for _detours in (staging.DETOURS, jvp.DETOURS, batching.DETOURS, partial_eval.DETOURS):
+    _detours.add(_detour)

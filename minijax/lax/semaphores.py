@@ -28,7 +28,8 @@ from minijax.interpreters.jvp import Zero
 from minijax.lax import creation, reference_indexing, references
 from minijax.lax.creation import convert_element_type
 from minijax.lax.families import Values, jvp_without_results, no_results
-from minijax.lax.reference_indexing import Index, Point, View
+from minijax.lax.reference_indexing import Index, Point
+from minijax.lax.references import View
 from minijax.runtime.array import Array
 
 
@@ -87,7 +88,7 @@ class Place(NamedTuple):
 def place_of(ref: Any) -> Place:
     """The place of a reference, or of a part of one."""
     if isinstance(ref, View):
-        return Place(ref.ref, *ref.located)
+        return Place(ref.root, *ref.located)
     return Place(ref, reference_indexing.whole(aval_of(ref).shape), ())
 
 
@@ -122,7 +123,7 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
         TypeError: it is none, or of another kind.
         ValueError: it is an array of several.
     """
-    ref = sem.ref if isinstance(sem, View) else sem
+    ref = refs.root_of(sem)
     aval = aval_of(ref) if refs.is_reference(ref) else None
     wanted = [kind.value for kind in kinds]
     if aval is None or aval.kind not in wanted:
@@ -581,8 +582,8 @@ def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDesc
 
 
 def _array_place(name: str, argument: str, ref: Any) -> Place:
-    whole = ref.ref if isinstance(ref, View) else ref
-    if not refs.is_reference(whole) or aval_of(whole).kind is not None:
+    whole = refs.root_of(ref)
+    if not refs.is_reference(whole) or aval_of(whole).is_semaphore:
         got = str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__
         fix = "new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch"
         error(ValueError, name, f"{argument} must be a reference to an array.", got=got, fix=fix)

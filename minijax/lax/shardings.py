@@ -240,7 +240,7 @@ rules.constrains_results.set(False, ShardingConstraint)
 
 @assignment.names_placement.rule(ShardingConstraint)
 def _names_placement_of_sharding_constraint(primitive: ShardingConstraint, *, sharding: Any) -> Any:
-    return None if is_abstract(sharding) else sharding
+    return sharding
 
 
 sharding_constraint_p = ShardingConstraint()

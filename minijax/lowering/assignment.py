@@ -18,6 +18,7 @@ from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.meshes import MeshAxes
 from minijax.core.native import Device
 from minijax.core.operators import Avals, Values
 from minijax.core.rules import Rules
@@ -35,8 +36,8 @@ else:
     older = deferral.module("minijax.sharding.older")
 
 names_placement = Rules("names_placement")
-"""The placement on devices that one application demands: `(primitive, **params)` gives a sharding
-or None; without a rule no application demands any."""
+"""The placement that one application names: `(primitive, **params)` gives a sharding, which demands
+devices if its mesh has some, or None; without a rule no application names any."""
 
 
 class MismatchType(enum.Enum):
@@ -131,6 +132,11 @@ _named_inside = Cache(
 
 def shardings_inside(closed: ClosedJaxpr) -> list[Inside]:
     """The placements on devices that a program's equations name, also in inner programs."""
+    return [found for found in _all_inside(closed) if not is_abstract(found.sharding)]
+
+
+def _all_inside(closed: ClosedJaxpr) -> list[Inside]:
+    """As `shardings_inside`, with those on abstract meshes."""
     found: list[Inside] | None = _named_inside.find(closed)
     return _named_inside.keep(closed, None, list(_inside(closed.jaxpr))) if found is None else found
 
@@ -145,7 +151,7 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
         for value in eqn.params.values() if eqn.primitive.multiple_results else ():
             for inner in value if isinstance(value, (tuple, list)) else (value,):
                 if isinstance(inner, ClosedJaxpr):
-                    yield from shardings_inside(inner)
+                    yield from _all_inside(inner)
                 elif isinstance(inner, Jaxpr):
                     yield from _inside(inner)
 
@@ -193,11 +199,7 @@ def gather(
             is_movable = type(args[i]) is not Placeholder
             if not is_movable or _is_on(there, demanded):
                 _check_given(_argument(i, closed, options.name), there, demanded, in_avals[i])
-    if mesh is not None and mesh.explicit_axes:
-        outs = [
-            out or _placement_of_type(var.aval, mesh)
-            for out, var in zip(outs, jaxpr.outvars, strict=True)
-        ]
+    outs = _typed(outs, closed, mesh)
     ins = _canonical(ins, in_avals)
     layout = None
     if len(devices) > 1 or any(s is not None and s.special_memory_kind for s in (*ins, *outs)):
@@ -309,23 +311,38 @@ def layout_without_devices(
     own = _own_placements(args, in_avals, kept)
     ins = _only(kept, [g or o for g, o in zip(given, own, strict=True)])
     outs = list(options.out_shardings or (None,) * len(closed.jaxpr.outvars))
-    named_ones = [s for s in [*ins, *outs] if s is not None]
+    inside = [
+        found.sharding
+        for found in _all_inside(closed)
+        if found.sharding.num_devices > 1 or not is_abstract(found.sharding)
+    ]
+    named_ones = [s for s in (*ins, *outs, *inside) if s is not None]
     if (
         not named_ones
         or not all(map(is_abstract, named_ones))
         or meshes.device_context.value is not None
-        or shardings_inside(closed)
     ):
         return None
     sizes = {s.num_devices for s in named_ones}
     if len(sizes) > 1:
-        problem = "arguments and results are placed on meshes of different sizes."
+        problem = "the abstract meshes of the program are of different sizes."
         error(ValueError, options.name, problem, got=", ".join(map(str, sorted(sizes))))
+    outs = _typed(outs, closed, named_ones[0].mesh)
     return _layout(
         sizes.pop(),
         _canonical(ins, in_avals),
         _canonical(outs, [physical_aval(v.aval) for v in closed.jaxpr.outvars]),
     )
+
+
+def _typed(outs: Sequence[Any], closed: ClosedJaxpr, mesh: MeshAxes | None) -> list[Any]:
+    """The placements of results, where nobody gives one that of the type on Explicit axes."""
+    if mesh is None or not mesh.explicit_axes:
+        return list(outs)
+    return [
+        out or _placement_of_type(var.aval, mesh)
+        for out, var in zip(outs, closed.jaxpr.outvars, strict=True)
+    ]
 
 
 def _layout(partitions: int, ins: Sequence[Any], outs: Values) -> Layout:
@@ -360,7 +377,7 @@ def _own(x: Any, aval: ShapedArray) -> Sharding | None:
     return x.buffer._sharding.canonical
 
 
-def _placement_of_type(aval: AbstractValue, mesh: Mesh) -> Sharding | None:
+def _placement_of_type(aval: AbstractValue, mesh: MeshAxes) -> Sharding | None:
     """The placement of a result on a mesh with explicit axes, if its type tells it."""
     # How Auto axes split it is the compiler's choice.
     if not (isinstance(aval, ShapedArray) and mesh.are_all_axes_explicit):

@@ -17,7 +17,7 @@ from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, warn
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer, current
-from minijax.lax import binary, gather_numbers, gather_scatter, reference_indexing, shape, slicing
+from minijax.lax import binary, gather_numbers, gather_scatter, references, shape, slicing
 from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.lowering import eager
 from minijax.numpy import creation, elementary, indexing, promotion
@@ -307,7 +307,7 @@ class IndexUpdateRef:
 
 
 @source.is_boundary
-def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
+def at(x: Any) -> IndexUpdateHelper | references.Indexer:
     """Gives access to updates that return new arrays: `x.at[index].set(values)`, `.add`, ...
 
     Of a traced reference, `x.at[index]` is a part of it.
@@ -322,7 +322,7 @@ def at(x: Any) -> IndexUpdateHelper | reference_indexing.Indexer:
         Array([10, 20, 30], dtype=int32)
     """
     if type(getattr(x, "aval", None)) is AbstractRef:
-        return reference_indexing.Indexer(x)
+        return references.Indexer(x)
     return IndexUpdateHelper(x)
 
 

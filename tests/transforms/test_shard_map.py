@@ -214,3 +214,78 @@ def test_shard_map_inside_control_flow(where: str, mesh: Mesh) -> None:
     twice = once + np.tile(once.reshape(4, 2, 8).sum(0), (4, 1))
     found = lax.scan(lambda c, _: (f(c), None), X, None, length=2)[0]
     np.testing.assert_allclose(found, twice, rtol=1e-5)
+
+
+class _Mode:
+    """No array, and no hash."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    factor = 2
+
+
+STATIC_ARGUMENTS: dict[str, tuple[Callable[..., Any], Any, Any]] = {
+    "text": (lambda a, s: a * 2 if s == "double" else a, "double", None),
+    "function": (lambda a, s: s(a) * 2, lambda a: a, None),
+    "object": (lambda a, s: a * s.factor, _Mode(), None),
+    "dtype": (lambda a, s: a * s(2), jnp.float32, None),
+    "number": (lambda a, s: a.reshape(s, -1).reshape(a.shape) * s, 2, None),
+    "None": (lambda a, s: a * 2 if s is None else a, None, None),
+    "among arrays": (
+        lambda a, s: a * s["w"] * len(s["name"]),
+        {"name": "x", "w": np.float32(2)},
+        {"name": None, "w": P()},
+    ),
+    "beside arrays": (
+        lambda a, s: a * s[0] * len(s[1]),
+        [np.float32(2), "x"],
+        None,
+    ),
+}
+
+PLACES: dict[str, Callable[..., Any]] = {
+    "eager": lambda f, a, s: f(a, s),
+    "jit": lambda f, a, s: minijax.jit(lambda a: f(a, s))(a),
+    "vmap": lambda f, a, s: minijax.vmap(lambda a: f(a, s))(a[None])[0],
+    "grad": lambda f, a, s: minijax.grad(lambda a: (f(a, s) * a).sum() / 2)(a),
+}
+
+
+@pytest.mark.feature("UX-07")
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("case", STATIC_ARGUMENTS)
+def test_what_is_no_array_reaches_the_function(mesh: Mesh, case: str, place: str) -> None:
+    function, given, spec = STATIC_ARGUMENTS[case]
+    f = minijax.shard_map(function, mesh=mesh, in_specs=(P("x"), spec), out_specs=P("x"))
+    np.testing.assert_allclose(PLACES[place](f, X, given), X * 2, rtol=1e-6)
+
+
+@pytest.mark.feature("UX-07")
+def test_static_arguments_of_jit_reach_the_function(mesh: Mesh) -> None:
+    traces = []
+
+    def scaled(a: Any, name: str) -> Any:
+        traces.append(name)
+        return a * len(name)
+
+    f = minijax.shard_map(scaled, mesh=mesh, in_specs=(P("x"), None), out_specs=P("x"))
+    jitted = minijax.jit(f, static_argnums=1)
+    for name in ("ab", "abc", "ab"):
+        np.testing.assert_allclose(jitted(X, name), X * len(name), rtol=1e-6)
+    assert traces == ["ab", "abc"]
+
+
+@pytest.mark.feature("UX-07")
+def test_what_is_no_array_and_has_a_spec_is_refused(mesh: Mesh) -> None:
+    f = minijax.shard_map(lambda a, s: a, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"))
+    expected = r"the argument s is neither an array nor a number(.|\n)*None in in_specs"
+    with pytest.raises(TypeError, match=expected):
+        f(X, "double")
+
+
+def test_step_by_step_also_passes_what_is_no_array(mesh: Mesh) -> None:
+    f = minijax.shard_map(
+        lambda a, s: s(a) * 2, mesh=mesh, in_specs=(P("x"), None), out_specs=P("x")
+    )
+    with minijax.disable_jit():
+        np.testing.assert_allclose(f(X, jnp.abs), np.abs(X) * 2, rtol=1e-6)

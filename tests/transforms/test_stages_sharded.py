@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import minijax as jax
-from minijax.sharding import AxisType, Mesh, NamedSharding, SingleDeviceSharding
+import minijax.numpy as jnp
+from minijax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, SingleDeviceSharding
 from minijax.sharding import PartitionSpec as P
 
 X = np.arange(8, dtype=np.float32)
@@ -208,7 +209,7 @@ def test_abstract_mesh_lowers_without_devices(mesh: Mesh) -> None:
     lowered = f.trace(abstract).lower(lowering_platforms=("cpu",))
 
     assert lowered.as_text() == f.lower(struct(mesh)).as_text()
-    with pytest.raises(ValueError, match="placed on an abstract mesh"):
+    with pytest.raises(ValueError, match="its meshes are abstract"):
         lowered.compile()
 
 
@@ -230,3 +231,116 @@ def test_struct_that_contradicts_in_shardings_is_refused(mesh: Mesh) -> None:
             ValueError, match=r"argument a of <lambda>.*otherwise than in_shardings"
         ):
             f.lower(given)
+
+
+SPLIT_SUM = {"in_specs": P("x"), "out_specs": P()}
+
+
+def _summed(block: jax.Array) -> jax.Array:
+    return jax.lax.psum(block.sum(), "x")
+
+
+def _constrained(mesh: Any) -> Any:
+    def f(x: jax.Array) -> jax.Array:
+        return jax.lax.with_sharding_constraint(x * 2, NamedSharding(mesh, P("x")))
+
+    return f
+
+
+def _inner(mesh: Any) -> Any:
+    return lambda x: jax.jit(jax.shard_map(_summed, mesh=mesh, **SPLIT_SUM))(jnp.sin(x))
+
+
+def _of_other_shape(mesh: Any) -> Any:
+    if isinstance(mesh, Mesh):
+        return Mesh(mesh.devices.reshape(1, -1), ("a", "b"), (AxisType.Auto,) * 2)
+    return AbstractMesh((1, 2), ("a", "b"), (AxisType.Auto,) * 2)
+
+
+def _both(mesh: Any) -> Any:
+    other = _constrained(mesh)
+    per_device = jax.shard_map(
+        jnp.cos, mesh=_of_other_shape(mesh), in_specs=P("b"), out_specs=P("b")
+    )
+    return lambda x: per_device(other(x))
+
+
+# Each makes a function for a mesh, and the options that `jit` gets.
+PLANNED: dict[str, tuple[Any, Any]] = {
+    "shard_map": (lambda m: jax.shard_map(_summed, mesh=m, **SPLIT_SUM), lambda m: {}),
+    "shard_map inside": (_inner, lambda m: {}),
+    "constraint": (_constrained, lambda m: {}),
+    "in_shardings": (lambda m: jnp.sin, lambda m: {"in_shardings": NamedSharding(m, P("x"))}),
+    "out_shardings": (lambda m: jnp.sin, lambda m: {"out_shardings": NamedSharding(m, P("x"))}),
+    "donated": (
+        lambda m: jax.shard_map(jnp.sin, mesh=m, in_specs=P("x"), out_specs=P("x")),
+        lambda m: {
+            "in_shardings": NamedSharding(m, P("x")),
+            "out_shardings": NamedSharding(m, P("x")),
+            "donate_argnums": 0,
+        },
+    ),
+    "two meshes": (_both, lambda m: {"out_shardings": NamedSharding(_of_other_shape(m), P("b"))}),
+    "gradient": (
+        lambda m: jax.grad(jax.shard_map(_summed, mesh=m, **SPLIT_SUM)),
+        lambda m: {"in_shardings": NamedSharding(m, P("x"))},
+    ),
+}
+
+
+@pytest.mark.feature("UX-07")
+@pytest.mark.parametrize("platform", ["cpu", "tpu"])
+@pytest.mark.parametrize("case", PLANNED)
+def test_text_for_an_abstract_mesh_is_that_with_devices(
+    mesh: Mesh, case: str, platform: str
+) -> None:
+    make, options = PLANNED[case]
+    auto = Mesh(mesh.devices, "x", (AxisType.Auto,))
+
+    def text(on: Any) -> str:
+        traced = jax.jit(make(on), **options(on)).trace(Struct((8,), np.float32))
+        return traced.lower(lowering_platforms=(platform,)).as_text()
+
+    assert text(auto.abstract_mesh) == text(auto)
+    assert "num_partitions = 2" in text(auto)
+
+
+@pytest.mark.feature("UX-07")
+def test_program_is_lowered_for_more_devices_than_there_are() -> None:
+    planned = AbstractMesh((64,), ("x",), (AxisType.Auto,))
+    f = jax.jit(jax.shard_map(_summed, mesh=planned, **SPLIT_SUM))
+    lowered = f.trace(np.ones(128, np.float32)).lower(lowering_platforms=("cpu",))
+
+    assert '"x"=64' in lowered.as_text()
+    assert "tensor<2xf32>" in lowered.as_text()
+    assert lowered.as_text() == f.lower(Struct((128,), np.float32)).as_text()
+    assert lowered.out_info == Struct((), np.float32)
+    with pytest.raises(ValueError, match=r"its meshes are abstract(.|\n)*make_mesh"):
+        lowered.compile()
+
+
+@pytest.mark.feature("UX-07")
+def test_types_on_an_abstract_mesh_place_results_without_devices(mesh: Mesh) -> None:
+    explicit = Mesh(mesh.devices, "x", (AxisType.Explicit,))
+
+    def lowered(on: Any) -> str:
+        f = jax.jit(lambda x: jax.reshard(jnp.sin(x), NamedSharding(on, P())))
+        given = Struct((8,), np.float32, sharding=NamedSharding(on, P("x")))
+        return f.trace(given).lower(lowering_platforms=("cpu",)).as_text()
+
+    assert lowered(explicit.abstract_mesh) == lowered(explicit)
+
+
+@pytest.mark.feature("UX-07")
+def test_abstract_meshes_of_different_sizes_are_refused() -> None:
+    four, two = (AbstractMesh((n,), ("x",), (AxisType.Auto,)) for n in (4, 2))
+    f = jax.jit(_constrained(four), in_shardings=NamedSharding(two, P("x")))
+    with pytest.raises(ValueError, match="abstract meshes of the program are of different sizes"):
+        f.lower(Struct((8,), np.float32))
+
+
+@pytest.mark.feature("UX-07")
+def test_abstract_mesh_of_one_device_needs_no_other() -> None:
+    one = AbstractMesh((1,), ("x",), (AxisType.Auto,))
+    f = jax.jit(jax.shard_map(_summed, mesh=one, **SPLIT_SUM))
+    assert float(f.lower(X).compile()(X)) == 28.0

@@ -422,10 +422,11 @@ def _python_scan(
     """The steps one by one, with jit disabled."""
     ys: list[Any] = []
     for i in reversed(range(length)) if reverse else range(length):
-        x = tree.unflatten(
-            xs_tree, [slicing.index_in_dim(leaf, i, keepdims=False) for leaf in slices]
-        )
-        carry, y = f(carry, x)
+        of_step = [
+            x.at[i] if refs.is_reference(x) else slicing.index_in_dim(x, i, keepdims=False)
+            for x in slices
+        ]
+        carry, y = f(carry, tree.unflatten(xs_tree, of_step))
         ys.append(y)
     if reverse:
         ys.reverse()

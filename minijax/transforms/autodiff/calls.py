@@ -12,10 +12,10 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
-from minijax.core import config, dtypes, vma
+from minijax.core import config, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
-from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, holders, jaxprs_in_params
 from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, current
@@ -24,6 +24,7 @@ from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import moveaxis, to_batch_dim
+from minijax.lax import references
 from minijax.lowering import module
 from minijax.sharding import rules
 
@@ -78,6 +79,18 @@ def run_again(
             return trace.run(function, args, dims)
         finally:
             trace.parent, trace.finished = parent, finished
+
+
+def takes_references(jaxpr: Jaxpr) -> bool:
+    """Whether a function with rules of its own is given references, also in inner programs."""
+    return any(
+        (
+            isinstance(eqn.primitive, FunctionCall)
+            and any(type(v.aval) is refs.AbstractRef for v in eqn.invars)
+        )
+        or any(map(takes_references, jaxprs_in_params(eqn.params)))
+        for eqn in holders(jaxpr)
+    )
 
 
 class FunctionCall(Primitive):
@@ -136,7 +149,7 @@ def _stage_of_function_call(
     avals = list(map(aval_of, args))
     if isinstance(call, ClosedJaxpr):
         if call.in_avals == avals:
-            return None
+            return references.through_views(trace, primitive, args, params)
         varying = casts.of_types(avals)
         fitting = casts.retyped(call, varying)
         if fitting is not call:

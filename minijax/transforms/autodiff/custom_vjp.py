@@ -8,18 +8,20 @@ called on the residuals of the forward rule and the cotangents.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes, printing, source, tree, tree_registry, vma
+from minijax.core import dtypes, printing, refs, source, tree, tree_registry, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
-from minijax.interpreters import checking, flattening, passes, staging
+from minijax.interpreters import checking, discharge, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
@@ -42,7 +44,8 @@ class CustomVjpCall(calls.FunctionCall):
 
     `fwd(perturbed, *args)` gives results, residuals, and what maps residuals and cotangents of the
     results to cotangents of the arguments, all flat; `bwd` is the user's rule that this calls.
-    The first `num_consts` operands are what the function closes over.
+    The first `num_consts` operands are what the function closes over.  The last results are the
+    last values of references, whose first values are the arguments `writes`.
     """
 
     name = "custom_vjp_call"
@@ -58,16 +61,24 @@ class CustomVjpCall(calls.FunctionCall):
         bwd: str,
         num_consts: int,
         symbolic_zeros: bool,
+        writes: tuple[int, ...] = (),
     ) -> tuple[list[Any], list[Any]]:
         calls.check_constants(name, tangents, num_consts)
         primals, tangents = primals[num_consts:], tangents[num_consts:]
-        perturbed = tuple(type(t) is not Zero for t in tangents)
+        perturbed = tuple(
+            not (type(t) is Zero or i in writes or refs.is_reference(x))
+            for i, (x, t) in enumerate(zip(primals, tangents, strict=True))
+        )
         outs, residuals, backward = fwd(perturbed, *primals)
-        out_dots: list[Any] = [Zero.like(x) for x in outs]
+        # Rules say nothing of what is written to references: its tangent stays what it was.
+        written = [tangents[i] for i in writes]
+        out_dots: list[Any] = [Zero.like(x) for x in outs[: len(outs) - len(writes)]]
+        if not any(perturbed):
+            return outs, out_dots + written
         moving = [i for i, t in enumerate(out_dots) if not custom_jvp.is_float0(t.aval)]
         found = custom_lin_p.bind(
             *residuals,
-            *(t for t in tangents if type(t) is not Zero),
+            *itertools.compress(tangents, perturbed),
             name=name,
             bwd=bwd,
             backward=backward,
@@ -78,7 +89,7 @@ class CustomVjpCall(calls.FunctionCall):
         )
         for i, t in zip(moving, found, strict=True):
             out_dots[i] = t
-        return outs, out_dots
+        return outs, out_dots + written
 
     def batch(
         self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any
@@ -96,6 +107,73 @@ def _shown_params_of_custom_vjp_call(
 ) -> dict[str, Any]:
     names = ("name", "bwd", "call_jaxpr", "fwd", "num_consts", "symbolic_zeros")
     return {k: params[k] for k in names if k != "num_consts" or params[k]}
+
+
+@refs.discharge.rule(CustomVjpCall)
+def _discharge_of_custom_vjp_call(
+    primitive: CustomVjpCall, *args: Any, call_jaxpr: Call, fwd: FlatForward, **params: Any
+) -> Sequence[Any]:
+    """The function and its forward rule also return what the function writes to references."""
+    if not isinstance(call_jaxpr, ClosedJaxpr):
+        return calls.evaluate(call_jaxpr, args)
+    pure, finals = discharge.discharge_jaxpr(call_jaxpr)
+    first = params["num_consts"]
+    are_refs = [type(aval) is refs.AbstractRef for aval in call_jaxpr.in_avals[first:]]
+    params["writes"] = tuple(i - first for i in finals)
+    params["fwd"] = _forward_of_values(fwd, are_refs, params["writes"], params["name"])
+    outs = primitive.bind_all(*map(discharge.value_of, args), call_jaxpr=pure, **params)
+    return discharge.write_finals(outs, [args[i] for i in finals])
+
+
+def _forward_of_values(
+    forward: FlatForward, are_refs: Sequence[bool], writes: Sequence[int], name: str
+) -> FlatForward:
+    """A forward rule that is given the values of references, and returns what is written to some.
+
+    Raises:
+        NotImplementedError: the rule uses other references, or writes or saves more.
+    """
+
+    @functools.wraps(forward, assigned=("__name__",), updated=())
+    def of_values(
+        perturbed: tuple[bool, ...], *values: Any
+    ) -> tuple[list[Any], list[Any], FlatBackward]:
+        residuals: list[Any] = []
+        backward: list[FlatBackward] = []
+
+        def flat(*args: Any) -> list[Any]:
+            outs, residuals[:], given = forward(perturbed, *args)
+            backward.append(given)
+            if any(map(refs.is_reference, residuals)):
+                _refuse_references(name)
+            return [*outs, *residuals]
+
+        avals = [
+            refs.AbstractRef(aval_of(x)) if is_ref else aval_of(x)
+            for x, is_ref in zip(values, are_refs, strict=True)
+        ]
+        jaxpr, consts = staging.stage(flat, avals)
+        is_foreign = min(writes, default=0) < 0 or any(map(refs.is_reference, consts))
+        if is_foreign or not set(writes).issuperset(discharge.written_references(jaxpr)):
+            _refuse_references(name)
+        whole = ClosedJaxpr(passes.close_over_constants(jaxpr))
+        pure, _ = discharge.discharge_jaxpr(whole, [len(consts) + i for i in writes])
+        found = staging.eval_closed_jaxpr(pure, *consts, *values)
+        first = len(jaxpr.outvars) - len(residuals)
+        last = len(jaxpr.outvars)
+        return found[:first] + found[last:], found[first:last], backward[0]
+
+    return of_values
+
+
+def _refuse_references(name: str) -> NoReturn:
+    error(
+        NotImplementedError,
+        f"custom_vjp of {name}",
+        "inside control flow, checkpoint or shard_map, the forward rule can only use references "
+        "that it is given, write those that the function writes, and save none.",
+        fix="return what is to be added to a reference as a cotangent",
+    )
 
 
 class CustomLin(Primitive):
@@ -193,7 +271,8 @@ def _batched_backward(
     arg_dims: Sequence[Any],
 ) -> FlatBackward:
     def on_batch(residuals: Values, cts: Values) -> list[Any]:
-        ct_dims = out_dims.dims or ()
+        # Without what is written to references.
+        ct_dims = (out_dims.dims or ())[: len(cts)]
         count = len(residuals)
         moving = [i for i, ct in enumerate(cts) if type(ct) is not Zero]
         found: list[Any] = []

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import config, dtypes, source, tree, tree_errors, tree_registry, vma
+from minijax.core import config, dtypes, refs, source, tree, tree_errors, tree_registry, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
@@ -23,9 +23,9 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, discharge, flattening, partial_eval, staging, transpose
 from minijax.interpreters.jvp import Zero, jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
-from minijax.lax import creation
+from minijax.lax import creation, references
 from minijax.lowering import eager
-from minijax.runtime.array import array_from_host
+from minijax.runtime.array import Array, array_from_host
 from minijax.transforms.jit.jit import jit
 
 if TYPE_CHECKING:
@@ -241,6 +241,60 @@ class _PullBack(_Linear):
         ]
         args, _ = tree.unflatten(call.in_tree, made)
         return tuple(args)
+
+    def with_refs(self, *wanted: Any) -> Callable[..., tuple[Any, ...]]:
+        """The same function, which adds cotangents to references in place of returning them.
+
+        Source:     mirrors jax.vjp(...).with_refs (0.10).
+
+        Args:
+            wanted: trees like the primals: a reference, or a part of one, gets the cotangent added,
+                and `GradRef()` is returned for it; for anything else, such as True, the cotangent
+                is returned.  Without any, all are returned.
+
+        Raises:
+            ValueError: the trees differ from those of the primals; or, in a call, a reference has
+                another shape or dtype than the cotangent.
+
+        Example:
+            >>> total = jax.new_ref(jnp.zeros(2))
+            >>> _, pull_back = jax.vjp(lambda x: (x * x).sum(), jnp.array([1.0, 2.0]))
+            >>> pull_back.with_refs(total)(1.0), pull_back.with_refs(total)(10.0)
+            ((GradRef(),), (GradRef(),))
+            >>> total[...]
+            Array([22., 44.], dtype=float32)
+        """
+        if not wanted:
+            return self
+        leaves, given_tree = tree.flatten((wanted, {}))
+        if given_tree != self.call.in_tree:
+            problem = "the arguments have another tree than the primals."
+            expected = str(self.call.in_tree)
+            error(ValueError, "with_refs", problem, got=str(given_tree), expected=expected)
+
+        def pull_back(cotangent: object) -> tuple[Any, ...]:
+            found = tree.leaves(self(cotangent))
+            kept = [_kept(ct, want) for ct, want in zip(found, leaves, strict=True)]
+            args, _ = tree.unflatten(self.call.in_tree, kept)
+            return tuple(args)
+
+        return pull_back
+
+
+class GradRef(NamedTuple):
+    """Stands for a cotangent that was added to a reference.
+
+    Source:     mirrors jax.ad.GradRef (0.10).
+    """
+
+
+def _kept(ct: Array, wanted: Value) -> Any:
+    """What is returned of a cotangent, after it was added to a reference that wants it."""
+    if not refs.is_reference(wanted):
+        return ct
+    if aval_of(ct).dtype != dtypes.float0:
+        references.addupdate(wanted, ..., ct)
+    return GradRef()
 
 
 for _class in (_PushForward, _PullBack):

@@ -145,7 +145,7 @@ class Watch:
     def make(self, aval: AbstractRef) -> Memory:
         """A new reference."""
         memory = Memory(aval)
-        if aval.kind is not None:
+        if aval.is_semaphore:
             self.counts[memory] = np.zeros(aval.shape, np.int64)
         return memory
 
@@ -325,7 +325,7 @@ class _Follower:
 
     def get(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (region,) = _regions(args, eqn.params["index"])
-        if region.memory.aval.kind is None:
+        if not region.memory.aval.is_semaphore:
             self.watch.read(region, eqn.source)
         return [Unknown()]
 
@@ -449,7 +449,7 @@ def _counted(jaxpr: Jaxpr, args: Values) -> list[Memory]:
     return [
         x
         for v, x in zip(jaxpr.invars, args, strict=True)
-        if v in changed and isinstance(x, Memory) and x.aval.kind is not None
+        if v in changed and isinstance(x, Memory) and x.aval.is_semaphore
     ]
 
 

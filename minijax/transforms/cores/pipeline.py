@@ -19,11 +19,13 @@ from minijax.core import axes, tree, vma
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.operators import Values
+from minijax.core.refs import root_of
 from minijax.lax import binary, semaphores
 from minijax.lax.collectives.arguments import axis_index
 from minijax.lax.control_flow import looping
 from minijax.lax.creation import convert_element_type
-from minijax.lax.reference_indexing import View, ds
+from minijax.lax.reference_indexing import ds
+from minijax.lax.references import View
 from minijax.lax.semaphores import SemaphoreType
 from minijax.transforms.cores import core_map
 from minijax.transforms.cores.core_map import MemoryRef, MemorySpace, when
@@ -395,7 +397,7 @@ def _operand(name: str, spec: BlockSpec, ref: Any) -> _Operand:
 
 def _buffers(x: _Operand) -> Any:
     shape = (2, *(size for size in x.sizes if size is not None))
-    whole = x.ref.ref if isinstance(x.ref, View) else x.ref
+    whole = root_of(x.ref)
     varying = vma.of(aval_of(whole)).varying
     return MemoryRef(shape, whole.dtype, MemorySpace.VMEM, varying)
 

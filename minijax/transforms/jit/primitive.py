@@ -10,10 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.core import printing, refs, vma
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.interpreters import casts, diagnosis, discharge, remat
+from minijax.core.operators import Values
+from minijax.core.trace import Params
+from minijax.interpreters import casts, diagnosis, discharge, remat, staging
 from minijax.lax import references
 from minijax.lowering import eager, program
 from minijax.sharding import rules
+from minijax.transforms.autodiff import calls
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call
 
 if TYPE_CHECKING:
@@ -43,7 +46,15 @@ class Jit(JaxprCall):
 
 rules.constrains_results.set(False, Jit)
 refs.discharge.rule(Jit)(discharge.discharge_call)
-refs.with_references.rule(Jit)(references.with_references)
+
+
+@refs.with_references.rule(Jit)
+def _with_references_of_jit(primitive: Jit, args: Values, params: Params) -> Sequence[Any]:
+    """By their values; but rules of the user's may save references, and are given them as such."""
+    closed: ClosedJaxpr = params["jaxpr"]
+    if calls.takes_references(closed.jaxpr):
+        return staging.eval_closed_jaxpr(closed, *args)
+    return references.with_references(primitive, args, params)
 
 
 @printing.shows.rule(Jit)

@@ -27,6 +27,7 @@ from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Operand, Param, Values
+from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, placed_programs, program
@@ -109,6 +110,7 @@ class ShapeDtypeStruct:
         sharding: how the array would be placed: a sharding, or a `PartitionSpec` for the mesh in
             force.
         weak_type: whether the dtype gives way to that of other operands.
+        is_ref: whether it stands for a reference to such an array.
 
     Raises:
         ValueError: `dtype` is None, or `sharding` is no sharding or needs a larger rank.
@@ -120,10 +122,16 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(1000000,), dtype=float32)
     """
 
-    __slots__ = ("dtype", "shape", "sharding", "weak_type")
+    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
-        self, shape: object, dtype: Any, *, sharding: object = None, weak_type: bool = False
+        self,
+        shape: object,
+        dtype: Any,
+        *,
+        sharding: object = None,
+        weak_type: bool = False,
+        is_ref: bool = False,
     ) -> None:
         if dtype is None:
             error(ValueError, "ShapeDtypeStruct", "dtype must be given.", got="None")
@@ -133,6 +141,7 @@ class ShapeDtypeStruct:
         self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
         self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type
+        self.is_ref = is_ref
 
     @staticmethod
     def like(x: Any) -> ShapeDtypeStruct:
@@ -151,34 +160,34 @@ class ShapeDtypeStruct:
         return self.aval.size
 
     @property
-    def aval(self) -> ShapedArray:
+    def aval(self) -> Any:
         """The type."""
         aval = ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype), self.weak_type)
         if isinstance(self.sharding, NamedSharding) and self.sharding.mesh.explicit_axes:
             aval = rules.typed_aval(aval, self.sharding)
-        return aval
+        return AbstractRef(aval) if self.is_ref else aval
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This description with some facts replaced."""
-        facts = {name: getattr(self, name) for name in self.__slots__}
+        facts = dict(zip(self.__slots__, self._facts(), strict=True))
         return ShapeDtypeStruct(**{**facts, **changes})
 
     def __len__(self) -> int:
         return len(self.aval)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and (
-            (self.shape, self.dtype, self.sharding, self.weak_type)
-            == (other.shape, other.dtype, other.sharding, other.weak_type)
-        )
+        return isinstance(other, ShapeDtypeStruct) and self._facts() == other._facts()
 
     def __hash__(self) -> int:
-        return hash((self.shape, self.dtype, self.sharding, self.weak_type))
+        return hash(self._facts())
+
+    def _facts(self) -> tuple[Any, ...]:
+        return tuple(getattr(self, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
         placed = "" if self.sharding is None else f", sharding={self.sharding}"
-        weak = ", weak_type=True" if self.weak_type else ""
-        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{weak})"
+        flags = "".join(f", {x}=True" for x in ("weak_type", "is_ref") if getattr(self, x))
+        return f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}{placed}{flags})"
 
 
 def _sharding_of(given: object, ndim: int) -> Sharding:
@@ -457,8 +466,8 @@ class Lowered(_Stage):
         if compiler_options is None and self._compiled is not None:
             return self._compiled
         if self._where is None:
-            problem = "cannot be compiled: its arguments are placed on an abstract mesh."
-            fix = "lower it for shardings on a Mesh with devices"
+            problem = "cannot be compiled: its meshes are abstract, and have no devices."
+            fix = "lower it for a Mesh with devices, make_mesh(...), or inside set_mesh(mesh)"
             error(ValueError, self.fun_name, problem, fix=fix)
         executable = program.compile_lowered(
             self._lowered, self._where, self._originals, options=compiler_options

@@ -17,7 +17,7 @@ from minijax.core import refs, vma
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
+from minijax.core.meshes import MeshAxes, PartitionSpec
 from minijax.core.operators import Values
 from minijax.interpreters import (
     batching,
@@ -242,8 +242,8 @@ refs.with_references.rule(ShardMap)(references.with_references)
 
 @assignment.names_placement.rule(ShardMap)
 def placement_of_mesh(primitive: Primitive, *, mesh: MeshAxes, **_: Any) -> Any:
-    """The rule `names_placement` of operations on a mesh: the devices, if it has any."""
-    return None if isinstance(mesh, AbstractMesh) else named(mesh, PartitionSpec())
+    """The rule `names_placement` of operations on a mesh."""
+    return named(mesh, PartitionSpec())
 
 
 rules.changes_mesh.set(True, ShardMap)

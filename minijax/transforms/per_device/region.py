@@ -87,7 +87,7 @@ class Region(NamedTuple):
     def block(self, aval: ShapedArray, spec: PartitionSpec) -> Any:
         """The type of a device's block of a value."""
         if isinstance(aval, refs.AbstractRef):
-            return refs.AbstractRef(self.block(aval.inner_aval, spec))
+            return aval.to(self.block(aval.inner_aval, spec))
         if not isinstance(aval, ShapedArray):
             return aval
         dims = spec.dims(aval.ndim)

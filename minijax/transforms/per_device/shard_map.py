@@ -10,7 +10,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, ParamSpec, Required, TypedDict, TypeVar, Unpack, overload
 
-from minijax.core import config, meshes, source, tree, vma
+import numpy as np
+
+from minijax.core import config, meshes, source, tree, tree_registry, vma
 from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -95,7 +97,8 @@ def shard_map(
         f: a function of trees of blocks; without it, the result is a decorator.
         out_specs: a `PartitionSpec`, or a tree prefix of such, for the results.
         in_specs: the same for the positional arguments; None where the type of an argument says how
-            it is split: on Auto axes, not at all.  On Explicit axes in_specs may be omitted.
+            it is split: on Auto axes, not at all.  What is no array, and has None, reaches `f` as
+            it is.  On Explicit axes in_specs may be omitted.
         mesh: a `Mesh` or an `AbstractMesh`; by default the mesh in force.
         axis_names: the axes that the function is written per device of; all of them by default.
             The compiler splits values over the others.
@@ -178,9 +181,11 @@ class _Mapped(NamedTuple):
     def call(self, args: tuple[Any, ...]) -> Any:
         """Applies the function to the blocks of the arguments."""
         region = self.region()
+        args = self._with_static(args)
         leaves, in_tree = tree.flatten((args, {}))
         info = flattening.debug_info("shard_map", self.function, in_tree)
-        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "shard_map")
+        fix = "None in in_specs: what is no array then reaches the function as it is"
+        avals = flattening.avals_of(leaves, lambda: info.arg_names or (), "shard_map", fix)
         in_specs = self._in_specs(region, args, avals, info)
         if isinstance(region.mesh, AbstractMesh) and current.value is eager.EAGER:
             region = region._replace(mesh=_mesh_of_arguments(region.mesh, leaves, info))
@@ -194,6 +199,33 @@ class _Mapped(NamedTuple):
                 raise
         # Python looks at a value, which operation by operation is known.
         return self._step_by_step(region, flat, leaves, in_specs)
+
+    def _with_static(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The arguments; those that are no arrays, and have the spec None, are no leaves of it."""
+        leaves, in_tree = tree.flatten(args)
+        if all(map(_is_array, leaves)):
+            return args
+        specs = self._specs_by_leaf(args)
+        held: tuple[Any, ...] = tree.unflatten(
+            in_tree,
+            [
+                _Static(x) if spec is None and not _is_array(x) else x
+                for x, spec in zip(leaves, specs, strict=True)
+            ],
+        )
+        return held
+
+    def _specs_by_leaf(self, args: tuple[Any, ...]) -> list[Any]:
+        given = None if self.in_specs is INFER else self.in_specs
+        return tree.broadcast_prefix(
+            _as_tuple(given),
+            args,
+            is_leaf=_is_spec,
+            user="shard_map",
+            first="in_specs",
+            second="the arguments",
+            hint="" if isinstance(given, tuple) else "wrap in_specs in a tuple: (spec, ...)",
+        )
 
     def _staged(
         self,
@@ -253,22 +285,11 @@ class _Mapped(NamedTuple):
         self, region: Region, args: tuple[Any, ...], avals: Avals, info: DebugInfo
     ) -> list[PartitionSpec]:
         """A spec for each leaf of the arguments."""
-        given = self.in_specs
-        if given is INFER:
+        if self.in_specs is INFER:
             _check_types_tell(region)
-            given = None
-        specs = tree.broadcast_prefix(
-            _as_tuple(given),
-            args,
-            is_leaf=_is_spec,
-            user="shard_map",
-            first="in_specs",
-            second="the arguments",
-            hint="" if isinstance(given, tuple) else "wrap in_specs in a tuple: (spec, ...)",
-        )
         specs = [
             _inferred(region, aval) if spec is None else spec
-            for aval, spec in zip(avals, specs, strict=True)
+            for aval, spec in zip(avals, self._specs_by_leaf(args), strict=True)
         ]
         for i, (aval, spec) in enumerate(zip(avals, specs, strict=True)):
             leaf = _Leaf(lambda: info.arg_names, i)
@@ -307,6 +328,21 @@ class _Mapped(NamedTuple):
 
 
 _CONSTANT = PartitionSpec()
+
+
+def _is_array(x: object) -> bool:
+    return hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic))
+
+
+class _Static(NamedTuple):
+    """A node without leaves in place of an argument that is no array; made again, the argument."""
+
+    value: Any
+
+
+tree_registry.register_pytree_node(
+    _Static, lambda static: ((), static.value), lambda value, _: value
+)
 
 
 class _Leaf:

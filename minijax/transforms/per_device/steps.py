@@ -28,6 +28,7 @@ from minijax.interpreters import casts, confinement, passes, staging
 from minijax.interpreters.named_batching import SpmdBatchTrace
 from minijax.interpreters.staging import eval_closed_jaxpr
 from minijax.interpreters.structural import new_axis
+from minijax.lax import references
 from minijax.lax.shape import squeeze
 from minijax.lowering import eager
 from minijax.runtime.array import Array
@@ -231,8 +232,9 @@ class StepTrace(Trace):
         if refs.makes_references.of(primitive):
             self._own_cells.append(outs)
         for cell in args:
-            if isinstance(cell, refs.Cell) and not any(cell is own for own in self._own_cells):
-                self._settle(cell)
+            whole = refs.root_of(cell)
+            if isinstance(whole, refs.Cell) and not any(whole is own for own in self._own_cells):
+                self._settle(whole)
         return outs if primitive.multiple_results else (outs,)
 
     def _settle(self, cell: refs.Cell) -> None:
@@ -256,7 +258,9 @@ class StepTrace(Trace):
 
     def _entered(self, x: object, spec: PartitionSpec) -> Any:
         if isinstance(x, refs.Cell):
-            cell = type(x)(self._entered(x.read(), spec))
+            with self.outside():
+                value = x.read()
+            cell = references.Ref(self._entered(value, spec), x.aval.kind)
             self._own_cells.append(cell)
             return cell
         block = self.region.block(aval_of(x), spec)
@@ -274,7 +278,8 @@ class StepTrace(Trace):
         for whole, cell, spec in zip(outside, inside, specs, strict=True):
             if isinstance(whole, refs.Cell) and not whole.is_frozen:
                 (value,) = self.leave([cell.read()], [spec])
-                whole.write(value)
+                with self.outside():
+                    whole.write(value)
 
     def leave(self, blocks: Values, specs: Sequence[PartitionSpec]) -> list[Any]:
         """The whole values of blocks, which fit to their specs."""
