@@ -55,6 +55,17 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
     return x if found is buffer else rewrapped(found, x)
 
 
+def beside(made: Any, *values: Any) -> Any:
+    """An array, moved to where the first of the values is that the user has placed.
+
+    Traced values stay as they are.
+    """
+    if not type.__instancecheck__(Array, made):
+        return made
+    where = array.placement_beside(made.shape, values)
+    return made if where is None else placed(made, where)
+
+
 def _among_processes(buffer: Any, target: Any) -> Any:
     """An array about to be moved, where that concerns several processes: checked.
 

@@ -27,7 +27,7 @@ from minijax.core.operators import Value
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding
-from minijax.sharding.named import NamedSharding, SingleDeviceSharding, named
+from minijax.sharding.named import GSPMDSharding, NamedSharding, SingleDeviceSharding, named
 
 SEMANTICS = xla_client.HostBufferSemantics
 CopySemantics = xla_client.ArrayCopySemantics
@@ -216,6 +216,15 @@ def is_readable(sharding: Sharding) -> bool:
     return sharding.is_fully_addressable or (
         sharding.is_fully_replicated and bool(sharding.addressable_devices)
     )
+
+
+def whole_on(sharding: Sharding, ndim: int) -> Sharding:
+    """The placement of whole arrays of rank `ndim` on each device of another placement."""
+    if isinstance(sharding, NamedSharding):
+        return sharding.with_spec(rules.unsharded(ndim))
+    if isinstance(sharding, SingleDeviceSharding):
+        return sharding
+    return GSPMDSharding.get_replicated(sharding.device_assignment)
 
 
 @cached("index tables", key="sharding, shape", most=1024, emptied=True)
