@@ -391,6 +391,11 @@ def varied(trace: Trace, x: Value, axes: frozenset[Any]) -> Any:
     return x
 
 
+def summands(trace: Trace, x: Value, axes: Sequence[Any]) -> Any:
+    """A value that varies over `axes`, as summands of one that is unreduced over them."""
+    return trace.process(vary_unreduced_cast_p, (x,), {"axes": ordered(frozenset(axes))})[0]
+
+
 def varying_as(x: Value, like: Any) -> Any:
     """A value that varies over the mesh axes over which another one does."""
     aval = getattr(like, "aval", None)

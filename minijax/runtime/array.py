@@ -371,8 +371,9 @@ class Array(_Convertible, metaclass=_ArrayType):
         return f"{prefix}{body}{gap}{extras[2:]})"
 
     def __str__(self) -> str:
-        is_here = not self.is_deleted() and placement.is_readable(self.sharding)
-        return str(self._value) if is_here else repr(self)
+        where = self.sharding
+        is_here = not self.is_deleted() and placement.is_readable(where)
+        return str(self._value) if is_here and not placement.is_unreduced(where) else repr(self)
 
     def block_until_ready(self) -> Array:
         """Waits until the computation of the array is done, and returns it.
@@ -759,7 +760,9 @@ def _gathered(buffer: _jax.Array, keep: bool) -> np.ndarray[Any, Any]:
         return whole
     for place, piece in zip(placement.places(public, shape), pieces, strict=True):
         if place.replica == 0:
-            whole[place.slices] = to_numpy(piece)
+            # The first term of a sum comes before all others.
+            own = to_numpy(piece)
+            whole[place.slices] = whole[place.slices] + own if place.term else own
     whole.flags.writeable = False
     if keep:
         buffer._npy_value = whole

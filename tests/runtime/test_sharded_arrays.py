@@ -276,9 +276,12 @@ def unreduced() -> NamedSharding:
     return NamedSharding(mesh, P(unreduced={"x"}))
 
 
-def test_sums_that_are_not_done_have_no_pieces() -> None:
-    with pytest.raises(NotImplementedError, match=r"terms of a sum(.|\n)*reduce it first"):
-        jax.device_put(X, unreduced())
+def test_pieces_of_sums_that_are_not_done_are_terms() -> None:
+    x = jax.device_put(X, unreduced())
+    first, *others = (np.asarray(piece.data) for piece in x.addressable_shards[::2])
+    np.testing.assert_array_equal(first, X)
+    assert not np.any(others)
+    np.testing.assert_array_equal(x, X)
 
 
 def test_sums_that_are_not_done_are_done_on_the_way() -> None:
