@@ -43,6 +43,9 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         buffer = _among_processes(buffer, target)
         source = buffer._sharding
         x = x if buffer is x.buffer else rewrapped(buffer, x)
+    elif _is_in_another_order(source, target):
+        buffer = _reordered(buffer, target.devices)
+        source, x = buffer._sharding, rewrapped(buffer, x)
     if _needs_program(source, target):
         found = _by_program(x, sharding, target)
     else:
@@ -109,6 +112,17 @@ def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
     made = placement.assemble(buffer.aval, placement.native(found, ndim), own)
     array.join(made, own)
     return made
+
+
+def _is_in_another_order(source: Any, target: Any) -> bool:
+    """Whether accelerators hold what they are to exchange, in terms of another order of them."""
+    return (
+        source.devices != target.devices
+        and set(source.devices) == set(target.devices)
+        and source.hlo != target.hlo
+        and source.devices[0].platform not in NEAR_THE_HOST
+        and not placement.is_unreduced(source.public)
+    )
 
 
 def _needs_program(source: Any, target: Any) -> bool:
