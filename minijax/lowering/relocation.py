@@ -65,7 +65,7 @@ def beside(made: Any, *values: Any) -> Any:
     """
     if not type.__instancecheck__(Array, made):
         return made
-    where = array.placement_beside(made.shape, values)
+    where = transfer.placement_beside(made.shape, values)
     return made if where is None else placed(made, where)
 
 

@@ -26,7 +26,7 @@ from minijax.lowering import eager, relocation
 from minijax.numpy.promotion import broadcast_to, check_array, check_that, named, one_program, title
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
-from minijax.runtime.array import Array, array_from_host, placement_beside
+from minijax.runtime.array import Array, array_from_host
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import explicit
@@ -224,7 +224,7 @@ def _like(
     dims = canonicalize_shape(described.shape if dims is None else dims, f"numpy.{name}")
     is_asked = device is not None or sharding is not None
     if not is_asked and not hasattr(value, "aval") and current.value is eager.EAGER:
-        device = placement_beside(dims, [x])
+        device = transfer.placement_beside(dims, [x])
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))
     if device is None and sharding is None and dims == described.shape:

@@ -21,7 +21,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import dtypes, operators, source, tree_registry
-from minijax.core.aval import Shape, ShapedArray, abstract_token, aval_handlers, aval_of
+from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.native import Device
@@ -31,27 +31,6 @@ from minijax.core.trace import Tracer
 from minijax.runtime import client, in_flight, placement
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
-
-
-def committed_placement(x: Any) -> Sharding | None:
-    """Where an array is that the user has placed; None for other values."""
-    if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
-        return x.sharding
-    return None
-
-
-def placement_beside(shape: Shape, values: Sequence[Any]) -> Sharding | None:
-    """Where a result of known elements belongs: where the first value is that the user has placed.
-
-    It is cut like that one if it is of the same shape, and whole on each of its devices otherwise.
-    None where the user has placed none of the values.
-    """
-    for x in values:
-        found = committed_placement(x)
-        if found is not None:
-            is_alike = x.shape == shape and not placement.is_unreduced(found)
-            return found if is_alike else placement.whole_on(found, len(shape))
-    return None
 
 
 def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
@@ -319,12 +298,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def __iter__(self) -> Iterator[Array]:
         if self.ndim == 0:
             error(TypeError, "iter", "a scalar array has no elements.", got=str(self.aval))
-        if self.aval.split is None:
-            return (self[i] for i in range(self.shape[0]))
-        # Of a dimension that is split, no row is a piece.
-        where = placement.whole_on(self.sharding, self.ndim - 1)
-        target, aval = placement.native(where, self.ndim - 1), self.aval.without_dim(0)
-        return (array_from_host(row, aval, target=target, committed=True) for row in self._value)
+        return (self[i] for i in range(self.shape[0])) if self.aval.split is None else _rows(self)
 
     def item(self, *args: int) -> Any:
         """One element as a Python scalar: the only one, or that at the given index.
@@ -708,6 +682,14 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     """
     found: list[Any] = [wrap(b, b.aval) for b in client.get_backend(platform).live_arrays()]
     return found
+
+
+def _rows(x: Array) -> Iterator[Array]:
+    """The rows of an array that Explicit axes split: no row is a piece, so each is put anew."""
+    where = placement.whole_on(x.sharding, x.ndim - 1)
+    target, aval = placement.native(where, x.ndim - 1), x.aval.without_dim(0)
+    for row in to_numpy(x.buffer):
+        yield array_from_host(row, aval, target=target, committed=True)
 
 
 def pieces_of(buffer: _jax.Array) -> list[Any]:

@@ -15,15 +15,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
-from minijax.runtime import client, in_flight, placement
-from minijax.runtime.array import (
-    Array,
-    array_from_host,
-    physical_aval,
-    placement_beside,
-    to_numpy,
-    wrap,
-)
+from minijax.runtime import client, in_flight, placement, transfer
+from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
 CUSTOM_CALL_TARGETS = {
     "cpu": "xla_ffi_python_cpu_callback",
@@ -158,7 +151,7 @@ def call_at_once(
     """Calls a user's function on values where nothing is compiled; its results as arrays."""
     arrays = [x if type.__instancecheck__(Array, x) else array_from_host(x) for x in args]
     hosts = host_results(name, function, arrays, avals)
-    where = placement_beside((), args)
+    where = transfer.placement_beside((), args)
     made = []
     for host, aval in zip(hosts, avals, strict=True):
         target = where and placement.native(placement.whole_on(where, host.ndim), host.ndim)

@@ -195,24 +195,24 @@ def device_put(
         (2, 3)
     """
     leaves, treedef = tree.flatten(x)
-    givens = _spread(device, x, len(leaves), "device")
-    targets = list(map(_target_of, givens))
+    places = _spread(device, x, len(leaves), "device")
+    targets = list(map(_target_of, places))
     donations = _spread(donate, x, len(leaves), "donate")
     aliases = _spread(may_alias, x, len(leaves), "may_alias")
     for source in _spread(src, x, len(leaves), "src"):
         _target_of(source)
     facts = zip(leaves, targets, donations, aliases, strict=True)
-    for i, (leaf, target, given, shared) in enumerate(facts):
+    for i, (leaf, target, is_given, shared) in enumerate(facts):
         what = functools.partial(tree_errors.leaf_name, "device_put", "x", treedef, i)
         _check_put(leaf, target, what)
-        if given and shared:
+        if is_given and shared:
             problem = "an array cannot be donated and shared."
             fix = "leave one of them away"
             error(ValueError, "device_put", problem, got="donate and may_alias", fix=fix)
-    bindings = [not _is_device(given) for given in givens]
-    facts = zip(leaves, targets, donations, aliases, bindings, strict=True)
+    bindings = [not _is_device(place) for place in places]
+    given = zip(leaves, targets, donations, aliases, bindings, strict=True)
     with guards.explicitly("explicit_device_put"):
-        outs = [_put_leaf(*fact) for fact in facts]
+        outs = [_put_leaf(*fact) for fact in given]
     return tree.unflatten(treedef, outs)
 
 
