@@ -611,6 +611,11 @@ def pmap_via_shard_map() -> None:
     """Run pmap as a jitted shard_map."""
 
 
+@state(False, in_trace_key=True)
+def pmap_results_unstacked() -> None:
+    """Describe results of pmap by `PmapSharding`: pieces then lack the mapped dimension."""
+
+
 @state(False)
 def distributed_debug() -> None:
     """Log each run of a mapped function at WARNING level."""

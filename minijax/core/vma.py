@@ -149,7 +149,7 @@ def _check_sum(primitive: Primitive, avals: Avals, axis: Hashable) -> None:
         problem = f"one operand is unreduced over {axis!r}, another varies over it."
         _refuse(ValueError, primitive, avals, problem, _sum_first(axis))
     summands = {i for i, state in enumerate(states) if state == "U"}
-    together = _linear_together(primitive, len(avals))
+    together = linear_together(primitive, len(avals))
     members = next((own for own in together if summands <= own), None)
     if members is None and summands <= set().union(*together):
         problem = (
@@ -175,7 +175,7 @@ def _check_sum(primitive: Primitive, avals: Avals, axis: Hashable) -> None:
         _refuse(ShardingTypeError, primitive, avals, problem, fix)
 
 
-def _linear_together(primitive: Primitive, count: int) -> list[set[int]]:
+def linear_together(primitive: Primitive, count: int) -> list[set[int]]:
     """The sets of operands, of `count` in all, in which an operation is linear together."""
     if keeps_unreduced.of(primitive):
         return [set(range(count))]

@@ -389,6 +389,11 @@ def varied(trace: Trace, x: Value, axes: frozenset[str]) -> Operand:
     return x
 
 
+def summands(trace: Trace, x: Value, axes: Sequence[str]) -> Operand:
+    """A value that varies over `axes`, as summands of one that is unreduced over them."""
+    return trace.process(vary_unreduced_cast_p, (x,), {"axes": ordered(frozenset(axes))})[0]
+
+
 def varying_as(x: Value, like: Operand) -> Operand:
     """A value that varies over the mesh axes over which another one does."""
     aval = getattr(like, "aval", None)

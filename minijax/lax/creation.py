@@ -38,6 +38,7 @@ from minijax.lax.families import (
     check_dtype,
     is_array,
 )
+from minijax.lowering import relocation
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array, array_from_host, physical_aval
@@ -483,7 +484,7 @@ def full_like(
         weak_type,
         rules.resolve(sharding, "lax.full_like", "sharding") or _sharding_of(like, shape),
     )
-    return casts.varying_as(made, like)
+    return casts.varying_as(relocation.beside(made, x) if sharding is None else made, like)
 
 
 def _check_scalar(name: str, fill_value: ArrayLike) -> None:

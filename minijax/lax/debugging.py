@@ -29,7 +29,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.lax.callbacks import FlatCallback, example, lower_call
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
-from minijax.lowering import eager, module_hooks
+from minijax.lowering import eager, module_hooks, regions
 from minijax.lowering.module_hooks import Inspection
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, client, transfer
@@ -165,15 +165,18 @@ class DebugCallback(Primitive):
     def lower(
         self, ctx: LoweringContext, *values: Value, callback: Any, effect: Any, partitioned: bool
     ) -> list[Any]:
-        return lower_call(
-            ctx,
-            "debug.callback",
-            _without_results(callback),
-            values,
-            ctx.avals_in,
-            effect,
-            partitioned=partitioned,
-        )
+        def call(inner: LoweringContext, *own: Value) -> list[Any]:
+            function, avals = _without_results(callback), ctx.avals_in
+            return lower_call(
+                inner, "debug.callback", function, own, avals, effect, partitioned=partitioned
+            )
+
+        axes = ctx.module.device_axes
+        if partitioned or not isinstance(axes, regions.PartitionAxes) or not axes.automatic:
+            return call(ctx, *values)
+        # XLA cuts no calls, so along axes that are left to it the first device calls.
+        once = functools.partial(_on_first_device, axes.automatic, call)
+        return regions.on_each_device(ctx, values, [], once)
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, **params: Any
@@ -182,6 +185,17 @@ class DebugCallback(Primitive):
         for i in range(size):
             self.bind(*example(i, args, dims), **params)
         return [], []
+
+
+def _on_first_device(
+    names: Sequence[Any], call: Callable[..., list[Any]], ctx: LoweringContext, *values: Value
+) -> list[Any]:
+    """Builds an operation without results that only the first device along some axes does."""
+    numbers = [ctx.module.device_axes.index(ctx, name) for name in names]
+    number = functools.reduce(lambda a, b: ctx.op("stablehlo.add", [a, b], type=a.type), numbers)
+    branches: list[Any] = [([], lambda inner: call(inner, *values)), ([], lambda inner: [])]
+    ctx.ops("stablehlo.case", [number], types=[], regions=branches)
+    return []
 
 
 dtypes.knows_extended.set(True, DebugCallback)

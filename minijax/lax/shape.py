@@ -442,7 +442,8 @@ class Concatenate(Primitive):
         return (first if weak else first.strip_weak_type()).with_shape(tuple(shape))
 
     def shard(self, avals: Avals, outs: Avals, *, dimension: int) -> PartitionSpec:
-        entries = {rules.spec_of(x)[dimension] for x in avals}
+        # What is whole is cut for free.
+        entries = {rules.spec_of(x)[dimension] for x in avals} - {None}
         if len(entries) > 1:
             rules.check_unsharded(self, avals, (dimension,))
         return rules.join(self, avals, avals[0].ndim)

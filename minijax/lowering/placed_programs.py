@@ -15,6 +15,7 @@ runs, and the placement of each parameter and result.  `lowering/program.py` ask
 from __future__ import annotations
 
 import logging
+import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -92,12 +93,10 @@ def maps_devices(jaxpr: Jaxpr) -> bool:
 
 
 def whole_aval(aval: ShapedArray, sharding: Any) -> ShapedArray:
-    """The type of an array whose pieces are of type `aval`, but for the dimensions they lack."""
-    gone = sharding.unstacked_dims
-    if not gone:
+    """The type of an array whose pieces are of type `aval`, also in dimensions that they lack."""
+    if sharding.is_fully_replicated:
         return aval
-    factors = sharding.factors(aval.ndim)
-    return aval.with_shape(tuple(factors[d] if d in gone else n for d, n in enumerate(aval.shape)))
+    return aval.with_shape(tuple(map(operator.mul, aval.shape, sharding.factors(aval.ndim))))
 
 
 def assignment_in_jit(closed: ClosedJaxpr, options: Any) -> Assignment:

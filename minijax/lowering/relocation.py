@@ -43,6 +43,9 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         buffer = _among_processes(buffer, target)
         source = buffer._sharding
         x = x if buffer is x.buffer else rewrapped(buffer, x)
+    elif _is_in_another_order(source, target):
+        buffer = _reordered(buffer, target.devices)
+        source, x = buffer._sharding, rewrapped(buffer, x)
     if _needs_program(source, target):
         found = _by_program(x, sharding, target)
     else:
@@ -53,6 +56,17 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         found = transfer.aliased(found, target)
     # Two arrays may not hold one buffer: where one is donated the other would not know.
     return x if found is buffer else rewrapped(found, x)
+
+
+def beside(made: Any, *values: Any) -> Any:
+    """An array, moved to where the first of the values is that the user has placed.
+
+    Traced values stay as they are.
+    """
+    if not type.__instancecheck__(Array, made):
+        return made
+    where = transfer.placement_beside(made.shape, values)
+    return made if where is None else placed(made, where)
 
 
 def _among_processes(buffer: Any, target: Any) -> Any:
@@ -98,6 +112,17 @@ def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
     made = placement.assemble(buffer.aval, placement.native(found, ndim), own)
     array.join(made, own)
     return made
+
+
+def _is_in_another_order(source: Any, target: Any) -> bool:
+    """Whether accelerators hold what they are to exchange, in terms of another order of them."""
+    return (
+        source.devices != target.devices
+        and set(source.devices) == set(target.devices)
+        and source.hlo != target.hlo
+        and source.devices[0].platform not in NEAR_THE_HOST
+        and not placement.is_unreduced(source.public)
+    )
 
 
 def _needs_program(source: Any, target: Any) -> bool:

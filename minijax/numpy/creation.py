@@ -22,7 +22,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts
 from minijax.lax import shape
 from minijax.lax.creation import as_element, convert_to_type
-from minijax.lowering import eager
+from minijax.lowering import eager, relocation
 from minijax.numpy.promotion import broadcast_to, check_array, check_that, named, one_program, title
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShapeLike, ShardingLike
@@ -30,7 +30,6 @@ from minijax.runtime.array import Array, array_from_host
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms import explicit
-from minijax.transforms.device_put import committed_placement
 
 # Copying more elements than this takes longer than filling them on the device.
 _FEW = 1 << 16
@@ -222,9 +221,10 @@ def _like(
     sharding: ShardingLike,
 ) -> Array:
     described = x if hasattr(x, "shape") and hasattr(x, "dtype") else aval_of(check_array(name, x))
-    if device is None and sharding is None and dims is None and not hasattr(value, "aval"):
-        device = committed_placement(x)
     dims = canonicalize_shape(described.shape if dims is None else dims, f"numpy.{name}")
+    is_asked = device is not None or sharding is not None
+    if not is_asked and not hasattr(value, "aval") and current.value is eager.EAGER:
+        device = transfer.placement_beside(dims, [x])
     weak = dtype is None and dtypes.is_weakly_typed(x)
     dtype = dtype_argument(name, dtype, dtypes.canonicalize_dtype(described.dtype))
     if device is None and sharding is None and dims == described.shape:
@@ -236,7 +236,7 @@ def _like(
         found = array_from_host(np.full(dims, value), shaped_array(dims, dtype, weak))
         return casts.varying_as(on_device(found, device, sharding), x)
     found = _repeated(name, convert_to_type(value, dtype, weak), dims, device, sharding)
-    return casts.varying_as(found, x)
+    return casts.varying_as(found if is_asked else relocation.beside(found, x), x)
 
 
 def _sharding_in_type(x: Any) -> Any:

@@ -467,7 +467,8 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
         static_argnames=names,
         donate_argnums=(),
         donate_argnames=(),
-        keep_unused=False,
+        # Where an operand is, there the result is, also if it does not depend on the elements.
+        keep_unused=True,
         inline=False,
         device=None,
         compiler_options=tuple(client.ONE_OP_OPTIONS.items()),

@@ -17,6 +17,7 @@ from minijax.core.errors import error
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, gather_numbers, gather_scatter, shape, window_reduction
 from minijax.lax.gather_numbers import GatherScatterMode
+from minijax.lowering import relocation
 from minijax.numpy import elementary, logic, promotion, shaping, updates
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import concatenate
@@ -146,7 +147,8 @@ def nonzero(
     check_that(a.aval.ndim != 0, "nonzero", "a scalar has no indices.", fix="numpy.atleast_1d(a)")
     if size is None:
         host = known("nonzero", a, "give size, or use the form numpy.where(condition, x, y)")
-        return tuple(asarray(index, dtypes.default_int_dtype()) for index in np.nonzero(host))
+        found = (asarray(index, dtypes.default_int_dtype()) for index in np.nonzero(host))
+        return tuple(relocation.beside(index, a) for index in found)
     return _nonzero_of_size(a, size, 0 if fill_value is None else fill_value)
 
 
@@ -183,7 +185,8 @@ def flatnonzero(
         >>> jnp.flatnonzero(jnp.array([[0, 5], [7, 0]]))
         Array([1, 2], dtype=int32)
     """
-    return nonzero(_flat("flatnonzero", a, size), size=size, fill_value=fill_value)[0]
+    found = nonzero(_flat("flatnonzero", a, size), size=size, fill_value=fill_value)[0]
+    return cast(Array, relocation.beside(found, a))
 
 
 def _flat(name: str, x: ArrayLike, size: int | None) -> Any:

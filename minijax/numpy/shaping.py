@@ -18,6 +18,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, families, shape, slicing, unary, window_reduction
 from minijax.lax.creation import full
+from minijax.lowering import relocation
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array, check_choice, check_that, known, one_program
 from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
@@ -353,7 +354,7 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """
     arrays = [array_argument("broadcast_arrays", x) for x in args]
     dims = broadcast_shapes(*(x.aval.shape for x in arrays))
-    return [broadcast_array(x, dims) for x in arrays]
+    return [relocation.beside(broadcast_array(x, dims), x, *arrays) for x in arrays]
 
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:

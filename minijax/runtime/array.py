@@ -300,7 +300,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def __iter__(self) -> Iterator[Array]:
         if self.ndim == 0:
             error(TypeError, "iter", "a scalar array has no elements.", got=str(self.aval))
-        return (self[i] for i in range(self.shape[0]))
+        return (self[i] for i in range(self.shape[0])) if self.aval.split is None else _rows(self)
 
     def item(self, *args: int) -> Any:
         """One element as a Python scalar: the only one, or that at the given index.
@@ -347,8 +347,9 @@ class Array(_Convertible, metaclass=_ArrayType):
         return f"{prefix}{body}{gap}{extras[2:]})"
 
     def __str__(self) -> str:
-        is_here = not self.is_deleted() and placement.is_readable(self.sharding)
-        return str(self._value) if is_here else repr(self)
+        where = self.sharding
+        is_here = not self.is_deleted() and placement.is_readable(where)
+        return str(self._value) if is_here and not placement.is_unreduced(where) else repr(self)
 
     def block_until_ready(self) -> Array:
         """Waits until the computation of the array is done, and returns it.
@@ -698,6 +699,14 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     return found
 
 
+def _rows(x: Array) -> Iterator[Array]:
+    """The rows of an array that Explicit axes split: no row is a piece, so each is put anew."""
+    where = placement.whole_on(x.sharding, x.ndim - 1)
+    target, aval = placement.native(where, x.ndim - 1), x.aval.without_dim(0)
+    for row in to_numpy(x.buffer):
+        yield array_from_host(row, aval, target=target, committed=True)
+
+
 def pieces_of(buffer: _jax.Array) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
     sharding = buffer._sharding
@@ -748,7 +757,9 @@ def _gathered(buffer: _jax.Array, keep: bool) -> np.ndarray[Any, Any]:
         return whole
     for place, piece in zip(placement.places(public, shape), pieces, strict=True):
         if place.replica == 0:
-            whole[place.slices] = to_numpy(piece)
+            # The first term of a sum comes before all others.
+            own = to_numpy(piece)
+            whole[place.slices] = whole[place.slices] + own if place.term else own
     whole.flags.writeable = False
     if keep:
         buffer._npy_value = whole

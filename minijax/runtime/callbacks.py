@@ -17,7 +17,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
-from minijax.runtime import client, in_flight, placement
+from minijax.runtime import client, in_flight, placement, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
 CUSTOM_CALL_TARGETS = {
@@ -178,4 +178,9 @@ def call_at_once(
     """Calls a user's function on values where nothing is compiled; its results as arrays."""
     arrays = [x if type.__instancecheck__(Array, x) else array_from_host(x) for x in args]
     hosts = host_results(name, function, arrays, avals)
-    return [array_from_host(host, aval) for host, aval in zip(hosts, avals, strict=True)]
+    where = transfer.placement_beside((), args)
+    made = []
+    for host, aval in zip(hosts, avals, strict=True):
+        target = where and placement.native(placement.whole_on(where, host.ndim), host.ndim)
+        made.append(array_from_host(host, aval, target=target, committed=True))
+    return made

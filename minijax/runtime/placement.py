@@ -22,12 +22,11 @@ from jaxlib import _jax, xla_client
 from minijax.core import meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
-from minijax.core.errors import error
 from minijax.core.operators import Value
 from minijax.runtime import client
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding
-from minijax.sharding.named import NamedSharding, SingleDeviceSharding, named
+from minijax.sharding.named import GSPMDSharding, NamedSharding, SingleDeviceSharding, named
 
 SEMANTICS = xla_client.HostBufferSemantics
 CopySemantics = xla_client.ArrayCopySemantics
@@ -194,14 +193,17 @@ class Place(NamedTuple):
     Attributes:
         device: the device that holds it.
         slices: which part of the whole it is, by dimension; of the rank of the whole.
-        key: the same for all pieces of equal elements: start and stop in each dimension.
+        key: the same for all pieces of equal elements: start and stop in each dimension, and the
+            term.
+        term: where devices hold terms of a sum, the number of this one's; 0 elsewhere.
         replica: how many devices before this one hold the same part.
         is_local: whether the device belongs to this process.
     """
 
     device: Any
     slices: Index
-    key: tuple[tuple[int, int], ...]
+    key: tuple[Any, ...]
+    term: int
     replica: int
     is_local: bool
 
@@ -218,26 +220,41 @@ def is_readable(sharding: Sharding) -> bool:
     )
 
 
+def whole_on(sharding: Sharding, ndim: int) -> Sharding:
+    """The placement of whole arrays of rank `ndim` on each device of another placement."""
+    if isinstance(sharding, NamedSharding):
+        return sharding.with_spec(rules.unsharded(ndim))
+    if isinstance(sharding, SingleDeviceSharding):
+        return sharding
+    return GSPMDSharding.get_replicated(sharding.device_assignment)
+
+
 @cached("index tables", key="sharding, shape", most=1024, emptied=True)
 def places(sharding: Sharding, shape: Shape) -> tuple[Place, ...]:
-    """Where the pieces of an array live, in order of the devices.
-
-    Raises:
-        NotImplementedError: what devices hold is still to be summed.
-    """
-    if is_unreduced(sharding):
-        problem = "the devices hold terms of a sum, and no pieces."
-        fix = "reduce it first: minijax.reshard(x, spec without unreduced axes)"
-        error(NotImplementedError, "Array", problem, got=str(sharding), fix=fix)
+    """Where the pieces of an array live, in order of the devices."""
     seen: collections.Counter[Any] = collections.Counter()
     local = sharding.addressable_devices
     found = []
-    for device, index in zip(sharding.device_assignment, sharding.indices(shape), strict=True):
-        key = tuple(map(_extent, index, shape))
+    facts = zip(sharding.device_assignment, sharding.indices(shape), _terms(sharding), strict=True)
+    for device, index, term in facts:
+        key = *map(_extent, index, shape), term
         slices = tuple(map(_slice, index))
-        found.append(Place(device, slices, key, seen[key], device in local))
+        found.append(Place(device, slices, key, term[0], seen[key], device in local))
         seen[key] += 1
     return tuple(found)
+
+
+def _terms(sharding: Any) -> list[tuple[int, int]]:
+    """Which term of a sum each device holds, and of how many; 0 and 0 where it holds no term."""
+    if not is_unreduced(sharding):
+        return [(0, 0)] * sharding.num_devices
+    mesh, names = sharding.mesh, sharding.spec.unreduced
+    along = np.indices(mesh.axis_sizes)
+    terms = np.zeros(mesh.axis_sizes, int)
+    for i, name in enumerate(mesh.axis_names):
+        if name in names:
+            terms = terms * mesh.axis_sizes[i] + along[i]
+    return [(term, terms.max()) for term in terms.flat]
 
 
 def _slice(index: Any) -> slice:
@@ -261,7 +278,10 @@ def put_host_value(
         return _put(aval, placement, [x], [placement.device], committed)
     value = np.asarray(x)
     here = local_places(placement.public, value.shape)
-    return put_pieces([np.asarray(value[place.slices]) for place in here], aval, placement)
+    # A value is the sum of itself and zeros.
+    pieces = [np.asarray(value[place.slices]) for place in here]
+    pieces = [np.zeros_like(x) if p.term else x for x, p in zip(pieces, here, strict=True)]
+    return put_pieces(pieces, aval, placement)
 
 
 def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: _jax.Sharding) -> Any:

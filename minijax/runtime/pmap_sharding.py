@@ -38,7 +38,7 @@ class PmapSharding(Sharding):
         ValueError: there are not as many devices as the spec cuts for.
 
     Example:
-        >>> jax.pmap(lambda x: x)(jnp.ones((8, 3))).sharding.shard_shape((8, 3))
+        >>> jax.sharding.PmapSharding.default((8, 3)).shard_shape((8, 3))
         (3,)
     """
 

@@ -144,6 +144,27 @@ def effects_barrier() -> None:
     _wait(len(_pending))
 
 
+def committed_placement(x: Any) -> Sharding | None:
+    """Where an array is that the user has placed; None for other values."""
+    if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
+        return x.sharding
+    return None
+
+
+def placement_beside(shape: Shape, values: Sequence[Any]) -> Sharding | None:
+    """Where a result of known elements belongs: where the first value is that the user has placed.
+
+    It is cut like that one if it is of the same shape, and whole on each of its devices otherwise.
+    None where the user has placed none of the values.
+    """
+    for x in values:
+        found = committed_placement(x)
+        if found is not None:
+            is_alike = x.shape == shape and not placement.is_unreduced(found)
+            return found if is_alike else placement.whole_on(found, len(shape))
+    return None
+
+
 def buffer_on(x: Any, aval: Any, target: Any) -> Any:
     """The C++ array behind an argument, placed as `target`, a native sharding, says."""
     if isinstance(x, Tracer):

@@ -11,7 +11,9 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import hooks, meshes, vma
+import numpy as np
+
+from minijax.core import dtypes, hooks, meshes, vma
 from minijax.core.aval import AbstractValue, Shape, ShapedArray
 from minijax.core.cache import cached
 from minijax.core.errors import ShardingTypeError, error, message
@@ -195,22 +197,33 @@ def _typed_result(
 
 def _sums(primitive: Primitive, avals: Sequence[Any]) -> PartitionSpec | None:
     """The axes over which results are unreduced or reduced; None where there are none."""
-    specs = [spec_of(a) for a in avals if hasattr(a, "ndim")]
+    specs = [spec_of(a) if hasattr(a, "ndim") else PartitionSpec() for a in avals]
     first = next((s for s in specs if s.unreduced or s.reduced), None)
     if first is None:
         return None
-    if first.unreduced and not (
-        vma.keeps_unreduced.of(primitive) and all(s.unreduced == first.unreduced for s in specs)
-    ):
-        raise refusal(
-            primitive.name,
-            f"an operand is unreduced over {_names(first.unreduced)}: "
-            "devices hold summands of it, which the operation cannot work on.",
-            avals,
-            fix="add them up: reshard(x, spec) with a spec without unreduced",
-        )
-    arrays = [spec_of(a) for a in avals if getattr(a, "ndim", 0)]
-    if any(s.reduced != first.reduced for s in arrays):
+    # What nothing is differentiated by, such as a predicate, fits to both.
+    numbers = [
+        i
+        for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))
+        if spec.unreduced or spec.reduced or dtypes.issubdtype(aval.dtype, np.inexact)
+    ]
+    summed = next((s.unreduced for s in specs if s.unreduced), None)
+    if summed is not None:
+        owners = {i for i in numbers if specs[i].unreduced}
+        together = vma.linear_together(primitive, len(avals))
+        members = next((own for own in together if owners <= own), set())
+        if not members or any(
+            summed != (specs[i].unreduced if i in members else specs[i].reduced) for i in numbers
+        ):
+            raise refusal(
+                primitive.name,
+                f"an operand is unreduced over {_names(summed)}: "
+                "devices hold summands of it, which the operation cannot work on.",
+                avals,
+                fix="add them up: reshard(x, spec) with a spec without unreduced",
+            )
+        return PartitionSpec(unreduced=summed)
+    if any(specs[i].reduced != first.reduced for i in numbers if avals[i].ndim):
         raise refusal(
             primitive.name,
             f"an operand is reduced over {_names(first.reduced)} and another is not.",

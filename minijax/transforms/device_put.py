@@ -64,49 +64,66 @@ class DevicePut(Primitive):
 
     Shapes: x: T[s] -> T[s].  Linear in x.  Inside a compiled program it is a constraint where the
     sharding has several devices, and the identity where it has one.
+
+    Args:
+        sharding: the placement.
+        back: where the value has been, if that is known: the place of its cotangent.
+        is_binding: whether a program that places a value on one device so must run there.
     """
 
     name = "device_put"
-    jvp = jvp_of_unary_linear
-    # Its lowering does so.
 
-    def shard(self, avals: Avals, outs: Avals, *, sharding: Any) -> PartitionSpec:
+    def jvp(
+        self, primals: Values, tangents: Values, *, back: Any, **params: Any
+    ) -> tuple[Any, Any]:
+        (x,) = primals
+        # The cotangent returns to where the value has come from.
+        back = x.sharding if type.__instancecheck__(Array, x) else back
+        return jvp_of_unary_linear(self, primals, tangents, back=back, **params)
+
+    def shard(self, avals: Avals, outs: Avals, *, sharding: Any, **_: Any) -> PartitionSpec:
         if isinstance(sharding, NamedSharding):
             return rules.given_spec(self, outs[0], sharding)
         return rules.spec_of(avals[0])
 
-    def impl(self, x: Any, *, sharding: Any) -> Array:
+    def impl(self, x: Any, *, sharding: Any, **_: Any) -> Array:
         return put(x, sharding)
 
-    def abstract_eval(self, x: ShapedArray, *, sharding: Any) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, sharding: Any, **_: Any) -> ShapedArray:
         kind = x.memory_kind if sharding is None else sharding.special_memory_kind
         return x if kind == x.memory_kind else x.update(memory_kind=kind)
 
-    def lower(self, ctx: LoweringContext, x: object, *, sharding: object) -> Any:
+    def lower(self, ctx: LoweringContext, x: object, *, sharding: object, **_: Any) -> Any:
         if not isinstance(sharding, NamedSharding):
             return x
         return ctx.module.partitioning.constrained(
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: object, x: object, *, sharding: object) -> tuple[Any]:
-        return (ct,)
+    def transpose(self, ct: object, x: object, *, back: Any, **_: Any) -> tuple[Any]:
+        if back is None:
+            return (ct,)
+        return (self.bind(ct, sharding=back, back=None, is_binding=False),)
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, sharding: object
+        self, size: int, args: Values, dims: BatchDims, *, sharding: object, **params: Any
     ) -> tuple[Any, Any]:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
             sharding = shardings.with_batch_dim(self.name, sharding, dims[0])
-        return self.bind(args[0], sharding=sharding), dims[0]
+        return self.bind(args[0], sharding=sharding, **params), dims[0]
 
 
-printing.hidden_params.set(frozenset({"sharding"}), DevicePut)
+printing.hidden_params.set(frozenset({"sharding", "back", "is_binding"}), DevicePut)
 rules.constrains_results.set(False, DevicePut)
 
 
 @assignment.names_placement.rule(DevicePut)
-def _names_placement_of_device_put(primitive: DevicePut, *, sharding: object) -> Any:
-    return sharding if isinstance(sharding, NamedSharding) else None
+def _names_placement_of_device_put(
+    primitive: DevicePut, *, sharding: object, is_binding: bool, **_: Any
+) -> Any:
+    is_named = isinstance(sharding, NamedSharding)
+    is_one = isinstance(sharding, SingleDeviceSharding)
+    return sharding if is_named or (is_one and is_binding) else None
 
 
 rules.sharding_param.set("sharding", DevicePut)
@@ -178,22 +195,24 @@ def device_put(
         (2, 3)
     """
     leaves, treedef = tree.flatten(x)
-    targets = [_target_of(t) for t in _spread(device, x, len(leaves), "device")]
+    places = _spread(device, x, len(leaves), "device")
+    targets = list(map(_target_of, places))
     donations = _spread(donate, x, len(leaves), "donate")
     aliases = _spread(may_alias, x, len(leaves), "may_alias")
     for source in _spread(src, x, len(leaves), "src"):
         _target_of(source)
     facts = zip(leaves, targets, donations, aliases, strict=True)
-    for i, (leaf, target, given, shared) in enumerate(facts):
+    for i, (leaf, target, is_given, shared) in enumerate(facts):
         what = functools.partial(tree_errors.leaf_name, "device_put", "x", treedef, i)
         _check_put(leaf, target, what)
-        if given and shared:
+        if is_given and shared:
             problem = "an array cannot be donated and shared."
             fix = "leave one of them away"
             error(ValueError, "device_put", problem, got="donate and may_alias", fix=fix)
-    facts = zip(leaves, targets, donations, aliases, strict=True)
+    bindings = [not _is_device(place) for place in places]
+    given = zip(leaves, targets, donations, aliases, bindings, strict=True)
     with guards.explicitly("explicit_device_put"):
-        outs = [_put_leaf(*fact) for fact in facts]
+        outs = [_put_leaf(*fact) for fact in given]
     return tree.unflatten(treedef, outs)
 
 
@@ -221,11 +240,13 @@ def _check_put(leaf: object, target: Sharding | None, what: Callable[[], str]) -
         error(ValueError, "device_put", problem, got=str(target), fix=fix)
 
 
-def _put_leaf(leaf: Any, target: Sharding | None, donate: bool, may_alias: bool | None) -> Any:
+def _put_leaf(
+    leaf: Any, target: Sharding | None, donate: bool, may_alias: bool | None, is_binding: bool
+) -> Any:
     if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
         return leaf
     if not (type.__instancecheck__(Array, leaf) and current.value is eager.EAGER):
-        return device_put_p.bind(leaf, sharding=target)
+        return device_put_p.bind(leaf, sharding=target, back=None, is_binding=is_binding)
     out = put(leaf, target, may_alias=may_alias)
     if donate:
         if out is leaf:
@@ -235,13 +256,6 @@ def _put_leaf(leaf: Any, target: Sharding | None, donate: bool, may_alias: bool 
             out.block_until_ready()
             leaf.delete()
     return out
-
-
-def committed_placement(x: Any) -> Sharding | None:
-    """Where an array is that the user has placed; None for other values."""
-    if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
-        return x.sharding
-    return None
 
 
 def _is_device(x: object) -> bool:

@@ -19,7 +19,7 @@ from minijax.interpreters import flattening
 from minijax.interpreters.reshard import reshard_to
 from minijax.lowering import eager
 from minijax.sharding import rules
-from minijax.sharding.named import NamedSharding, is_abstract, named
+from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract, named
 from minijax.transforms.device_put import device_put
 from minijax.transforms.jit import jit
 
@@ -262,8 +262,11 @@ def placed(x: Any, target: object, name: str) -> Any:
     """`x` where the argument `device=` or `out_sharding=` of a function wants it."""
     if target is None:
         return x
-    if current.value is eager.EAGER or not isinstance(target, (NamedSharding, PartitionSpec)):
-        if isinstance(target, PartitionSpec):
-            target = _with_all_entries(target, aval_of(x).ndim)
-        return device_put(x, target)
-    return reshard_to(x, rules.resolve(target, name))
+    if hasattr(target, "device_kind"):
+        target = SingleDeviceSharding(target)
+    if current.value is not eager.EAGER and isinstance(target, (NamedSharding, PartitionSpec)):
+        if isinstance(target, PartitionSpec) or is_abstract(target):
+            return reshard_to(x, rules.resolve(target, name))
+    elif isinstance(target, PartitionSpec):
+        target = _with_all_entries(target, aval_of(x).ndim)
+    return device_put(x, target)

@@ -6,6 +6,7 @@ import numpy as np
 
 import minijax as jax
 from minijax import lax
+from minijax.core import config
 from tests.processes.part import pieces, refusal, take_part
 
 
@@ -30,6 +31,8 @@ def slices(x: np.ndarray[Any, Any]) -> dict[str, Any]:
     jax.config.update("disable_jit", True)
     eager = jax.pmap(total, "i")(x).tolist()
     jax.config.update("disable_jit", False)
+    with config.pmap_results_unstacked(True):
+        gathered = pieces(jax.pmap(lambda x: lax.all_gather(x, "i"), "i")(x))
     return {
         "result": [result.is_fully_addressable, result.tolist()],
         "homes": sorted(d.process_index for d in result.devices()),
@@ -40,7 +43,7 @@ def slices(x: np.ndarray[Any, Any]) -> dict[str, Any]:
         "shared": jax.pmap(lambda x, y: x + y, in_axes=(0, None))(x, 0.5).tolist(),
         "around": around(x).tolist(),
         "index": jax.pmap(lambda x: lax.axis_index("i"), "i")(x).tolist(),
-        "gathered": pieces(jax.pmap(lambda x: lax.all_gather(x, "i"), "i")(x)),
+        "gathered": gathered,
         "donated": [before.is_deleted(), after.tolist()],
         "gradient": gradient(x).tolist(),
         "nested": jax.pmap(jax.pmap(lambda x: lax.psum(x, ("i", "j")), "j"), "i")(x[None]).tolist(),

@@ -264,6 +264,19 @@ def test_program_moves_arrays_where_the_host_is_far(monkeypatch: pytest.MonkeyPa
     np.testing.assert_array_equal(moved, X)
 
 
+@pytest.mark.feature("UX-04")
+def test_accelerators_exchange_pieces_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(relocation, "NEAR_THE_HOST", frozenset())
+    backwards = NamedSharding(Mesh(box().devices[::-1], ("x", "y")), P("y"))
+    x = put("x")
+    monitoring.transfers.clear()
+    moved = jax.device_put(x, backwards)
+    assert monitoring.transfers == {"by a program": 1}
+    assert moved.sharding == backwards
+    np.testing.assert_array_equal(moved, X)
+    np.testing.assert_array_equal(x, X)
+
+
 def test_large_host_memory_may_change_after_it_is_placed() -> None:
     x = np.ones((8, 1 << 17), np.float32)
     placed = put("x", x=x)
@@ -276,9 +289,12 @@ def unreduced() -> NamedSharding:
     return NamedSharding(mesh, P(unreduced={"x"}))
 
 
-def test_sums_that_are_not_done_have_no_pieces() -> None:
-    with pytest.raises(NotImplementedError, match=r"terms of a sum(.|\n)*reduce it first"):
-        jax.device_put(X, unreduced())
+def test_pieces_of_sums_that_are_not_done_are_terms() -> None:
+    x = jax.device_put(X, unreduced())
+    first, *others = (np.asarray(piece.data) for piece in x.addressable_shards[::2])
+    np.testing.assert_array_equal(first, X)
+    assert not np.any(others)
+    np.testing.assert_array_equal(x, X)
 
 
 def test_sums_that_are_not_done_are_done_on_the_way() -> None:

@@ -231,3 +231,30 @@ def test_one_failure_of_several_leaves_nothing_behind(split: Any) -> None:
         with pytest.raises(KeyError):
             f(-split)
         assert float(f(split)) == 3 * X.sum()
+
+
+@pytest.mark.feature("EF-03")
+@pytest.mark.parametrize("free", ["x", "y", "both"])
+@pytest.mark.parametrize("how", ["eager", "jit", "in a loop"])
+def test_each_region_prints_once_along_axes_left_to_the_compiler(how: str, free: str) -> None:
+    with jax.cpu_devices(8):
+        mesh = Mesh(np.array(jax.devices()).reshape(2, 2, 2), ("x", "y", "z"))
+        manual = {"x": ("y", "z"), "y": ("x", "z"), "both": ("z",)}[free]
+        x = jax.device_put(X, NamedSharding(mesh, P(("x", "y", "z"))))
+        seen: list[Any] = []
+
+        def show(block: Any) -> Any:
+            jax.debug.callback(lambda value: seen.append(np.asarray(value).tolist()), block)
+            return 2 * block
+
+        def body(block: Any) -> Any:
+            if how == "in a loop":
+                return jax.lax.fori_loop(0, 1, lambda i, own: show(own), block)
+            return show(block)
+
+        spec = P(manual)
+        run = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, axis_names=set(manual))
+        out = (run if how == "eager" else jax.jit(run))(x)
+        np.testing.assert_array_equal(out, 2 * X)
+        jax.effects_barrier()
+        assert sorted(seen) == X.reshape(2 ** len(manual), -1).tolist()

@@ -90,7 +90,8 @@ def test_groups_scatter_sums(pipeline: str) -> None:
 
 @pytest.mark.feature("PM-11")
 def test_results_are_split_over_devices(devices: list[Any]) -> None:
-    y = minijax.pmap(lambda x: x * 2)(np.ones((8, 3), np.float32))
+    with config.pmap_results_unstacked(True):
+        y = minijax.pmap(lambda x: x * 2)(np.ones((8, 3), np.float32))
     assert y.sharding == PmapSharding.default((8, 3), devices=devices)
     assert y.committed
     assert y.addressable_shards[2].index == (2, slice(None))
@@ -98,15 +99,19 @@ def test_results_are_split_over_devices(devices: list[Any]) -> None:
 
 
 @pytest.mark.feature("PM-01")
-def test_results_of_the_other_pipeline_are_named(devices: list[Any]) -> None:
-    with config.pmap_via_shard_map(True):
-        y = minijax.pmap(lambda x: x * 2, "i")(NUMBERS)
-    assert y.sharding == NamedSharding(Mesh(np.array(devices[:4]), "i"), P("i"))
+@pytest.mark.feature("UX-04")
+def test_results_are_named(devices: list[Any], pipeline: str) -> None:
+    y = minijax.pmap(lambda x: x * 2, "i", out_axes=1)(ROWS)
+    assert y.sharding == NamedSharding(Mesh(np.array(devices[:4]), "i"), P(None, "i"))
+    assert y.addressable_shards[2].data.shape == (4, 1)
+    whole = minijax.pmap(lambda x: lax.psum(x, "i"), "i", out_axes=None)(NUMBERS)
+    assert whole.sharding == NamedSharding(Mesh(np.array(devices[:4]), "i"), P())
 
 
 @pytest.mark.feature("PM-11")
 def test_slices_with_several_replicas_are_outermost(devices: list[Any]) -> None:
-    y = minijax.pmap(minijax.pmap(lambda x: x))(ROWS[:2])
+    with config.pmap_results_unstacked(True):
+        y = minijax.pmap(minijax.pmap(lambda x: x))(ROWS[:2])
     assert [d.id for d in y.sharding.device_assignment] == list(range(8))
     assert [index[0] for index in y.sharding.indices((2, 4))] == [0] * 4 + [1] * 4
 

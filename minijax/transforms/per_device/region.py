@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import axes as core_axes
-from minijax.core import config, meshes, refs
+from minijax.core import config, meshes, refs, vma
 from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
@@ -141,10 +141,14 @@ def region_of(params: Mapping[str, Any]) -> Region:
 
 
 def match(x: Value, spec: PartitionSpec, region: Region) -> Any:
-    """A result of the body, varying over the axes over which its spec splits it."""
+    """A result of the body, of the kind that its spec says."""
     if not region.check_vma or not isinstance(aval_of(x), ShapedArray):
         return x
-    return casts.varied(current.value, x, frozenset(spec.names()))
+    trace = current.value
+    x = casts.varied(trace, x, frozenset(spec.names()))
+    # What differs between devices is what they have to add to the sum.
+    summands = region.ordered(vma.of(aval_of(x)).varying & spec.unreduced)
+    return casts.summands(trace, x, summands) if summands else x
 
 
 def agree_rule(

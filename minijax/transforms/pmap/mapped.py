@@ -271,7 +271,7 @@ class PmapFunction(jit.JitFunction):
         axis = axes.Axis(self.axis_name, along.global_size, "pmap")
         outs = stepwise.run(flat, leaves, along.axes, axis, place)
         if devices is not None and current.value is eager.EAGER:
-            outs = stepwise.placed(outs, out_axes, devices)
+            outs = stepwise.placed(outs, out_axes, self.axis_name, devices)
         return tree.unflatten(flat.out_tree, outs)
 
 

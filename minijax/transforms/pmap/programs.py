@@ -29,6 +29,7 @@ from minijax.lowering.placed_programs import Replicas
 from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
+from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import Mesh, device_list
 from minijax.sharding.named import NamedSharding
 from minijax.sharding.older import pmap_sharding_spec
@@ -95,7 +96,8 @@ def whole_avals(avals: Avals, along: Axes, size: int) -> list[Any]:
 def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
     """The executable of a map; compiled on the first call, for the devices there are."""
     by_mesh = is_shard_map(jaxpr, info)
-    key = by_mesh, info, _platform(info), config.use_shardy_partitioner.value
+    states = config.use_shardy_partitioner.value, config.pmap_results_unstacked.value
+    key = by_mesh, info, _platform(info), *states
     found: Executable | None = monitoring.compilation.find(jaxpr, key)
     if found is None:
         made = (by_shard_map if by_mesh else by_replicas)(jaxpr, info)
@@ -168,15 +170,23 @@ def by_replicas(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
     options = program.Options(info.name, keep_unused=False, donated=donated, replicas=copies)
     # A process passes and gets the slices of its own devices.
     own = tuple(device_list(devices).addressable_device_list)
-    ins = shardings(jaxpr.in_avals, info.in_axes, info.axis_size, own)
-    outs = shardings(jaxpr.out_avals, info.out_axes, info.axis_size, own)
+    ins, outs = (
+        shardings(avals, along, info.axis_name, info.axis_size, own)
+        for avals, along in ((jaxpr.in_avals, info.in_axes), (jaxpr.out_avals, info.out_axes))
+    )
     return Prepared(local, options, Assignment(devices, ins, outs, None, True, None))
 
 
 def shardings(
-    avals: Avals, along: Axes, size: int, devices: Sequence[Any]
-) -> tuple[PmapSharding, ...]:
-    """Where whole arrays are whose slices, of types `avals`, lie along these dimensions."""
+    avals: Avals, along: Axes, name: Any, size: int, devices: Sequence[Any]
+) -> tuple[Sharding, ...]:
+    """Where whole arrays are whose slices, of types `avals`, lie along these dimensions.
+
+    They are described by a mesh with an axis called `name`, and one for copies of the slices.
+    """
+    if not config.pmap_results_unstacked.value:
+        mesh = _mesh(devices, name, size)
+        return tuple(NamedSharding(mesh, _spec(axis, mesh)) for axis in along)
     shapes = ((0,) if isinstance(aval, AbstractToken) else aval.shape for aval in avals)
     return tuple(
         PmapSharding(devices, pmap_sharding_spec(len(devices), size, own, axis))
@@ -185,6 +195,18 @@ def shardings(
 
 
 _NAMELESS = "_pmap_axis"
+_COPIES = "_pmap_copies"
+
+
+def _mesh(devices: Sequence[Any], name: Any, size: int) -> Mesh:
+    """The devices that a map runs on; if each slice has several, these are a second axis."""
+    box = np.array(devices, object).reshape(size, -1)
+    names = name if isinstance(name, str) else _NAMELESS, _COPIES
+    return Mesh(box, names) if box.shape[1] > 1 else Mesh(box[:, 0], names[:1])
+
+
+def _spec(axis: int | None, mesh: Mesh) -> PartitionSpec:
+    return P() if axis is None else P(*(None,) * axis, mesh.axis_names[0])
 
 
 def is_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> bool:
@@ -201,12 +223,11 @@ def as_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, progra
     """A map as a function of whole arrays over a mesh of its devices, and how it is compiled."""
 
     def make() -> tuple[ClosedJaxpr, program.Options]:
-        name = info.axis_name if isinstance(info.axis_name, str) else _NAMELESS
-        renamed = jaxpr.replace(jaxpr=axes.substitute(jaxpr.jaxpr, {info.axis_name: name}))
-        mesh = Mesh(np.array(_checked_devices(jaxpr.jaxpr, info), object), (name,))
+        mesh = _mesh(_checked_devices(jaxpr.jaxpr, info), info.axis_name, info.axis_size)
+        names = {info.axis_name: mesh.axis_names[0]}
+        renamed = jaxpr.replace(jaxpr=axes.substitute(jaxpr.jaxpr, names))
         in_specs, out_specs = (
-            tuple(P() if axis is None else P(*(None,) * axis, name) for axis in along)
-            for along in (info.in_axes, info.out_axes)
+            tuple(_spec(axis, mesh) for axis in along) for along in (info.in_axes, info.out_axes)
         )
         mapped = shard_map(
             lambda *pieces: tuple(_of_pieces(renamed, info)(*pieces)),

@@ -287,12 +287,14 @@ def _taken(value: object, dims: Dims, axis: int) -> int:
     return [d for d in range(aval_of(value).ndim) if d not in dims.values()][axis]
 
 
-def placed(outs: Values, out_axes: Sequence[int | None], devices: tuple[Any, ...]) -> list[Any]:
+def placed(
+    outs: Values, out_axes: Sequence[int | None], name: Hashable, devices: tuple[Any, ...]
+) -> list[Any]:
     """Results on the devices of their slices, as a compiled map leaves them."""
     found = []
     for x, axis in zip(outs, out_axes, strict=True):
         value = x if type.__instancecheck__(Array, x) else array_from_host(x)
         aval = value.aval if axis is None else value.aval.without_dim(axis)
-        (sharding,) = programs.shardings([aval], (axis,), len(devices), devices)
+        (sharding,) = programs.shardings([aval], (axis,), name, len(devices), devices)
         found.append(relocation.placed(value, sharding))
     return found
