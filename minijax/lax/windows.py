@@ -21,18 +21,10 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal
+from minijax.lax import reduction
 from minijax.lax.families import Avals, BatchDims, Values, int_tuple, jvp_of_first, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
-from minijax.lax.reduction import (
-    Combine,
-    as_initial_value,
-    halves,
-    highest,
-    lowest,
-    region_of_jaxpr,
-    stage_reducer,
-)
 from minijax.lowering.stablehlo import LoweringContext, Value, i64_matrix
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -182,11 +174,11 @@ def reduce_window_shape_tuple(
     return window.result_shape(tuple(operand_shape))
 
 
-def place_by_place(combine: Combine, window: Window) -> Callable[..., list[Any]]:
+def place_by_place(combine: reduction.Combine, window: Window) -> Callable[..., list[Any]]:
     """A window reduction as a composition: one combination for each place in the window."""
 
     def function(*args: Any) -> list[Any]:
-        operands, inits = halves(args)
+        operands, inits = reduction.halves(args)
         shape = aval_of(operands[0]).shape
         padded = [window.pad(x, init) for x, init in zip(operands, inits, strict=True)]
         count = window.result_shape(shape)
@@ -233,7 +225,7 @@ _DIRECTIONS = {"ge": "GE", "le": "LE"}
 
 
 def _identity_of(select_prim: Primitive, dtype: np.dtype[Any]) -> Any:
-    return lowest(dtype) if select_prim.name == "ge" else highest(dtype)
+    return reduction.lowest(dtype) if select_prim.name == "ge" else reduction.highest(dtype)
 
 
 def _check_shape(name: str, argument: str, found: ShapedArray, expected: Shape) -> None:
@@ -445,7 +437,10 @@ class SelectAndScatter(Primitive):
         scatter_jaxpr: ClosedJaxpr,
         **params: Any,
     ) -> Any:
-        regions = [region_of_jaxpr(ctx, select_jaxpr), region_of_jaxpr(ctx, scatter_jaxpr)]
+        regions = [
+            reduction.region_of_jaxpr(ctx, select_jaxpr),
+            reduction.region_of_jaxpr(ctx, scatter_jaxpr),
+        ]
         return _scattered(ctx, x, source, init, regions, **params)
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
@@ -499,9 +494,9 @@ def select_and_scatter(
     return select_and_scatter_p.bind(
         x,
         as_operand(source, x),
-        as_initial_value(init_value, x),
-        select_jaxpr=stage_reducer(name, select, [x], _LEAF),
-        scatter_jaxpr=stage_reducer(name, scatter, [x], _LEAF),
+        reduction.as_initial_value(init_value, x),
+        select_jaxpr=reduction.stage_reducer(name, select, [x], _LEAF),
+        scatter_jaxpr=reduction.stage_reducer(name, scatter, [x], _LEAF),
         **_undilated(window),
     )
 

@@ -16,15 +16,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
+from minijax.core import aval as core_aval
 from minijax.core import config, dtypes
-from minijax.core.aval import (
-    Shape,
-    ShapedArray,
-    aval_of,
-    canonicalize_shape,
-    has_aval,
-    shaped_array,
-)
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import IncompatibleShapesError, error, explain_keyword, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
@@ -375,7 +369,7 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     """
     if type(keys) is ExtendedArray and len(keys.buffer.aval.shape) == 1:
         return keys, False
-    aval = aval_of(keys) if has_aval(keys) else None
+    aval = aval_of(keys) if core_aval.has_aval(keys) else None
     generator = GENERATORS[config.default_prng_impl.value]
     if aval is not None and dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         wrapped, old = keys, False

@@ -22,13 +22,6 @@ from minijax.lax.binary import select
 from minijax.lax.families import INEXACT, BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.kernels import (
-    BatchedPrimitive,
-    check_matrices,
-    check_together,
-    weak_if_all,
-    without_tangents,
-)
 from minijax.lax.linalg.lu import solve_square
 from minijax.lax.padding import pad
 from minijax.lax.shape import broadcast_in_dim, reshape
@@ -36,7 +29,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-class Tridiagonal(BatchedPrimitive):
+class Tridiagonal(kernels.BatchedPrimitive):
     """Qᴴ x Q = T for Hermitian x: reflections that make up Q, the diagonals of T, and their scales.
 
     They are not unique: there is no jvp.
@@ -48,7 +41,7 @@ class Tridiagonal(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-        check_matrices("tridiagonal", "a", x, square=True)
+        kernels.check_matrices("tridiagonal", "a", x, square=True)
         if not x.shape[-1]:
             error(ValueError, "lax.linalg.tridiagonal", "the matrices have no rows.", got={"a": x})
         return [shaped_array(shape, dtype, x.weak_type) for shape, dtype in _results(x)]
@@ -97,7 +90,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     return reflections, diagonal, beside, scales
 
 
-class TridiagonalSolve(BatchedPrimitive):
+class TridiagonalSolve(kernels.BatchedPrimitive):
     """Solves a x = b for x, where dl[i], d[i] and du[i] are what a[i] holds around its diagonal.
 
     Shapes: dl, d, du: T[..., n], b: T[..., n, m] -> T[..., n, m].
@@ -110,7 +103,7 @@ class TridiagonalSolve(BatchedPrimitive):
         self, dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, **_: Any
     ) -> ShapedArray:
         avals = {"dl": dl, "d": d, "du": du, "b": b}
-        check_together(self, INEXACT, **avals)
+        kernels.check_together(self, INEXACT, **avals)
         if not dl.shape == d.shape == du.shape == b.shape[:-1]:
             error(
                 TypeError,
@@ -120,7 +113,7 @@ class TridiagonalSolve(BatchedPrimitive):
                 expected="dl, d, du: T[..., n], b: T[..., n, m]",
                 fix="fill dl with an element in front, and du with one at its end",
             )
-        return b.update(weak_type=weak_if_all(dl, d, du, b))
+        return b.update(weak_type=kernels.weak_if_all(dl, d, du, b))
 
     def compute(self, platform: str, *operands: Array, perturb_singular: bool) -> Array:
         b = operands[-1]
@@ -259,7 +252,7 @@ class EighImplementation(enum.Enum):
     QDWH = "qdwh"
 
 
-class Eigh(BatchedPrimitive):
+class Eigh(kernels.BatchedPrimitive):
     """Unitary V and ascending real w with x V = V diag(w).
 
     Shapes: x: T[..., n, n] -> T[..., n, k], real T[..., k]; k is n, or the size of the subset.
@@ -271,7 +264,7 @@ class Eigh(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, subset_by_index: tuple[int, int] | None, **params: Any
     ) -> list[ShapedArray]:
-        check_matrices("eigh", "x", x, square=True)
+        kernels.check_matrices("eigh", "x", x, square=True)
         size = subset_size("eigh", x.shape[-1], subset_by_index)
         real = dtypes.real_dtype_of(x.dtype)
         batch = x.shape[:-2]
@@ -311,7 +304,7 @@ class Eigh(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         vectors, values = self.bind(x, **params)
         if type(x_dot) is Zero:
-            return without_tangents([vectors, values])
+            return kernels.without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
             problem = "there is no derivative of some of the eigenvalues alone."
             got = f"subset_by_index: {params['subset_by_index']}"
@@ -404,7 +397,7 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("eigh", "x", aval_of(x), square=True)
+    kernels.check_matrices("eigh", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = kernels.symmetrized(x)
     vectors, values = eigh_p.bind(
@@ -417,7 +410,7 @@ def eigh(
     return vectors, values
 
 
-class Schur(BatchedPrimitive):
+class Schur(kernels.BatchedPrimitive):
     """T, upper triangular, and Q, unitary, with Q T Qᴴ = x.
 
     Real matrices have a real T with a block of two rows and columns on the diagonal for each pair
@@ -432,7 +425,7 @@ class Schur(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, compute_schur_vectors: bool, **params: Any
     ) -> list[ShapedArray]:
-        check_matrices("schur", "x", x, square=True)
+        kernels.check_matrices("schur", "x", x, square=True)
         return [x] * (1 + compute_schur_vectors)
 
     def compute(
@@ -469,7 +462,7 @@ class Schur(BatchedPrimitive):
         return kernels.nan_where_failed(info, *outs)
 
 
-class Hessenberg(BatchedPrimitive):
+class Hessenberg(kernels.BatchedPrimitive):
     """H, zero below its first subdiagonal, where reflections are stored, and their scales.
 
     They are not unique: there is no jvp.
@@ -481,7 +474,7 @@ class Hessenberg(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
-        check_matrices("hessenberg", "a", x, square=True)
+        kernels.check_matrices("hessenberg", "a", x, square=True)
         return [x, shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)]
 
     def compute(self, platform: str, x: Array) -> list[Any]:
@@ -600,7 +593,7 @@ class EigImplementation(enum.Enum):
 _MAGMA = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}
 
 
-class Eig(BatchedPrimitive):
+class Eig(kernels.BatchedPrimitive):
     """Complex w, and where asked for U and V with Uᴴ x = diag(w) Uᴴ and x V = V diag(w).
 
     Columns have length 1, and a largest element that is real.
@@ -619,7 +612,7 @@ class Eig(BatchedPrimitive):
         compute_right_eigenvectors: bool,
         **params: Any,
     ) -> list[ShapedArray]:
-        check_matrices("eig", "x", x, square=True)
+        kernels.check_matrices("eig", "x", x, square=True)
         dtype = dtypes.to_complex_dtype(x.dtype)
         count = compute_left_eigenvectors + compute_right_eigenvectors
         values = shaped_array(x.shape[:-1], dtype, x.weak_type)
@@ -674,7 +667,7 @@ class Eig(BatchedPrimitive):
         values, *left, right = outs
         outs = outs if gives_right else outs[:-1]
         if type(x_dot) is Zero:
-            return without_tangents(outs)
+            return kernels.without_tangents(outs)
         x_dot = kernels.converted(x_dot, right.dtype)
         values_dot, right_dot = _tangents(values, right, x_dot)
         outs_dot = [values_dot]

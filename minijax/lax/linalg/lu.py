@@ -20,13 +20,6 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherScatterMode, ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.kernels import (
-    BatchedPrimitive,
-    check_matrices,
-    check_together,
-    weak_if_all,
-    without_tangents,
-)
 from minijax.lax.shape import expand_dims, reshape, squeeze
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
@@ -36,7 +29,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-class TriangularSolve(BatchedPrimitive):
+class TriangularSolve(kernels.BatchedPrimitive):
     """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x.
 
     Shapes: a: T[..., n, n], b: T[..., n, m] or T[..., m, n] -> the shape of b.
@@ -48,14 +41,14 @@ class TriangularSolve(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
     ) -> ShapedArray:
-        check_together(self, INEXACT, a=a, b=b)
-        check_matrices("triangular_solve", "a", a, square=True)
+        kernels.check_together(self, INEXACT, a=a, b=b)
+        kernels.check_matrices("triangular_solve", "a", a, square=True)
         if b.shape[-2 if left_side else -1] != a.shape[-1]:
             problem = f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a."
             got = {"a": a, "b": b}
             expected = f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}"
             error(ValueError, "lax.linalg.triangular_solve", problem, got=got, expected=expected)
-        return b.update(weak_type=weak_if_all(a, b))
+        return b.update(weak_type=kernels.weak_if_all(a, b))
 
     def lower(self, ctx: LoweringContext, a: Value, b: Value, **params: bool) -> Any:
         given = _Operator(**params)
@@ -212,7 +205,7 @@ def triangular_solve(
     return squeeze(x, (x.ndim - 1 if left_side else x.ndim - 2,)) if is_vector else x
 
 
-class LU(BatchedPrimitive):
+class LU(kernels.BatchedPrimitive):
     """P x = L U, with L and U in one matrix, the pivots, and the permutation that is P.
 
     Shapes: x: T[..., m, n] -> T[..., m, n], int32[..., min(m, n)], int32[..., m].
@@ -222,7 +215,7 @@ class LU(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
-        check_matrices("lu", "x", x)
+        kernels.check_matrices("lu", "x", x)
         *batch, rows, columns = x.shape
         count, index = min(rows, columns), np.dtype(np.int32)
         return [
@@ -246,7 +239,7 @@ class LU(BatchedPrimitive):
     def jvp(self, primals: Values, tangents: Values) -> tuple[Sequence[Any], Sequence[Any]]:
         outs = self.bind(*primals)
         if type(tangents[0]) is Zero:
-            return without_tangents(outs)
+            return kernels.without_tangents(outs)
         factors, pivots, permutation = outs
         moved = kernels.rows_at(tangents[0], permutation)
         return outs, [tangent_of_factors(factors, moved), Zero.like(pivots), Zero.like(permutation)]
@@ -326,7 +319,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, permutation
 
 
-class LuPivotsToPermutation(BatchedPrimitive):
+class LuPivotsToPermutation(kernels.BatchedPrimitive):
     """The permutation that a sequence of exchanges amounts to.
 
     Shapes: pivots: int32[..., k] -> int32[..., permutation_size].

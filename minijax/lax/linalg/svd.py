@@ -30,7 +30,6 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
 from minijax.lax.linalg.factorizations import cholesky, qr
-from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.linalg.lu import triangular_solve
 from minijax.lax.shape import concatenate, unstack
 from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
@@ -247,7 +246,7 @@ _LARGEST_FOR_JACOBI = 1024
 _LARGEST_IN_BATCHES = 32
 
 
-class Svd(BatchedPrimitive):
+class Svd(kernels.BatchedPrimitive):
     """Descending s, and with `compute_uv` U and Vᴴ with orthonormal columns: x = U diag(s) Vᴴ.
 
     Shapes: x: T[..., m, n] -> real T[..., k], T[..., m, k], T[..., k, n] with k = min(m, n), or the
@@ -266,7 +265,7 @@ class Svd(BatchedPrimitive):
         subset_by_index: tuple[int, int] | None,
         algorithm: SvdAlgorithm | None,
     ) -> list[ShapedArray]:
-        check_matrices("svd", "x", x)
+        kernels.check_matrices("svd", "x", x)
         *batch, rows, columns = x.shape
         size = subset_size("svd", min(rows, columns), subset_by_index)
         values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype), x.weak_type)
@@ -299,7 +298,7 @@ class Svd(BatchedPrimitive):
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
         if type(x_dot) is Zero:
-            return without_tangents(self.bind(x, **params))
+            return kernels.without_tangents(self.bind(x, **params))
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
@@ -547,7 +546,7 @@ def svd(
         Array([3., 2.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("svd", "x", aval_of(x))
+    kernels.check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
         problem = "a subset of the singular vectors makes no full matrices."
         got = f"subset_by_index: {subset_by_index}"
