@@ -13,12 +13,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import deferral, dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero
@@ -33,6 +35,11 @@ from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = deferral.module("json")
 
 _State = TypeVar("_State", bound=tuple[Any, ...])
 
@@ -293,85 +300,40 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     return zeta_p.bind(*operands(x, q))
 
 
-# Chebyshev coefficients of e⁻ˣ I₀(x) in t = x/4 - 1 for 0 <= x <= 8, and of √x e⁻ˣ I₀(x) in
-# t = 16/x - 1 for x >= 8; computed to 60 digits by interpolation.
-_BESSEL_I0E_NEAR = (
-    0.6767952744094761,
-    -0.3046826723431984,
-    0.17162090152220877,
-    -0.09490109704804764,
-    0.04930528423967071,
-    -0.02373741480589947,
-    0.010546460394594998,
-    -0.004324309995050576,
-    0.0016394756169413357,
-    -0.0005763755745385824,
-    0.00018850288509584165,
-    -5.754195010082104e-05,
-    1.6448448070728896e-05,
-    -4.4167383584587505e-06,
-    1.1173875391201037e-06,
-    -2.670793853940612e-07,
-    6.046995022541919e-08,
-    -1.300025009986248e-08,
-    2.6598237246823866e-09,
-    -5.189795601635263e-10,
-    9.675809035373237e-11,
-    -1.726826291441556e-11,
-    2.95505266312964e-12,
-    -4.856446783111929e-13,
-    7.676185498604936e-14,
-    -1.1685332877993451e-14,
-    1.715391285555133e-15,
-    -2.431279846547955e-16,
-    3.3307945188222384e-17,
-    -4.4153416464793395e-18,
-    5.669178006921496e-19,
-)
-_BESSEL_I0E_FAR = (
-    0.8044904110141088,
-    0.0033691164782556943,
-    6.889758346916825e-05,
-    2.8913705208347567e-06,
-    2.0489185894690638e-07,
-    2.266668990498178e-08,
-    3.3962320257083865e-09,
-    4.94060238822497e-10,
-    1.1889147107846439e-11,
-    -3.1499165279632416e-11,
-    -1.3215811840447713e-11,
-    -1.7941785315068062e-12,
-    7.180124451383666e-13,
-    3.8527783827421426e-13,
-    1.54008621752141e-14,
-    -4.150569347287222e-14,
-    -9.554846698828307e-15,
-    3.8116806693526224e-15,
-    1.7725601330565263e-15,
-    -3.425485619677219e-16,
-    -2.8276239805165836e-16,
-    3.461222867697461e-17,
-    4.46562142029676e-17,
-    -4.830504485944182e-18,
-    -7.233180487874754e-18,
-    9.921475412173699e-19,
-    1.193650890845982e-18,
-)
+_series = Cache("Chebyshev series", "series of special functions", key="their names")
 
 
-def _chebyshev(t: Array, coefficients: Sequence[float]) -> Any:
-    """The series `c₀/2 + Σ cₖ Tₖ(t)` by Clenshaw's recurrence, as far as the dtype can tell."""
-    last = int(np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8)[-1])
-    sums = [full_like(t, 0.0), full_like(t, 0.0)]
-    for c in reversed(coefficients[: last + 1]):
-        sums.append(add(sub(mul(mul(t, 2.0), sums[-1]), sums[-2]), c))
-    return mul(sub(sums[-1], sums[-3]), 0.5)
+@_series.function
+def _coefficients_of(name: str) -> list[float]:
+    """The coefficients of a series of `chebyshev.json`.
+
+    There each has the function and the variable that it is of; the coefficients were computed to 40
+    digits or more by interpolation.
+    """
+    series = json.loads(Path(__file__).with_name("chebyshev.json").read_text(encoding="utf-8"))
+    coefficients: list[float] = series[name]["coefficients"]
+    return coefficients
+
+
+def chebyshev(t: Array, name: str) -> Any:
+    """A series of `chebyshev.json`, `c₀/2 + Σ cₖ Tₖ(t)`, as far as the dtype can tell.
+
+    It is summed by Clenshaw's recurrence.
+    """
+    coefficients = _coefficients_of(name)
+    needed = np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8 * np.abs(coefficients[0]))
+    last = int(needed[-1])
+    twice = mul(t, 2.0)
+    total, before = full_like(t, coefficients[last]), full_like(t, 0.0)
+    for c in reversed(coefficients[1:last]):
+        total, before = add(sub(mul(twice, total), before), c), total
+    return add(sub(mul(t, total), before), coefficients[0] / 2)
 
 
 def _bessel_i0e(x: Array) -> Sequence[Any]:
     x = abs(x)
-    near = _chebyshev(sub(mul(binary.min(x, 8.0), 0.25), 1.0), _BESSEL_I0E_NEAR)
-    far = _chebyshev(sub(div(16.0, binary.max(x, 8.0)), 1.0), _BESSEL_I0E_FAR)
+    near = chebyshev(sub(mul(binary.min(x, 8.0), 0.25), 1.0), "I0e near")
+    far = chebyshev(sub(div(16.0, binary.max(x, 8.0)), 1.0), "I0e far")
     return [select(le(x, 8.0), near, mul(far, unary.rsqrt(x)))]
 
 
