@@ -19,7 +19,7 @@ from minijax.numpy import creation as numpy_creation
 from minijax.numpy import elementary, reductions, shaping
 from minijax.numpy.elementary import clip, exp, expm1, log, log1p, logaddexp, maximum, minimum
 from minijax.numpy.normalized_exponentials import logsumexp
-from minijax.numpy.promotion import check_array, inexact, one_program, strong
+from minijax.numpy.promotion import check_array, check_choice, inexact, one_program, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
@@ -493,9 +493,7 @@ def standardize(
         Array([[-1.22,  0.  ,  1.22],
                [-1.22,  0.  ,  1.22]], dtype=float32)
     """
-    if algorithm not in ("fast", "stable"):
-        problem = f"unknown algorithm {algorithm!r}."
-        error(ValueError, "nn.standardize", problem, expected="'fast' or 'stable'")
+    check_choice("nn.standardize", "algorithm", algorithm, ("fast", "stable"))
     x = strong(inexact("standardize", x))
     if mean is None:
         mean = reductions.mean(x, axis, keepdims=True, where=where)

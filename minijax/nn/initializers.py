@@ -20,7 +20,7 @@ from minijax.lax import shape as lax_shape
 from minijax.lax.unary import exp, log, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import dtype_argument
-from minijax.numpy.promotion import named, one_program
+from minijax.numpy.promotion import check_choice, named, one_program
 from minijax.random import continuous
 from minijax.random.keys import FLOAT, INEXACT, as_keys, check_dtype
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -274,10 +274,7 @@ def _fan(mode: str, shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axe
         "fan_avg": (fan_in + fan_out) / 2,
         "fan_geo_avg": math.sqrt(fan_in * fan_out),
     }
-    if mode not in fans:
-        problem = f"unknown mode {mode!r}."
-        expected = "one of " + ", ".join(fans)
-        error(ValueError, "nn.initializers.variance_scaling", problem, expected=expected)
+    check_choice("nn.initializers.variance_scaling", "mode", mode, fans)
     return fans[mode]
 
 

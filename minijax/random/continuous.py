@@ -26,7 +26,7 @@ from minijax.lax.reduction import reduce_sum
 from minijax.lax.unary import complex as from_parts
 from minijax.lax.unary import exp, log, log1p, sign, sqrt, stop_gradient, tan
 from minijax.numpy import contraction, elementary, matrices, shaping
-from minijax.numpy.promotion import broadcast_to, check_array, one_program
+from minijax.numpy.promotion import broadcast_to, check_array, check_choice, one_program
 from minijax.random import keys as random_keys
 from minijax.random.keys import FLOAT, INEXACT, distribution, sampler, standard, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -514,9 +514,6 @@ def weibull_min(
     return base ** converted(elementary.divide(1.0, concentration), dtype) * scale
 
 
-_METHODS = ("cholesky", "eigh", "svd")
-
-
 @sampler("multivariate_normal")
 def multivariate_normal(
     key: ArrayLike,
@@ -563,9 +560,7 @@ def multivariate_normal(
     mean, cov = (check_array(name, x) for x in (mean, cov))
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     wanted = random_keys.check_dtype(name, common if dtype is None else dtype, FLOAT)
-    if method not in _METHODS:
-        known = ", ".join(map(repr, _METHODS))
-        error(ValueError, f"random.{name}", f"unknown method {method!r}.", expected=known)
+    check_choice(f"random.{name}", "method", method, ("cholesky", "eigh", "svd"))
     dims = _check_vectors(aval_of(mean), aval_of(cov), shape)
     return _multivariate_normal(key, mean, cov, dims, wanted, method)
 

@@ -28,7 +28,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
-from minijax.numpy.promotion import check_array, one_program
+from minijax.numpy.promotion import check_array, check_choice, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -716,6 +716,5 @@ def check_mode(name: str, mode: str | None) -> str:
     Raises:
         ValueError: it is neither "low" nor "high".
     """
-    if mode not in (None, "low", "high"):
-        error(ValueError, f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
+    check_choice(f"random.{name}", "mode", mode, (None, "low", "high"))
     return mode or "low"

@@ -24,7 +24,7 @@ from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft
 from minijax.numpy.joining import concatenate, stack
-from minijax.numpy.promotion import check_that, one_program
+from minijax.numpy.promotion import check_choice, check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike
@@ -91,10 +91,7 @@ def _check(name: str, kind: int, norm: str | None) -> None:
         error(
             NotImplementedError, f"scipy.fft.{name}", "only type 2 is there.", got=f"type: {kind!r}"
         )
-    fits = norm in (None, "backward", "ortho")
-    problem = "unknown scale."
-    expected = 'None, "backward" or "ortho"'
-    check_that(fits, f"scipy.fft.{name}", problem, got=f"norm: {norm!r}", expected=expected)
+    check_choice(f"scipy.fft.{name}", "norm", norm, (None, "backward", "ortho"))
 
 
 def _operand(name: str, x: ArrayLike) -> Array:

@@ -26,7 +26,7 @@ from minijax.numpy.elementary import absolute, conjugate, imag, real
 from minijax.numpy.fft.transforms import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from minijax.numpy.joining import concatenate
 from minijax.numpy.padding import pad
-from minijax.numpy.promotion import check_that, one_program, promote_dtypes
+from minijax.numpy.promotion import check_choice, check_that, one_program, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, flip, moveaxis
@@ -335,10 +335,8 @@ def _power(
 ) -> tuple[Array, Array]:
     """The mean over segments of products of spectra: of one series with itself, or of two."""
     name = f"scipy.signal.{function}"
-    fits = average in ("mean", "median")
-    check_that(fits, name, 'the average is "mean" or "median".', average=average)
-    fits = scaling in ("density", "spectrum")
-    check_that(fits, name, 'the scaling is "density" or "spectrum".', scaling=scaling)
+    check_choice(name, "average", average, ("mean", "median"))
+    check_choice(name, "scaling", scaling, ("density", "spectrum"))
     series, dim = _series(function, axis, *arrays)
     x = series[0]
     if any(0 in v.shape for v in series):
@@ -581,8 +579,7 @@ def stft(
         return real(nothing), real(nothing), nothing
     lengths = nperseg, noverlap, nfft
     how, weights = _segments("stft", window, lengths, series.shape[-1], _real_dtype(series))
-    problem = f"boundaries are one of {_BOUNDARIES}."
-    check_that(boundary in _BOUNDARIES, "scipy.signal.stft", problem, boundary=boundary)
+    check_choice("scipy.signal.stft", "boundary", boundary, _BOUNDARIES)
     one_sided = return_onesided and not dtypes.issubdtype(series.dtype, np.complexfloating)
     run = _stft_of.__wrapped__ if callable(detrend) else _stft_of  # type: ignore[attr-defined]
     spectra = run(series, weights, how, detrend, one_sided, boundary, bool(padded))

@@ -30,7 +30,7 @@ from minijax.numpy import (
     shaping,
     statistics,
 )
-from minijax.numpy.promotion import check_that, one_program
+from minijax.numpy.promotion import one_program
 from minijax.random import continuous, discrete, keys
 from minijax.runtime.annotations import ArrayLike, ShapeLike
 from minijax.runtime.array import Array
@@ -105,10 +105,8 @@ def rankdata(
     """
     a = promotion.check_array("scipy.stats.rankdata", a, "a")
     _refuse_policy("rankdata", nan_policy, "propagate")
-    fits = method in ("average", "min", "max", "dense", "ordinal")
-    problem = "the method is not known."
-    expected = "'average', 'min', 'max', 'dense' or 'ordinal'"
-    check_that(fits, "scipy.stats.rankdata", problem, method=repr(method), expected=expected)
+    known = "average", "min", "max", "dense", "ordinal"
+    promotion.check_choice("scipy.stats.rankdata", "method", method, known)
     a, axis = _along("rankdata", creation.asarray(a), axis)
     aval = aval_of(a)
     # Not that of the elements: short floats cannot count far.
@@ -221,10 +219,7 @@ def sem(
         known = logic.logical_not(logic.isnan(a))
         count = reductions.sum(known, axis, keepdims=keepdims, dtype=aval_of(deviation).dtype)
         return deviation / elementary.sqrt(count)
-    fits = nan_policy == "propagate"
-    problem = "the nan_policy is not known."
-    expected = "'propagate' or 'omit'"
-    check_that(fits, "scipy.stats.sem", problem, nan_policy=repr(nan_policy), expected=expected)
+    promotion.check_choice("scipy.stats.sem", "nan_policy", nan_policy, ("propagate", "omit"))
     aval = aval_of(a)
     count = math.prod(aval.shape) if axis is None else aval.shape[axis]
     deviation = reductions.std(a, axis, ddof=ddof, keepdims=keepdims)
