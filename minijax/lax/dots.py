@@ -160,14 +160,13 @@ def canonicalize_precision(precision: Any, name: str) -> CanonicalPrecision:
         lhs, rhs = (_NAMES.get(p) if isinstance(p, str) else p for p in pair)
         if isinstance(lhs, Precision) and isinstance(rhs, Precision):
             return lhs, rhs
-    error(
-        ValueError,
-        name,
-        "not a precision.",
-        got=f"precision: {precision!r}",
-        expected=f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
-        "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one",
+    problem = "not a precision."
+    got = f"precision: {precision!r}"
+    expected = (
+        f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
+        "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one"
     )
+    error(ValueError, name, problem, got=got, expected=expected)
 
 
 def precision_config(ctx: LoweringContext, precision: CanonicalPrecision) -> Any:

@@ -126,14 +126,11 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
     aval = aval_of(ref) if refs.is_reference(ref) else None
     wanted = [kind.value for kind in kinds]
     if aval is None or aval.kind not in wanted:
-        error(
-            TypeError,
-            name,
-            "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else "."),
-            got=type(sem).__name__ if aval is None else str(aval),
-            expected=" or ".join(f"SemaphoreType.{kind.name}" for kind in kinds),
-            fix=f"run_scoped(f, SemaphoreType.{kinds[0].name}) gives f one",
-        )
+        problem = "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else ".")
+        got = type(sem).__name__ if aval is None else str(aval)
+        expected = " or ".join(f"SemaphoreType.{kind.name}" for kind in kinds)
+        fix = f"run_scoped(f, SemaphoreType.{kinds[0].name}) gives f one"
+        error(TypeError, name, problem, got=got, expected=expected, fix=fix)
     place = place_of(sem)
     if place.where.shape:
         problem = "sem is an array of semaphores."

@@ -137,15 +137,14 @@ def check_window(name: str, shape: Shape, window: Window) -> None:
         if argument != "padding":
             wrong = wrong or any(v < 1 for v in values)
         if wrong:
-            error(
-                TypeError,
-                name,
-                f"{argument} does not fit the operand.",
-                got={"operand": f"of shape {shape}", argument: values},
-                expected="one pair for each dimension"
+            problem = f"{argument} does not fit the operand."
+            got = {"operand": f"of shape {shape}", argument: values}
+            expected = (
+                "one pair for each dimension"
                 if argument == "padding"
-                else "one number of at least 1 for each dimension",
+                else "one number of at least 1 for each dimension"
             )
+            error(TypeError, name, problem, got=got, expected=expected)
 
 
 def reduce_window_shape_tuple(

@@ -652,14 +652,13 @@ class Eig(kernels.BatchedPrimitive):
         gives_right = params["compute_right_eigenvectors"]
         some = params["compute_left_eigenvectors"] or gives_right
         if some and not params["enable_eigvec_derivs"]:
-            error(
-                MissingRule,
-                "lax.linalg.eig",
-                "the derivatives of eigenvectors are asked for, which need not exist.",
-                expected="distinct eigenvalues, and in each eigenvector one largest element",
-                fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
-                "always have derivatives",
+            problem = "the derivatives of eigenvectors are asked for, which need not exist."
+            expected = "distinct eigenvalues, and in each eigenvector one largest element"
+            fix = (
+                "enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                "always have derivatives"
             )
+            error(MissingRule, "lax.linalg.eig", problem, expected=expected, fix=fix)
         # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
         # have derivatives of their own wherever no eigenvalue is repeated.
         more = {"compute_right_eigenvectors": True, "enable_eigvec_derivs": True}

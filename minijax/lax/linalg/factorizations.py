@@ -433,14 +433,13 @@ class Ormqr(kernels.BatchedPrimitive):
         rows, columns = a.shape[-2:]
         fits = c.shape[-2 if left else -1] == rows
         if not (fits and min(rows, columns) >= taus.shape[-1]):
-            error(
-                ValueError,
-                f"lax.linalg.{self.name}",
-                "the matrices do not fit together.",
-                got={"a": a, "taus": taus, "c": c},
-                expected=f"a: T[..., m, n], taus: T[..., k], c: T[..., "
-                f"{'m, l' if left else 'l, m'}], with k at most m and n",
+            problem = "the matrices do not fit together."
+            got = {"a": a, "taus": taus, "c": c}
+            expected = (
+                f"a: T[..., m, n], taus: T[..., k], c: T[..., "
+                f"{'m, l' if left else 'l, m'}], with k at most m and n"
             )
+            error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
         return c.update(weak_type=kernels.weak_if_all(a, taus, c))
 
     def compute(

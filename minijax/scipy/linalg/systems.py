@@ -722,13 +722,10 @@ def _check_system(name: str, a: Array, b: Array) -> bool:
     expected = "a: T[..., n, n], and b: T[n] or T[..., n, m]"
     check_that(fits, f"scipy.linalg.{name}", problem, a=aval_of(a), b=aval_of(b), expected=expected)
     if is_vector and b.ndim > 1 and name != "solve":
-        warn(
-            FutureWarning,
-            f"scipy.linalg.{name}",
-            "batches of vectors are going to be taken for matrices.",
-            got={"b": aval_of(b)},
-            fix="b[..., None], and the result [..., 0]",
-        )
+        problem = "batches of vectors are going to be taken for matrices."
+        got = {"b": aval_of(b)}
+        fix = "b[..., None], and the result [..., 0]"
+        warn(FutureWarning, f"scipy.linalg.{name}", problem, got=got, fix=fix)
     return is_vector
 
 

@@ -185,14 +185,10 @@ class Watch:
         for (core, other), before in writes.items():
             if core != self.core and region.meets(other):
                 written = f"written by core {core} at {source.summarize(before)}"
-                error(
-                    ValueError,
-                    self.name,
-                    f"the cores {core} and {self.core} write to one place, in no order.",
-                    got=f"{region.memory.aval.str_short()}, {written}",
-                    fix="give each core a part of its own: ref.at[ds(core * n, n)]",
-                    at=source.summarize(at),
-                )
+                problem = f"the cores {core} and {self.core} write to one place, in no order."
+                got = f"{region.memory.aval.str_short()}, {written}"
+                fix = "give each core a part of its own: ref.at[ds(core * n, n)]"
+                error(ValueError, self.name, problem, got=got, fix=fix, at=source.summarize(at))
         writes[self.core, region] = at
 
     def start(

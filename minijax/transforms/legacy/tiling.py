@@ -107,15 +107,14 @@ def check_value(names: Names, resources: Resources, origin: str) -> None:
     for one, other in itertools.combinations(sorted(names, key=str), 2):
         shared = [r for r in resources[one] if r in resources[other]]
         if shared:
-            error(
-                ResourceTypingError,
-                "xmap",
+            problem = (
                 f"the resource {shared[0]!r} carries both of the axes {one!r} and {other!r} of "
-                "one value.",
-                got=f"{origin}, which varies along {one!r} and {other!r}",
-                expected="at most one of a value's axes on each resource",
-                fix=f"another resource for {one!r} or {other!r}, or none",
+                "one value."
             )
+            got = f"{origin}, which varies along {one!r} and {other!r}"
+            expected = "at most one of a value's axes on each resource"
+            fix = f"another resource for {one!r} or {other!r}, or none"
+            error(ResourceTypingError, "xmap", problem, got=got, expected=expected, fix=fix)
 
 
 AxisDims = Mapping[Any, int]

@@ -204,15 +204,14 @@ def _logical(name: Hashable, size: int, given: object, mesh: MeshAxes | None) ->
     known = () if mesh is None else mesh.axis_names
     strange = [r for r in resources if r not in known]
     if strange:
-        error(
-            ValueError,
-            "xmap",
+        problem = (
             f"axis_resources gives {name!r} the resource {strange[0]!r}, which is no axis of "
-            "the mesh.",
-            got=str(mesh) if mesh is not None else "no mesh",
-            expected="" if mesh is None else f"one of {', '.join(map(repr, known))}",
-            fix="call it inside `with minijax.set_mesh(mesh):`" if mesh is None else "",
+            "the mesh."
         )
+        got = str(mesh) if mesh is not None else "no mesh"
+        expected = "" if mesh is None else f"one of {', '.join(map(repr, known))}"
+        fix = "call it inside `with minijax.set_mesh(mesh):`" if mesh is None else ""
+        error(ValueError, "xmap", problem, got=got, expected=expected, fix=fix)
     assert mesh is not None
     if len(set(resources)) < len(resources):
         error(ValueError, "xmap", f"a resource of {name!r} is named twice.", got=str(resources))
@@ -389,14 +388,13 @@ def _check_names(
         error(ValueError, "xmap", problem, got=f"axes {sorted(known, key=str)}", fix=fix)
     left = sorted(varying - entry.names, key=str)
     if left:
-        error(
-            ValueError,
-            "xmap",
-            f"{path} varies along {left[0]!r}, which its out_axes do not have.",
-            got=f"out_axes with {sorted(entry.names, key=str)}, a value that varies along "
-            f"{sorted(varying, key=str)}",
-            fix=f"name {left[0]!r} in out_axes, or reduce over it: lax.psum(x, {left[0]!r})",
+        problem = f"{path} varies along {left[0]!r}, which its out_axes do not have."
+        got = (
+            f"out_axes with {sorted(entry.names, key=str)}, a value that varies along "
+            f"{sorted(varying, key=str)}"
         )
+        fix = f"name {left[0]!r} in out_axes, or reduce over it: lax.psum(x, {left[0]!r})"
+        error(ValueError, "xmap", problem, got=got, fix=fix)
 
 
 def _mesh() -> Any:
@@ -414,13 +412,12 @@ def _check_around(logical: Sequence[LogicalAxis]) -> None:
         for axis in logical:
             shared = [r for r in axis.resources if r in outer.carriers]
             if shared:
-                error(
-                    ResourceTypingError,
-                    "xmap",
+                problem = (
                     f"the resource {shared[0]!r} carries the axis {outer.name!r} of the xmap "
-                    f"around already, and cannot carry {axis.name!r} too.",
-                    fix=f"another resource for {axis.name!r}, or none",
+                    f"around already, and cannot carry {axis.name!r} too."
                 )
+                fix = f"another resource for {axis.name!r}, or none"
+                error(ResourceTypingError, "xmap", problem, fix=fix)
 
 
 @contextlib.contextmanager
