@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -27,6 +27,8 @@ from minijax.lax.padding import pad
 from minijax.lax.shape import broadcast_in_dim, reshape
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+
+Subset = tuple[int, int] | None
 
 
 class Tridiagonal(kernels.BatchedPrimitive):
@@ -262,7 +264,7 @@ class Eigh(kernels.BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(
-        self, x: ShapedArray, *, subset_by_index: tuple[int, int] | None, **params: Any
+        self, x: ShapedArray, *, subset_by_index: Subset, **params: Any
     ) -> list[ShapedArray]:
         kernels.check_matrices("eigh", "x", x, square=True)
         size = subset_size("eigh", x.shape[-1], subset_by_index)
@@ -274,16 +276,10 @@ class Eigh(kernels.BatchedPrimitive):
         ]
 
     def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        lower: bool,
-        sort_eigenvalues: bool,
-        subset_by_index: tuple[int, int] | None,
-        algorithm: EighImplementation | None,
+        self, platform: str, x: Array, *, lower: bool, subset_by_index: Subset, **params: Any
     ) -> list[Any]:
         # The kernels sort eigenvalues whether that is asked for or not.
+        algorithm = params["algorithm"]
         refuse_subset("eigh", x.shape[-1], subset_by_index)
         target = kernels.routine("eigh", platform, "syevd", x.dtype)
         on_gpu = platform in kernels.GPUS
@@ -325,7 +321,7 @@ _NUMBERS_ON_GPU: dict[EighImplementation | None, np.uint8] = {
 }
 
 
-def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
+def subset_size(name: str, size: int, subset: Subset) -> int:
     """How many of `size` values a subset [start, end) of them has.
 
     Raises:
@@ -342,7 +338,7 @@ def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
     return end - start
 
 
-def refuse_subset(name: str, size: int, subset: tuple[int, int] | None) -> None:
+def refuse_subset(name: str, size: int, subset: Subset) -> None:
     """Refuses to compute less than everything, which no kernel of ours does.
 
     Raises:
@@ -364,7 +360,7 @@ def eigh(
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
+    subset_by_index: Subset = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of Hermitian matrices: (V, w) with x V = V diag(w).
@@ -429,17 +425,11 @@ class Schur(kernels.BatchedPrimitive):
         return [x] * (1 + compute_schur_vectors)
 
     def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        compute_schur_vectors: bool,
-        sort_eig_vals: bool,
-        select_callable: Callable[..., Any] | None,
+        self, platform: str, x: Array, *, compute_schur_vectors: bool, **params: Any
     ) -> list[Any]:
-        if sort_eig_vals:
+        if params["sort_eig_vals"]:
             problem = "eigenvalues cannot be sorted."
-            got = f"sort_eig_vals: True, select_callable: {select_callable}"
+            got = f"sort_eig_vals: True, select_callable: {params['select_callable']}"
             fix = "sort_eig_vals=False"
             error(NotImplementedError, "lax.linalg.schur", problem, got=got, fix=fix)
         target = _on_host("schur", platform, "gees", x.dtype)
@@ -593,6 +583,15 @@ class EigImplementation(enum.Enum):
 _MAGMA = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}
 
 
+class _EigParams(NamedTuple):
+    """What is asked for of a decomposition."""
+
+    compute_left_eigenvectors: bool
+    compute_right_eigenvectors: bool
+    enable_eigvec_derivs: bool
+    implementation: EigImplementation | None
+
+
 class Eig(kernels.BatchedPrimitive):
     """Complex w, and where asked for U and V with Uᴴ x = diag(w) Uᴴ and x V = V diag(w).
 
@@ -604,32 +603,16 @@ class Eig(kernels.BatchedPrimitive):
     name = "eig"
     multiple_results = True
 
-    def abstract_eval(
-        self,
-        x: ShapedArray,
-        *,
-        compute_left_eigenvectors: bool,
-        compute_right_eigenvectors: bool,
-        **params: Any,
-    ) -> list[ShapedArray]:
+    def abstract_eval(self, x: ShapedArray, **params: Any) -> list[ShapedArray]:
         kernels.check_matrices("eig", "x", x, square=True)
         dtype = dtypes.to_complex_dtype(x.dtype)
-        count = compute_left_eigenvectors + compute_right_eigenvectors
+        count = sum(_EigParams(**params)[:2])
         values = shaped_array(x.shape[:-1], dtype, x.weak_type)
         return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
 
-    def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        compute_left_eigenvectors: bool,
-        compute_right_eigenvectors: bool,
-        enable_eigvec_derivs: bool,
-        implementation: EigImplementation | None,
-    ) -> list[Any]:
+    def compute(self, platform: str, x: Array, **params: Any) -> list[Any]:
         attributes: dict[str, Any]
-        wanted = (compute_left_eigenvectors, compute_right_eigenvectors)
+        *wanted, _, implementation = _EigParams(**params)
         target = kernels.routine("eig", platform, "geev", x.dtype)
         if platform == "cpu":
             if implementation not in (None, EigImplementation.LAPACK):
@@ -649,9 +632,8 @@ class Eig(kernels.BatchedPrimitive):
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
-        gives_right = params["compute_right_eigenvectors"]
-        some = params["compute_left_eigenvectors"] or gives_right
-        if some and not params["enable_eigvec_derivs"]:
+        gives_left, gives_right, are_derivable, _ = _EigParams(**params)
+        if (gives_left or gives_right) and not are_derivable:
             problem = "the derivatives of eigenvectors are asked for, which need not exist."
             expected = "distinct eigenvalues, and in each eigenvector one largest element"
             fix = (
