@@ -551,14 +551,7 @@ def conv_general_dilated_local(
     """
     numbers = conv_dimension_numbers(aval_of(lhs).shape, aval_of(rhs).shape, dimension_numbers)
     patches = conv_general_dilated_patches(
-        lhs,
-        filter_shape,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        numbers,
-        precision,
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
     )
     batch, features, *space = numbers.out_spec
     _, inputs, *kernel_space = numbers.rhs_spec

@@ -626,12 +626,7 @@ def dot(
             error(ValueError, "lax.dot", problem, got=got, expected=expected, fix=fix)
         dimension_numbers = ((x.ndim - 1,), (0,)), ((), ())
     return dot_general(
-        lhs,
-        rhs,
-        dimension_numbers,
-        precision,
-        preferred_element_type,
-        out_sharding=out_sharding,
+        lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
     )
 
 

@@ -77,10 +77,7 @@ class Sort(Primitive):
     def lower(
         self, ctx: LoweringContext, *values: Value, dimension: int, is_stable: bool, num_keys: int
     ) -> list[Any]:
-        attributes = {
-            "dimension": ctx.integer(dimension),
-            "is_stable": ctx.boolean(is_stable),
-        }
+        attributes = {"dimension": ctx.integer(dimension), "is_stable": ctx.boolean(is_stable)}
         scalars = [shaped_array((), aval.dtype) for aval in ctx.avals_in]
         if len(values) == 1 and scalars[0].dtype.name in _BITS_OF_FLOAT:
             return [_sort_as_integers(ctx, values[0], attributes)]

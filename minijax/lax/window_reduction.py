@@ -160,11 +160,7 @@ reduce_window_min_p = WindowReduction(
     accepts=families.ANY,
     select_prim=le_p,
 )
-_SPECIAL = {
-    "add": reduce_window_sum_p,
-    "max": reduce_window_max_p,
-    "min": reduce_window_min_p,
-}
+_SPECIAL = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
 
 class ReduceWindow(Primitive):

@@ -580,12 +580,7 @@ def _check_vectors(mean: ShapedArray, cov: ShapedArray, shape: ShapeLike | None)
 
 @one_program(static=("dims", "dtype", "method"))
 def _multivariate_normal(
-    key: ArrayLike,
-    mean: ArrayLike,
-    cov: ArrayLike,
-    dims: Shape,
-    dtype: np.dtype[Any],
-    method: str,
+    key: ArrayLike, mean: ArrayLike, cov: ArrayLike, dims: Shape, dtype: np.dtype[Any], method: str
 ) -> Array:
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     mean, cov = (convert_element_type(x, common) for x in (mean, cov))

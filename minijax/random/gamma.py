@@ -197,11 +197,7 @@ def _is_refused(square: Array, cube: Array, u: Array, d: Array) -> Array:
 
 @one_program(static=("shape", "dtype", "log_space"))
 def gamma_samples(
-    key: ArrayLike,
-    a: ArrayLike,
-    shape: ShapeLike | None,
-    dtype: DTypeLike | None,
-    log_space: bool,
+    key: ArrayLike, a: ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None, log_space: bool
 ) -> Array:
     """Samples of the gamma distribution or their logarithms, for checked arguments."""
     a = broadcast_to(converted(a, dtype), canonicalize_shape(shape))

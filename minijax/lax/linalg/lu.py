@@ -431,11 +431,7 @@ def solve_by_lu(factors: Array, permutation: Array, b: Array, trans: int = 0) ->
     """
     if trans == 0:
         x = triangular_solve(
-            factors,
-            kernels.rows_at(b, permutation),
-            left_side=True,
-            lower=True,
-            unit_diagonal=True,
+            factors, kernels.rows_at(b, permutation), left_side=True, lower=True, unit_diagonal=True
         )
         return triangular_solve(factors, x, left_side=True)
     options = {"left_side": True, "transpose_a": True, "conjugate_a": trans == 2}

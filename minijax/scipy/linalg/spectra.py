@@ -34,12 +34,7 @@ from minijax.numpy.selection import where
 from minijax.numpy.ufuncs import vectorize
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.linalg.systems import (
-    check_square,
-    inexact,
-    inexact_or_nested,
-    inexact_together,
-)
+from minijax.scipy.linalg.systems import check_square, inexact, inexact_or_nested, inexact_together
 from minijax.transforms.autodiff import grad
 
 

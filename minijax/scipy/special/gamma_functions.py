@@ -104,10 +104,7 @@ def _digamma(z: Array) -> Array:
 complex_digamma_p = Elementwise("complex_digamma", _digamma, None, accepts=families.COMPLEX)
 
 complex_loggamma_p = Elementwise(
-    "complex_loggamma",
-    _loggamma,
-    lambda z, y: complex_digamma_p.bind(z),
-    accepts=families.COMPLEX,
+    "complex_loggamma", _loggamma, lambda z, y: complex_digamma_p.bind(z), accepts=families.COMPLEX
 )
 
 

@@ -169,12 +169,7 @@ def _expn_slope(n: Array, x: Array, y: Array) -> Array:
     return -promotion.pick(n == 0.0, below, lower)
 
 
-expn_p: Elementwise = Elementwise(
-    "expn",
-    _expn,
-    lambda n, x, y: full_like(x, 0.0),
-    _expn_slope,
-)
+expn_p: Elementwise = Elementwise("expn", _expn, lambda n, x, y: full_like(x, 0.0), _expn_slope)
 
 
 @one_program()
@@ -760,10 +755,7 @@ def _wofz(z: Array) -> Array:
 
 
 wofz_p = Elementwise(
-    "wofz",
-    _wofz,
-    lambda z, w: z * w * -2.0 + (2j / _ROOT_OF_PI),
-    accepts=families.COMPLEX,
+    "wofz", _wofz, lambda z, w: z * w * -2.0 + (2j / _ROOT_OF_PI), accepts=families.COMPLEX
 )
 
 

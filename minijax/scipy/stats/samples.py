@@ -422,9 +422,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         if dimensions == 1 and count == self.d:
             return shaping.reshape(points, (self.d, 1))
         return _refuse(
-            "the points do not fit the data.",
-            expected=f"{self.d} rows",
-            points=aval_of(points),
+            "the points do not fit the data.", expected=f"{self.d} rows", points=aval_of(points)
         )
 
 

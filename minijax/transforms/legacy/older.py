@@ -456,10 +456,5 @@ def shard_map(
     """
     names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
     return minijax.transforms.per_device.shard_map.shard_map(
-        f,
-        mesh=mesh,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        axis_names=names,
-        check_vma=check_rep,
+        f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep
     )

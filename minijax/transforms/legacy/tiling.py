@@ -49,10 +49,7 @@ which raises a `ResourceTypingError` or returns."""
 
 
 def resource_typecheck(
-    closed: ClosedJaxpr,
-    given: Sequence[Names],
-    resources: Resources,
-    origins: Sequence[str] = (),
+    closed: ClosedJaxpr, given: Sequence[Names], resources: Resources, origins: Sequence[str] = ()
 ) -> list[Names]:
     """Refuses programs of which some value varies along two logical axes on one mesh axis.
 

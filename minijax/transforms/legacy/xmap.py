@@ -315,12 +315,7 @@ class _Mapped(NamedTuple):
         ]
         mesh = _mesh()
         logical = logical_axes(
-            ins,
-            [aval.shape for aval in avals],
-            paths,
-            self.axis_sizes,
-            self.axis_resources,
-            mesh,
+            ins, [aval.shape for aval in avals], paths, self.axis_sizes, self.axis_resources, mesh
         )
         _check_around(logical)
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
