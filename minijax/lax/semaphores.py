@@ -368,11 +368,10 @@ class DmaStart(_OnSemaphore):
 
 
 @printing.notation.rule(DmaStart)
-def _notation_of_dma_start(
-    primitive: DmaStart, eqn: Eqn, name: Callable[[Any], str], outs: str
-) -> str:
-    indices = [eqn.params[key] for key in ("src_index", "dst_index", "sem_index")]
-    verb = f"{primitive.name}(add)" if eqn.params["add"] else primitive.name
+def _notation_of_copy(primitive: Primitive, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+    places = ("src_index", "dst_index", "sem_index")
+    indices = [eqn.params[key] for key in places if key in eqn.params]
+    verb = f"{primitive.name}(add)" if eqn.params.get("add") else primitive.name
     return notation(verb, eqn.invars, indices, name)
 
 
@@ -412,12 +411,7 @@ class DmaWait(_OnSemaphore):
         return frozenset({refs.ReadEffect(dst.ref), refs.AccumEffect(sem.ref)})
 
 
-@printing.notation.rule(DmaWait)
-def _notation_of_dma_wait(
-    primitive: DmaWait, eqn: Eqn, name: Callable[[Any], str], outs: str
-) -> str:
-    indices = [eqn.params[key] for key in ("dst_index", "sem_index")]
-    return notation(primitive.name, eqn.invars, indices, name)
+printing.notation.rule(DmaWait)(_notation_of_copy)
 
 
 @refs.discharge.rule(DmaWait)

@@ -77,7 +77,7 @@ class TriangularSolve(kernels.BatchedPrimitive):
         if type(a_dot) is Zero:
             return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
         changed = unary.neg(_Operator(**params).of(a_dot))
-        multiply = kernels.product if params["left_side"] else _product_from_right
+        multiply = kernels.product if params["left_side"] else lambda a, x: kernels.product(x, a)
         count = b.shape[-1 if params["left_side"] else -2]
         if type(b_dot) is Zero and count > a.shape[-1]:
             # Fewer columns are solved for before the product than after it.
@@ -139,10 +139,6 @@ def _by_lapack(a: Array, b: Array, given: _Operator) -> Any:
     target, result = kernels.lapack("trsm", a.dtype), [(b.shape, b.dtype)]
     batch = a.ndim - 2
     return kernels.call("cpu", target, [a, b], result, attributes, batch=batch, aliases={1: 0})[0]
-
-
-def _product_from_right(a: Array, x: Array) -> Any:
-    return kernels.product(x, a)
 
 
 def _letter(character: str) -> np.uint8:

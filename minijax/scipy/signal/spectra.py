@@ -12,7 +12,7 @@ A. Nuttall, Some windows with very good sidelobe behavior, 1981.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -86,14 +86,6 @@ def _barthann(size: int) -> _Window:
     return np.asarray(0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x))
 
 
-def _sine(size: int) -> _Window:
-    return np.asarray(np.sin(np.pi / size * (np.arange(size) + 0.5)))
-
-
-def _lanczos(size: int) -> _Window:
-    return np.asarray(np.sinc(_centred(size)))
-
-
 def _tukey(size: int, alpha: float = 0.5) -> _Window:
     """Flat in the middle, with half a cosine of share `alpha / 2` at both ends."""
     if alpha <= 0:
@@ -107,25 +99,9 @@ def _exponential(size: int, center: float | None = None, tau: float = 1.0) -> _W
     return np.asarray(np.exp(-np.abs(np.arange(size) - middle) / tau))
 
 
-def _gaussian(size: int, std: float) -> _Window:
-    return _general_gaussian(size, 1, std)
-
-
 def _general_gaussian(size: int, p: float, sig: float) -> _Window:
     x = (np.arange(size) - (size - 1) / 2) / sig
     return np.asarray(np.exp(-0.5 * np.abs(x) ** (2 * p)))
-
-
-def _kaiser(size: int, beta: float) -> _Window:
-    return np.kaiser(size, beta)
-
-
-def _general_cosine(size: int, coefficients: Sequence[float]) -> _Window:
-    return _cosines(*coefficients)(size)
-
-
-def _general_hamming(size: int, alpha: float) -> _Window:
-    return _cosines(alpha, 1 - alpha)(size)
 
 
 _WINDOWS: dict[str, Callable[..., _Window]] = {
@@ -135,17 +111,17 @@ _WINDOWS: dict[str, Callable[..., _Window]] = {
     "blackmanharris": _cosines(0.35875, 0.48829, 0.14128, 0.01168),
     "bohman": _bohman,
     "boxcar": np.ones,
-    "cosine": _sine,
+    "cosine": lambda size: np.sin(np.pi / size * (np.arange(size) + 0.5)),
     "exponential": _exponential,
     "flattop": _cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
-    "gaussian": _gaussian,
-    "general_cosine": _general_cosine,
+    "gaussian": lambda size, std: _general_gaussian(size, 1, std),
+    "general_cosine": lambda size, coefficients: _cosines(*coefficients)(size),
     "general_gaussian": _general_gaussian,
-    "general_hamming": _general_hamming,
+    "general_hamming": lambda size, alpha: _cosines(alpha, 1 - alpha)(size),
     "hamming": _cosines(0.54, 0.46),
     "hann": _cosines(0.5, 0.5),
-    "kaiser": _kaiser,
-    "lanczos": _lanczos,
+    "kaiser": np.kaiser,
+    "lanczos": lambda size: np.sinc(_centred(size)),
     "nuttall": _cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
     "parzen": _parzen,
     "triang": _triangle,

@@ -21,8 +21,7 @@ from minijax.core import config, meshes, tree
 from minijax.core.errors import ResourceTypingError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AxisType, MeshAxes
-from minijax.interpreters import flattening, named_batching, passes, staging
-from minijax.interpreters.structural import to_batch_dim
+from minijax.interpreters import flattening, passes, staging
 from minijax.lowering import eager
 from minijax.sharding import contexts
 from minijax.transforms.jit import jit
@@ -454,7 +453,8 @@ def _over_all(
         outer = {axis.name for axis in logical[:i]}
         own = logical[i].name
         dims = [_dim_inside(own, outer, d) for d in ins], [_dim_inside(own, outer, d) for d in outs]
-        function = _vectorized(function, logical[i], *dims)
+        names = "xmap", logical[i].batch_name
+        function = tiling.vectorized(function, logical[i].local, *dims, *names)
     carriers = frozenset(r for axis in logical for r in axis.resources)
     if not carriers:
         return function
@@ -474,21 +474,6 @@ def _dim_inside(name: Hashable, outer: set[Any], dims: Mapping[Any, int]) -> int
     if name not in dims:
         return None
     return dims[name] - sum(dims[other] < dims[name] for other in outer if other in dims)
-
-
-def _vectorized(
-    function: Flat, axis: LogicalAxis, ins: Sequence[int | None], outs: Sequence[int | None]
-) -> Flat:
-    def mapped(*args: Any) -> list[Any]:
-        found, dims = named_batching.batch_flat(
-            function, axis.local, args, ins, axis_name=axis.batch_name, function_name="xmap"
-        )
-        return [
-            tiling.one_of(x, dim) if wanted is None else to_batch_dim(x, dim, wanted, axis.local)
-            for x, dim, wanted in zip(found, dims, outs, strict=True)
-        ]
-
-    return mapped
 
 
 def _over_resources(
