@@ -252,7 +252,7 @@ def conv_dimension_numbers(
     rank = len(lhs_shape)
     if len(rhs_shape) != rank or rank < 2:
         problem = "image and kernel must have the same rank, of at least 2."
-        got = {"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)}
+        got: Any = {"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)}
         error(TypeError, "lax.conv_dimension_numbers", problem, got=got)
     if dimension_numbers is None:
         spec: Shape = tuple(range(rank))

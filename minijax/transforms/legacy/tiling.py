@@ -264,14 +264,11 @@ def vectorized(
     size: int,
     in_dims: Sequence[int | None],
     out_dims: Sequence[int | None],
-    user: str,
-    axis_name: Hashable,
-    spmd_axis_name: Hashable = None,
+    **names: Any,
 ) -> Flat:
     """A function of slices becomes one of wholes; results along no dimension are all the same."""
 
     def mapped(*args: Any) -> list[Any]:
-        names = {"axis_name": axis_name, "spmd_axis_name": spmd_axis_name, "function_name": user}
         outs, dims = named_batching.batch_flat(function, size, args, in_dims, **names)
         return [
             _one_of(out, dim) if wanted is None else to_batch_dim(out, dim, wanted, size)
@@ -308,8 +305,8 @@ def vtile(
         >>> number(jnp.arange(4))
         [Array([ 0,  1, 12, 13], dtype=int32)]
     """
-    names = "vtile", axis_name, spmd_axis_name
-    whole = vectorized(function, tile_size, in_dims, out_dims, *names)
+    names = {"axis_name": axis_name, "spmd_axis_name": spmd_axis_name, "function_name": "vtile"}
+    whole = vectorized(function, tile_size, in_dims, out_dims, **names)
 
     def tiled(*args: Any) -> list[Any]:
         parts = [_cut(x, d, tile_size) for x, d in zip(args, in_dims, strict=True)]

@@ -451,10 +451,10 @@ def _over_all(
 
     for i in reversed(range(len(logical))):
         outer = {axis.name for axis in logical[:i]}
-        own = logical[i].name
+        own, size = logical[i].name, logical[i].local
         dims = [_dim_inside(own, outer, d) for d in ins], [_dim_inside(own, outer, d) for d in outs]
-        names = "xmap", logical[i].batch_name
-        function = tiling.vectorized(function, logical[i].local, *dims, *names)
+        called = {"axis_name": logical[i].batch_name, "function_name": "xmap"}
+        function = tiling.vectorized(function, size, *dims, **called)
     carriers = frozenset(r for axis in logical for r in axis.resources)
     if not carriers:
         return function
