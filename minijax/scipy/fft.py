@@ -19,7 +19,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax import unary
-from minijax.lax.families import canonicalize_axes, canonicalize_axis
+from minijax.lax.families import canonicalize_axes
 from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft
@@ -108,21 +108,6 @@ def _length(name: str, n: int | None, natural: int) -> int:
     return length
 
 
-def _one(
-    name: str,
-    x: ArrayLike,
-    kind: int,
-    n: int | None,
-    axis: int,
-    norm: str | None,
-    transform: Callable[[Any], Any],
-) -> Array:
-    _check(name, kind, norm)
-    x = _operand(name, x)
-    dim = canonicalize_axis(axis, x.ndim, f"scipy.fft.{name}")
-    return _along(x, dim, _length(name, n, x.shape[dim]), norm, transform)
-
-
 def _many(
     name: str,
     x: ArrayLike,
@@ -175,7 +160,7 @@ def dct(
         >>> minijax.scipy.fft.dct(np.float32([1, 1]))
         Array([4., 0.], dtype=float32)
     """
-    return _one("dct", x, type, n, axis, norm, _forth)
+    return _many("dct", x, type, n, (axis,), norm, _forth)
 
 
 @one_program(static=("type", "n", "axis", "norm"))
@@ -204,7 +189,7 @@ def idct(
         >>> minijax.scipy.fft.idct(np.float32([8, 0, 0, 0]))
         Array([1., 1., 1., 1.], dtype=float32)
     """
-    return _one("idct", x, type, n, axis, norm, _back)
+    return _many("idct", x, type, n, (axis,), norm, _back)
 
 
 @one_program(static=("type", "s", "axes", "norm"))

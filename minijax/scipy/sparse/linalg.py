@@ -498,15 +498,10 @@ def gmres(
     unknowns = _tree_size(b)
     cycles = 10 * unknowns if maxiter is None else maxiter
 
+    size, incremental = min(count, max(unknowns, 1)), solve_method == "incremental"
+
     def solve(system: System) -> Any:
-        return _minimal_residuals(
-            system,
-            tol,
-            atol,
-            min(count, max(unknowns, 1)),
-            cycles,
-            incremental=solve_method == "incremental",
-        )
+        return _minimal_residuals(system, tol, atol, size, cycles, incremental=incremental)
 
     found = solved(system, solve, symmetric=False)
     failed = isnan(length(found)) if tree.leaves(found) else False

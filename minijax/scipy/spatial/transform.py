@@ -325,17 +325,15 @@ class Rotation(NamedTuple):
     def __getitem__(self, indexer: Any) -> Rotation:
         """The rotations at places."""
         if self.single:
-            raise TypeError(
-                _text("Rotation", "one rotation has no places.", quat=aval_of(self.quat))
-            )
+            problem = "one rotation has no places."
+            raise TypeError(_text("Rotation", problem, quat=aval_of(self.quat)))
         return Rotation(self.quat[indexer])
 
     def __len__(self) -> int:
         """How many rotations there are."""
         if self.single:
-            raise TypeError(
-                _text("Rotation", "one rotation has no length.", quat=aval_of(self.quat))
-            )
+            problem = "one rotation has no length."
+            raise TypeError(_text("Rotation", problem, quat=aval_of(self.quat)))
         return int(aval_of(self.quat).shape[0])
 
     def __mul__(self, other: object) -> Rotation:
