@@ -250,10 +250,7 @@ class Picture:
     """A drawing of a sharding for notebooks."""
 
     def __init__(
-        self,
-        tiles: Sequence[_Tile],
-        scale: float,
-        colors: Mapping[str, tuple[int, str]] | None,
+        self, tiles: Sequence[_Tile], scale: float, colors: Mapping[str, tuple[int, str]] | None
     ) -> None:
         self._tiles = tiles
         self._scale = scale

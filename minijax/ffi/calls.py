@@ -223,13 +223,12 @@ def _promised(position: int, promise: object) -> Any:
     if isinstance(promise, AbstractToken):
         return promise
     if not (hasattr(promise, "shape") and hasattr(promise, "dtype")):
-        error(
-            ValueError,
-            _NAME,
-            f"result_shape_dtypes has something without shape and dtype at position {position}.",
-            got=f"{promise!r} of type {type(promise).__name__}",
-            expected="minijax.ShapeDtypeStruct(shape, dtype), or an array",
+        problem = (
+            f"result_shape_dtypes has something without shape and dtype at position {position}."
         )
+        got = f"{promise!r} of type {type(promise).__name__}"
+        expected = "minijax.ShapeDtypeStruct(shape, dtype), or an array"
+        error(ValueError, _NAME, problem, got=got, expected=expected)
     aval = ShapedArray(promise.shape, promise.dtype, getattr(promise, "weak_type", False))
     sharding = getattr(promise, "sharding", None)
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
@@ -257,13 +256,10 @@ def _check_target(name: str, version: int, config: str | None) -> None:
         expected = f"{custom_calls.TYPED} for functions by xla/ffi/api/ffi.h, or 1 to 3"
         error(ValueError, _NAME, problem, got=got, expected=expected)
     if version >= custom_calls.TYPED and config is not None:
-        error(
-            ValueError,
-            _NAME,
-            "legacy_backend_config is for versions before 4 of the interface.",
-            got=f"custom_call_api_version={version}, legacy_backend_config={config!r}",
-            fix="pass attributes to the function by keyword",
-        )
+        problem = "legacy_backend_config is for versions before 4 of the interface."
+        got = f"custom_call_api_version={version}, legacy_backend_config={config!r}"
+        fix = "pass attributes to the function by keyword"
+        error(ValueError, _NAME, problem, got=got, fix=fix)
 
 
 def _check_attributes(attributes: Mapping[str, Any], version: int) -> None:
@@ -301,26 +297,23 @@ def _check_aliases(
         given, promised = avals[i], result_avals[o]
         facts = {f"operand {i}": given, f"result {o}": promised}
         if (given.shape, given.dtype) != (promised.shape, promised.dtype):
-            error(
-                ValueError,
-                _NAME,
+            problem = (
                 f"the result {o} cannot take the memory of the operand {i}, which is of "
-                "another shape or dtype.",
-                got=facts,
-                fix=f"leave {i} out of input_output_aliases",
+                "another shape or dtype."
             )
+            fix = f"leave {i} out of input_output_aliases"
+            error(ValueError, _NAME, problem, got=facts, fix=fix)
         if filled_in[i] != filled_out[o]:
-            error(
-                ValueError,
-                _NAME,
+            problem = (
                 f"the result {o} cannot take the memory of the operand {i}, which is in "
-                "another layout.",
-                got={
-                    f"operand {i}": f"{filled_in[i][::-1]} major to minor",
-                    f"result {o}": str(filled_out[o][::-1]),
-                },
-                fix="say the same in input_layouts and output_layouts",
+                "another layout."
             )
+            got = {
+                f"operand {i}": f"{filled_in[i][::-1]} major to minor",
+                f"result {o}": str(filled_out[o][::-1]),
+            }
+            fix = "say the same in input_layouts and output_layouts"
+            error(ValueError, _NAME, problem, got=got, fix=fix)
 
 
 def _check_batch(count: int | None, avals: Sequence[Any]) -> None:
@@ -333,12 +326,11 @@ def _check_batch(count: int | None, avals: Sequence[Any]) -> None:
         return
     batches = {tuple(aval.shape[:count]) for aval in avals if isinstance(aval, ShapedArray)}
     if count < 0 or len(batches) > 1 or any(len(batch) < count for batch in batches):
-        error(
-            ValueError,
-            _NAME,
-            "not all operands and results share the leading dimensions that num_batch_dims counts.",
-            got=f"num_batch_dims={count} for {', '.join(map(str, avals))}",
+        problem = (
+            "not all operands and results share the leading dimensions that num_batch_dims counts."
         )
+        got = f"num_batch_dims={count} for {', '.join(map(str, avals))}"
+        error(ValueError, _NAME, problem, got=got)
 
 
 _LOWERING_NAME = "ffi.ffi_lowering"

@@ -26,7 +26,7 @@ from minijax.lax.families import canonicalize_axis
 from minijax.lax.slicing import slice_in_dim
 from minijax.numpy.contraction import tensordot
 from minijax.numpy.elementary import absolute, clip, floor, sin
-from minijax.numpy.promotion import one_program
+from minijax.numpy.promotion import check_choice, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import array_argument, repeat, transpose
@@ -64,10 +64,7 @@ class ResizeMethod(enum.Enum):
         Raises:
             ValueError: the name is not known.
         """
-        if s not in _NAMES:
-            problem = "unknown method."
-            expected = ", ".join(_NAMES)
-            error(ValueError, "image.resize", problem, got=f"method: {s!r}", expected=expected)
+        check_choice("image.resize", "method", s, _NAMES)
         return _NAMES[s]
 
 

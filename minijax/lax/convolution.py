@@ -20,23 +20,9 @@ from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.reshard import reshard_to
 from minijax.interpreters.structural import moveaxis, transpose, zeros
-from minijax.lax import families, shape
-from minijax.lax.convolution_numbers import (
-    ConvDimensionNumbers,
-    ConvParams,
-    check_convolution,
-    conv_dimension_numbers,
-    result_shape,
-    transposed_padding,
-    window_of,
-)
+from minijax.lax import convolution_numbers, dots, families, shape
+from minijax.lax.convolution_numbers import ConvDimensionNumbers, ConvParams, conv_dimension_numbers
 from minijax.lax.creation import convert_element_type
-from minijax.lax.dots import (
-    canonicalize_precision,
-    canonicalize_preferred_type,
-    dot_general,
-    precision_config,
-)
 from minijax.lax.families import Avals, BatchDims, Values, jvp_of_product
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
@@ -57,10 +43,10 @@ class ConvGeneralDilated(Primitive):
     @result_types.function
     def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
         p = ConvParams(**params)
-        check_convolution(lhs, rhs, p)
+        convolution_numbers.check_convolution(lhs, rhs, p)
         dtype = lhs.dtype if p.preferred_element_type is None else p.preferred_element_type
         is_weak = lhs.weak_type and rhs.weak_type
-        return shaped_array(result_shape(lhs, rhs, p), np.dtype(dtype), is_weak)
+        return shaped_array(convolution_numbers.result_shape(lhs, rhs, p), np.dtype(dtype), is_weak)
 
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         p = ConvParams(**params)
@@ -108,7 +94,7 @@ class ConvGeneralDilated(Primitive):
                 "dimension_numbers": ctx.attribute(text),
                 "feature_group_count": ctx.integer(p.feature_group_count),
                 "batch_group_count": ctx.integer(p.batch_group_count),
-                "precision_config": precision_config(ctx, p.precision),
+                "precision_config": dots.precision_config(ctx, p.precision),
             },
         )
 
@@ -338,7 +324,7 @@ def conv_general_dilated(
     name = "lax.conv_general_dilated"
     left, right = aval_of(lhs).shape, aval_of(rhs).shape
     numbers = conv_dimension_numbers(left, right, dimension_numbers)
-    window = window_of(
+    window = convolution_numbers.window_of(
         window_strides,
         padding,
         lhs_dilation,
@@ -354,8 +340,8 @@ def conv_general_dilated(
             dimension_numbers=numbers,
             feature_group_count=int(feature_group_count),
             batch_group_count=int(batch_group_count),
-            precision=canonicalize_precision(precision, name),
-            preferred_element_type=canonicalize_preferred_type(preferred_element_type, name),
+            precision=dots.canonicalize_precision(precision, name),
+            preferred_element_type=dots.canonicalize_preferred_type(preferred_element_type, name),
             out_sharding=rules.resolve(out_sharding, name),
         ),
     )
@@ -464,7 +450,10 @@ def conv_transpose(
     spread = (1,) * (rank - 2) if rhs_dilation is None else tuple(rhs_dilation)
     kernel = [(k - 1) * d + 1 for k, d in zip(_spatial(rhs, numbers.rhs_spec), spread, strict=True)]
     if isinstance(padding, str):
-        pads = [transposed_padding(k, s, padding) for k, s in zip(kernel, strides, strict=True)]
+        pads = [
+            convolution_numbers.transposed_padding(k, s, padding)
+            for k, s in zip(kernel, strides, strict=True)
+        ]
     elif use_consistent_padding:
         pads = [(k - 1 - a, k - 1 - b) for k, (a, b) in zip(kernel, padding, strict=True)]
     else:
@@ -568,18 +557,11 @@ def conv_general_dilated_local(
     """
     numbers = conv_dimension_numbers(aval_of(lhs).shape, aval_of(rhs).shape, dimension_numbers)
     patches = conv_general_dilated_patches(
-        lhs,
-        filter_shape,
-        window_strides,
-        padding,
-        lhs_dilation,
-        rhs_dilation,
-        numbers,
-        precision,
+        lhs, filter_shape, window_strides, padding, lhs_dilation, rhs_dilation, numbers, precision
     )
     batch, features, *space = numbers.out_spec
     _, inputs, *kernel_space = numbers.rhs_spec
-    product = dot_general(
+    product = dots.dot_general(
         patches, rhs, (((features,), (inputs,)), (space, kernel_space)), precision
     )
     # The product has space first, then the batch, then the features.

@@ -257,26 +257,20 @@ def conv_dimension_numbers(
     rank = len(lhs_shape)
     if len(rhs_shape) != rank or rank < 2:
         problem = "image and kernel must have the same rank, of at least 2."
-        got = {"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)}
+        got: Any = {"lhs": tuple(lhs_shape), "rhs": tuple(rhs_shape)}
         error(TypeError, "lax.conv_dimension_numbers", problem, got=got)
     if dimension_numbers is None:
         spec: Shape = tuple(range(rank))
         return ConvDimensionNumbers(spec, spec, spec)
     if not isinstance(dimension_numbers, (tuple, list)) or len(dimension_numbers) != 3:
-        error(
-            TypeError,
-            "lax.conv_dimension_numbers",
-            "not a way to write dimension numbers.",
-            got=repr(dimension_numbers),
-            expected="three strings, such as ('NHWC', 'HWIO', 'NHWC'), or None",
-        )
+        problem = "not a way to write dimension numbers."
+        got = repr(dimension_numbers)
+        expected = "three strings, such as ('NHWC', 'HWIO', 'NHWC'), or None"
+        error(TypeError, "lax.conv_dimension_numbers", problem, got=got, expected=expected)
     if any(len(text) != rank for text in dimension_numbers):
-        error(
-            TypeError,
-            "lax.conv_dimension_numbers",
-            "there must be one letter for each dimension.",
-            got={"lhs": tuple(lhs_shape), "dimension_numbers": dimension_numbers},
-        )
+        problem = "there must be one letter for each dimension."
+        got = {"lhs": tuple(lhs_shape), "dimension_numbers": dimension_numbers}
+        error(TypeError, "lax.conv_dimension_numbers", problem, got=got)
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
 
 

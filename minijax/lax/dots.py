@@ -168,14 +168,13 @@ def canonicalize_precision(precision: Any, name: str) -> CanonicalPrecision:
         lhs, rhs = (_NAMES.get(p) if isinstance(p, str) else p for p in pair)
         if isinstance(lhs, Precision) and isinstance(rhs, Precision):
             return lhs, rhs
-    error(
-        ValueError,
-        name,
-        "not a precision.",
-        got=f"precision: {precision!r}",
-        expected=f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
-        "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one",
+    problem = "not a precision."
+    got = f"precision: {precision!r}"
+    expected = (
+        f"None, one of {', '.join(_NAMES)}, a lax.Precision, a pair of these, or a "
+        "lax.DotAlgorithm, lax.DotAlgorithmPreset or the name of one"
     )
+    error(ValueError, name, problem, got=got, expected=expected)
 
 
 def precision_config(ctx: LoweringContext, precision: CanonicalPrecision) -> Any:
@@ -309,6 +308,15 @@ DotDimensionNumbers = tuple[
 _Numbers = tuple[tuple[Dims, Dims], tuple[Dims, Dims]]
 
 
+class _Params(NamedTuple):
+    """The parameters of a product."""
+
+    dimension_numbers: _Numbers
+    precision: CanonicalPrecision
+    preferred_element_type: np.dtype[Any] | None
+    out_sharding: NamedSharding | None
+
+
 class DotGeneral(Primitive):
     """Multiplies, sums over contracting dimensions, and pairs up batch dimensions.
 
@@ -320,57 +328,35 @@ class DotGeneral(Primitive):
     jvp = jvp_of_product
 
     @result_types.function
-    def abstract_eval(
-        self,
-        lhs: ShapedArray,
-        rhs: ShapedArray,
-        *,
-        dimension_numbers: _Numbers,
-        preferred_element_type: np.dtype[Any] | None,
-        **_: Any,
-    ) -> ShapedArray:
-        _check_numbers(lhs, rhs, dimension_numbers)
-        (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
+    def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
+        p = _Params(**params)
+        _check_numbers(lhs, rhs, p.dimension_numbers)
+        (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = p.dimension_numbers
         shape = (
             *(lhs.shape[d] for d in lhs_batch),
             *(lhs.shape[d] for d in _others(lhs.ndim, lhs_sum, lhs_batch)),
             *(rhs.shape[d] for d in _others(rhs.ndim, rhs_sum, rhs_batch)),
         )
         dtype = wider_dtype(lhs.dtype, rhs.dtype)
-        if preferred_element_type is not None:
-            check_preferred_type("lax.dot_general", dtype, preferred_element_type)
-            dtype = np.dtype(preferred_element_type)
+        if p.preferred_element_type is not None:
+            check_preferred_type("lax.dot_general", dtype, p.preferred_element_type)
+            dtype = np.dtype(p.preferred_element_type)
         return shaped_array(shape, dtype, lhs.weak_type and rhs.weak_type)
 
-    def shard(
-        self,
-        avals: Avals,
-        outs: Avals,
-        *,
-        dimension_numbers: _Numbers,
-        out_sharding: NamedSharding | None,
-        **_: Any,
-    ) -> PartitionSpec:
-        if out_sharding is None:
-            return shardings.product_spec(self, avals, dimension_numbers)
-        spec = rules.given_spec(self, outs[0], out_sharding)
-        shardings.check_summands(self, avals, dimension_numbers, spec)
+    def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
+        p = _Params(**params)
+        if p.out_sharding is None:
+            return shardings.product_spec(self, avals, p.dimension_numbers)
+        spec = rules.given_spec(self, outs[0], p.out_sharding)
+        shardings.check_summands(self, avals, p.dimension_numbers, spec)
         return spec
 
     @in_bytes("int2", "uint2", "int4", "uint4")
-    def lower(
-        self,
-        ctx: LoweringContext,
-        lhs: Value,
-        rhs: Value,
-        *,
-        dimension_numbers: _Numbers,
-        precision: CanonicalPrecision,
-        **_: Any,
-    ) -> Any:
+    def lower(self, ctx: LoweringContext, lhs: Value, rhs: Value, **params: Any) -> Any:
         (x, y), (out,) = ctx.avals_in, ctx.avals_out
+        numbers, precision, *_ = _Params(**params)
         attributes = {
-            "dot_dimension_numbers": ctx.attribute(_numbers_text(dimension_numbers)),
+            "dot_dimension_numbers": ctx.attribute(_numbers_text(numbers)),
             "precision_config": precision_config(ctx, precision),
         }
         kinds: tuple[Any, Any, Any] = x.dtype, y.dtype, out.dtype
@@ -420,18 +406,10 @@ class DotGeneral(Primitive):
         places = _places(y_batch, y_kept, y_sum, x_sum)
         return None, product(x, summed, x_kept, x_batch, y.aval, places)
 
-    def batch(
-        self,
-        size: int,
-        args: Values,
-        dims: BatchDims,
-        *,
-        dimension_numbers: _Numbers,
-        out_sharding: NamedSharding | None,
-        **params: Any,
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         (x, y), (x_dim, y_dim) = args, dims
-        (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
+        p = _Params(**params)
+        (x_sum, y_sum), (x_batch, y_batch) = p.dimension_numbers
         count = len(x_batch)
         x_sum, x_batch = _shifted(x_sum, x_dim), _shifted(x_batch, x_dim)
         y_sum, y_batch = _shifted(y_sum, y_dim), _shifted(y_batch, y_dim)
@@ -445,10 +423,10 @@ class DotGeneral(Primitive):
             out_dim = count + len(x_kept) + y_kept.index(y_dim)
         numbers = (x_sum, y_sum), (x_batch, y_batch)
         mapped, dim = (y, y_dim) if x_dim is None else (x, x_dim)
-        entry = rules.free_entry(out_sharding, aval_of(mapped), dim)
-        wide = rules.batched(out_sharding, out_dim, entry)
-        out = self.bind(x, y, dimension_numbers=numbers, out_sharding=wide, **params)
-        return out, out_dim
+        entry = rules.free_entry(p.out_sharding, aval_of(mapped), dim)
+        wide = rules.batched(p.out_sharding, out_dim, entry)
+        wider = p._replace(dimension_numbers=numbers, out_sharding=wide)
+        return self.bind(x, y, **wider._asdict()), out_dim
 
 
 @printing.shows.rule(DotGeneral)
@@ -657,12 +635,7 @@ def dot(
             error(ValueError, "lax.dot", problem, got=got, expected=expected, fix=fix)
         dimension_numbers = ((x.ndim - 1,), (0,)), ((), ())
     return dot_general(
-        lhs,
-        rhs,
-        dimension_numbers,
-        precision,
-        preferred_element_type,
-        out_sharding=out_sharding,
+        lhs, rhs, dimension_numbers, precision, preferred_element_type, out_sharding=out_sharding
     )
 
 

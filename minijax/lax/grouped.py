@@ -26,14 +26,10 @@ from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
 from minijax.interpreters.structural import moveaxis
+from minijax.lax import dots
 from minijax.lax.binary import bitwise_and, le, lt, mul, select, sub
 from minijax.lax.creation import broadcasted_iota, convert_element_type, full, full_like
-from minijax.lax.dots import (
-    DotDimensionNumbers,
-    canonicalize_precision,
-    canonicalize_preferred_type,
-    dot_general,
-)
+from minijax.lax.dots import DotDimensionNumbers
 from minijax.lax.families import Avals, Params, jvp_of_product, operand
 from minijax.lax.foreign import Composed
 from minijax.lax.shape import broadcast_in_dim, reshape
@@ -142,20 +138,20 @@ ragged_dot_general_p = RaggedDotGeneral()
 
 def _product(plan: _Plan, lhs: Array, rhs: Array, sizes: Any, options: Params) -> Any:
     if plan.keeps_batch:
-        return dot_general(lhs, rhs, plan.numbers, **options)
+        return dots.dot_general(lhs, rhs, plan.numbers, **options)
     masked = _one_group_each(plan, lhs, sizes)
     (x_sum, y_sum), (x_batch, y_batch) = plan.numbers
     x_sum, x_batch = (tuple(d + 1 for d in dims) for dims in (x_sum, x_batch))
     if plan.group is not None:
         # A row is not zero for one group only, so a sum over groups picks its matrix.
         numbers = ((0, *x_sum), (plan.group, *y_sum)), (x_batch, y_batch)
-        return dot_general(masked, rhs, numbers, **options)
+        return dots.dot_general(masked, rhs, numbers, **options)
     count, sharding = len(x_batch), options["out_sharding"]
     if sharding is not None:
         rank = 1 + aval_of(lhs).ndim + aval_of(rhs).ndim - 2 * len(x_sum) - count
         places = (*range(1, count + 1), 0, *range(count + 1, rank))
         sharding = sharding.with_spec(rules.permuted(sharding.spec.padded(rank), places))
-    out = dot_general(
+    out = dots.dot_general(
         masked, rhs, ((x_sum, y_sum), (x_batch, y_batch)), **{**options, "out_sharding": sharding}
     )
     return moveaxis(out, count, 0)
@@ -301,8 +297,10 @@ def ragged_dot_general(
         rhs,
         sizes,
         ragged_dot_dimension_numbers=ragged_dot_dimension_numbers,
-        precision=canonicalize_precision(precision, _RAGGED_DOT),
-        preferred_element_type=canonicalize_preferred_type(preferred_element_type, _RAGGED_DOT),
+        precision=dots.canonicalize_precision(precision, _RAGGED_DOT),
+        preferred_element_type=dots.canonicalize_preferred_type(
+            preferred_element_type, _RAGGED_DOT
+        ),
         group_offset=None,
         out_sharding=rules.resolve(out_sharding, _RAGGED_DOT),
     )
@@ -364,7 +362,7 @@ class ScaledDot(Composed):
     def composition(self, avals: Avals, params: Params) -> ClosedJaxpr:
         def product(lhs: Array, rhs: Array, lhs_scale: Array, rhs_scale: Array) -> list[Any]:
             x, y = _scaled(lhs, lhs_scale), _scaled(rhs, rhs_scale)
-            return [dot_general(x, y, **params)]
+            return [dots.dot_general(x, y, **params)]
 
         return staging.stage_closed(product, avals)
 
@@ -439,7 +437,7 @@ def scaled_dot(
             scale = full(ones, 1, _SCALE)  # noqa: PLW2901  the argument's default
         _check_scale(name, aval_of(x), aval_of(scale), dims)
         scales.append(operand(scale))
-    preferred = canonicalize_preferred_type(preferred_element_type, _SCALED_DOT)
+    preferred = dots.canonicalize_preferred_type(preferred_element_type, _SCALED_DOT)
     return scaled_dot_p.bind(
         lhs,
         rhs,

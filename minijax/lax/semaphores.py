@@ -127,14 +127,11 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
     aval = aval_of(ref) if refs.is_reference(ref) else None
     wanted = [kind.value for kind in kinds]
     if aval is None or aval.kind not in wanted:
-        error(
-            TypeError,
-            name,
-            "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else "."),
-            got=type(sem).__name__ if aval is None else str(aval),
-            expected=" or ".join(f"SemaphoreType.{kind.name}" for kind in kinds),
-            fix=f"run_scoped(f, SemaphoreType.{kinds[0].name}) gives f one",
-        )
+        problem = "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else ".")
+        got = type(sem).__name__ if aval is None else str(aval)
+        expected = " or ".join(f"SemaphoreType.{kind.name}" for kind in kinds)
+        fix = f"run_scoped(f, SemaphoreType.{kinds[0].name}) gives f one"
+        error(TypeError, name, problem, got=got, expected=expected, fix=fix)
     place = place_of(sem)
     if place.where.shape:
         problem = "sem is an array of semaphores."
@@ -372,11 +369,10 @@ class DmaStart(_OnSemaphore):
 
 
 @printing.notation.rule(DmaStart)
-def _notation_of_dma_start(
-    primitive: DmaStart, eqn: Eqn, name: Callable[[Any], str], outs: str
-) -> str:
-    indices = [eqn.params[key] for key in ("src_index", "dst_index", "sem_index")]
-    verb = f"{primitive.name}(add)" if eqn.params["add"] else primitive.name
+def _notation_of_copy(primitive: Primitive, eqn: Eqn, name: Callable[[Any], str], outs: str) -> str:
+    places = ("src_index", "dst_index", "sem_index")
+    indices = [eqn.params[key] for key in places if key in eqn.params]
+    verb = f"{primitive.name}(add)" if eqn.params.get("add") else primitive.name
     return notation(verb, eqn.invars, indices, name)
 
 
@@ -416,12 +412,7 @@ class DmaWait(_OnSemaphore):
         return frozenset({refs.ReadEffect(dst.ref), refs.AccumEffect(sem.ref)})
 
 
-@printing.notation.rule(DmaWait)
-def _notation_of_dma_wait(
-    primitive: DmaWait, eqn: Eqn, name: Callable[[Any], str], outs: str
-) -> str:
-    indices = [eqn.params[key] for key in ("dst_index", "sem_index")]
-    return notation(primitive.name, eqn.invars, indices, name)
+printing.notation.rule(DmaWait)(_notation_of_copy)
 
 
 @refs.discharge.rule(DmaWait)

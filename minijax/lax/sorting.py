@@ -19,18 +19,9 @@ from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero, jvp_of_constant
 from minijax.interpreters.structural import moveaxis
+from minijax.lax import families
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import (
-    ANY,
-    FLOAT,
-    ORDERED,
-    BatchDims,
-    Values,
-    batch_along,
-    canonicalize_axis,
-    check_dtype,
-    in_bytes,
-)
+from minijax.lax.families import BatchDims, Values, in_bytes
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
@@ -70,14 +61,14 @@ class Sort(Primitive):
 
     name = "sort"
     multiple_results = True
-    batch = batch_along("dimension")
+    batch = families.batch_along("dimension")
     shard = rules.whole_along("dimension")
 
     def abstract_eval(
         self, *avals: ShapedArray, dimension: int, is_stable: bool, num_keys: int
     ) -> list[ShapedArray]:
         for i, x in enumerate(avals[:num_keys]):
-            check_dtype("sort", f"operand[{i}]", x, ANY)
+            families.check_dtype("sort", f"operand[{i}]", x, families.ANY)
         if any(x.shape != avals[0].shape for x in avals):
             got = {f"operand[{i}]": x for i, x in enumerate(avals)}
             error(TypeError, "lax.sort", "all operands must have one shape.", got=got)
@@ -87,10 +78,7 @@ class Sort(Primitive):
     def lower(
         self, ctx: LoweringContext, *values: Value, dimension: int, is_stable: bool, num_keys: int
     ) -> list[Any]:
-        attributes = {
-            "dimension": ctx.integer(dimension),
-            "is_stable": ctx.boolean(is_stable),
-        }
+        attributes = {"dimension": ctx.integer(dimension), "is_stable": ctx.boolean(is_stable)}
         scalars = [shaped_array((), aval.dtype) for aval in ctx.avals_in]
         if len(values) == 1 and scalars[0].dtype.name in _BITS_OF_FLOAT:
             return [_sort_as_integers(ctx, values[0], attributes)]
@@ -262,7 +250,7 @@ def sort(
         error(ValueError, "lax.sort", problem, got={"num_keys": num_keys, "operands": len(arrays)})
     outs = sort_p.bind(
         *arrays,
-        dimension=canonicalize_axis(dimension, aval_of(arrays[0]).ndim, "lax.sort"),
+        dimension=families.canonicalize_axis(dimension, aval_of(arrays[0]).ndim, "lax.sort"),
         is_stable=bool(is_stable),
         num_keys=operator.index(num_keys),
     )
@@ -300,13 +288,13 @@ class TopK(Primitive):
 
     name = "top_k"
     multiple_results = True
-    batch = batch_along("axis")
+    batch = families.batch_along("axis")
     shard = rules.whole_along("axis")
 
     def abstract_eval(self, x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
         if dtypes.issubdtype(x.dtype, np.complexfloating):
             error(ValueError, "lax.top_k", "complex numbers have no largest.", got={"operand": x})
-        check_dtype("top_k", "operand", x, ORDERED)
+        families.check_dtype("top_k", "operand", x, families.ORDERED)
         if not 0 <= k <= x.shape[axis]:
             problem = f"k is out of range: {k}."
             got = {"operand": x, "axis": axis}
@@ -367,7 +355,7 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
         [Array([9, 7], dtype=int32), Array([1, 3], dtype=int32)]
     """
     x = as_operand(operand)
-    axis = canonicalize_axis(axis, aval_of(x).ndim, "lax.top_k")
+    axis = families.canonicalize_axis(axis, aval_of(x).ndim, "lax.top_k")
     return top_k_p.bind(x, k=operator.index(k), axis=axis)
 
 
@@ -394,9 +382,9 @@ class ApproxTopK(Primitive):
         aggregate_to_topk: bool,
     ) -> list[ShapedArray]:
         name = "lax.approx_max_k" if is_max_k else "lax.approx_min_k"
-        axis = canonicalize_axis(reduction_dimension, x.ndim, name)
+        axis = families.canonicalize_axis(reduction_dimension, x.ndim, name)
         count = x.shape[axis]
-        if not any(dtypes.issubdtype(x.dtype, kind) for kind in FLOAT):
+        if not any(dtypes.issubdtype(x.dtype, kind) for kind in families.FLOAT):
             error(ValueError, name, "the operand must be of a floating dtype.", got={"operand": x})
         if not 0 < k <= count or not 0 < recall_target <= 1:
             problem = "k or recall_target is out of range."

@@ -13,64 +13,33 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import deferral, dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
-from minijax.lax.binary import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    div,
-    eq,
-    ge,
-    gt,
-    le,
-    lt,
-    max,
-    min,
-    mul,
-    select,
-    sub,
-)
-from minijax.lax.families import (
-    FLOAT,
-    Binary,
-    Unary,
-    Values,
-    batch_elementwise,
-    broadcast_operands,
-    broadcast_shape,
-    broadcast_to,
-    check_dtype,
-    check_same_dtype,
-    operand,
-    operands,
-)
+from minijax.lax import binary, families, unary
+from minijax.lax.binary import add, div, eq, ge, gt, le, lt, mul, select, sub
+from minijax.lax.families import Values, operand, operands
 from minijax.lax.reduction import reduce_or
-from minijax.lax.unary import (
-    abs,
-    bitwise_not,
-    exp,
-    log,
-    log1p,
-    neg,
-    reciprocal,
-    rsqrt,
-    sign,
-    square,
-)
+from minijax.lax.unary import abs, exp, log, neg, square
 from minijax.lowering import module
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
+
+if TYPE_CHECKING:
+    import json
+else:
+    json = deferral.module("json")
 
 _State = TypeVar("_State", bound=tuple[Any, ...])
 
@@ -134,12 +103,12 @@ class Computation:
         axes = tuple(range(len(self.out.shape)))
 
         def condition(n: Array, active: Array, *_: Any) -> Sequence[Any]:
-            return [bitwise_and(le(n, most_steps), reduce_or(active, axes))]
+            return [binary.bitwise_and(le(n, most_steps), reduce_or(active, axes))]
 
         def body(n: Array, active: Array, *old: Any) -> Sequence[Any]:
             changes, new = step(n, as_state(*old))
             kept = [select(active, x, before) for x, before in zip(new, old, strict=True)]
-            return [add(n, 1.0), bitwise_and(active, changes), *kept]
+            return [add(n, 1.0), binary.bitwise_and(active, changes), *kept]
 
         ctx = self.ctx
         _, _, *final = ctx.loop(
@@ -160,10 +129,10 @@ class Computation:
         return module.lower_function(ctx, function, *values)
 
 
-erf_p = Unary(
+erf_p = families.Unary(
     "erf",
     "chlo.erf",
-    accepts=FLOAT,
+    accepts=families.FLOAT,
     derivative=lambda x, y: mul(exp(neg(square(x))), 2 / math.sqrt(math.pi)),
     total=True,
 )
@@ -184,10 +153,10 @@ def erf(x: ArrayLike) -> Array:
     return erf_p.bind(operand(x))
 
 
-erfc_p = Unary(
+erfc_p = families.Unary(
     "erfc",
     "chlo.erfc",
-    accepts=FLOAT,
+    accepts=families.FLOAT,
     derivative=lambda x, y: mul(exp(neg(square(x))), -2 / math.sqrt(math.pi)),
     total=True,
 )
@@ -210,10 +179,10 @@ def erfc(x: ArrayLike) -> Array:
     return erfc_p.bind(operand(x))
 
 
-erf_inv_p = Unary(
+erf_inv_p = families.Unary(
     "erf_inv",
     "chlo.erf_inv",
-    accepts=FLOAT,
+    accepts=families.FLOAT,
     derivative=lambda x, y: mul(exp(square(y)), math.sqrt(math.pi) / 2),
 )
 
@@ -233,7 +202,9 @@ def erf_inv(x: ArrayLike) -> Array:
     return erf_inv_p.bind(operand(x))
 
 
-lgamma_p = Unary("lgamma", "chlo.lgamma", accepts=FLOAT, derivative=lambda x, y: digamma(x))
+lgamma_p = families.Unary(
+    "lgamma", "chlo.lgamma", accepts=families.FLOAT, derivative=lambda x, y: digamma(x)
+)
 
 
 def lgamma(x: ArrayLike) -> Array:
@@ -251,10 +222,10 @@ def lgamma(x: ArrayLike) -> Array:
     return lgamma_p.bind(operand(x))
 
 
-digamma_p = Unary(
+digamma_p = families.Unary(
     "digamma",
     "chlo.digamma",
-    accepts=FLOAT,
+    accepts=families.FLOAT,
     derivative=lambda x, y: polygamma(full_like(x, 1.0), x),
 )
 
@@ -280,10 +251,10 @@ def _no_derivative(name: str, arguments: str) -> NoReturn:
     error(ValueError, f"lax.{name}", problem, fix=fix)
 
 
-polygamma_p = Binary(
+polygamma_p = families.Binary(
     "polygamma",
     "chlo.polygamma",
-    accepts=FLOAT,
+    accepts=families.FLOAT,
     derivatives=(
         lambda g, m, x, out: _no_derivative("polygamma", "m"),
         lambda g, m, x, out: mul(g, polygamma(add(m, 1.0), x)),
@@ -310,7 +281,7 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     return polygamma_p.bind(*operands(m, x))
 
 
-zeta_p = Binary("zeta", "chlo.zeta", accepts=FLOAT, derivatives=None)
+zeta_p = families.Binary("zeta", "chlo.zeta", accepts=families.FLOAT, derivatives=None)
 
 
 def zeta(x: ArrayLike, q: ArrayLike) -> Array:
@@ -329,86 +300,41 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     return zeta_p.bind(*operands(x, q))
 
 
-# Chebyshev coefficients of e⁻ˣ I₀(x) in t = x/4 - 1 for 0 <= x <= 8, and of √x e⁻ˣ I₀(x) in
-# t = 16/x - 1 for x >= 8; computed to 60 digits by interpolation.
-_BESSEL_I0E_NEAR = (
-    0.6767952744094761,
-    -0.3046826723431984,
-    0.17162090152220877,
-    -0.09490109704804764,
-    0.04930528423967071,
-    -0.02373741480589947,
-    0.010546460394594998,
-    -0.004324309995050576,
-    0.0016394756169413357,
-    -0.0005763755745385824,
-    0.00018850288509584165,
-    -5.754195010082104e-05,
-    1.6448448070728896e-05,
-    -4.4167383584587505e-06,
-    1.1173875391201037e-06,
-    -2.670793853940612e-07,
-    6.046995022541919e-08,
-    -1.300025009986248e-08,
-    2.6598237246823866e-09,
-    -5.189795601635263e-10,
-    9.675809035373237e-11,
-    -1.726826291441556e-11,
-    2.95505266312964e-12,
-    -4.856446783111929e-13,
-    7.676185498604936e-14,
-    -1.1685332877993451e-14,
-    1.715391285555133e-15,
-    -2.431279846547955e-16,
-    3.3307945188222384e-17,
-    -4.4153416464793395e-18,
-    5.669178006921496e-19,
-)
-_BESSEL_I0E_FAR = (
-    0.8044904110141088,
-    0.0033691164782556943,
-    6.889758346916825e-05,
-    2.8913705208347567e-06,
-    2.0489185894690638e-07,
-    2.266668990498178e-08,
-    3.3962320257083865e-09,
-    4.94060238822497e-10,
-    1.1889147107846439e-11,
-    -3.1499165279632416e-11,
-    -1.3215811840447713e-11,
-    -1.7941785315068062e-12,
-    7.180124451383666e-13,
-    3.8527783827421426e-13,
-    1.54008621752141e-14,
-    -4.150569347287222e-14,
-    -9.554846698828307e-15,
-    3.8116806693526224e-15,
-    1.7725601330565263e-15,
-    -3.425485619677219e-16,
-    -2.8276239805165836e-16,
-    3.461222867697461e-17,
-    4.46562142029676e-17,
-    -4.830504485944182e-18,
-    -7.233180487874754e-18,
-    9.921475412173699e-19,
-    1.193650890845982e-18,
-)
+_series = Cache("Chebyshev series", "series of special functions", key="their names")
 
 
-def _chebyshev(t: Array, coefficients: Sequence[float]) -> Any:
-    """The series `c₀/2 + Σ cₖ Tₖ(t)` by Clenshaw's recurrence, as far as the dtype can tell."""
-    last = int(np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8)[-1])
-    sums = [full_like(t, 0.0), full_like(t, 0.0)]
-    for c in reversed(coefficients[: last + 1]):
-        sums.append(add(sub(mul(mul(t, 2.0), sums[-1]), sums[-2]), c))
-    return mul(sub(sums[-1], sums[-3]), 0.5)
+@_series.function
+def _coefficients_of(name: str) -> list[float]:
+    """The coefficients of a series of `chebyshev.json`.
+
+    There each has the function and the variable that it is of; the coefficients were computed to 40
+    digits or more by interpolation.
+    """
+    series = json.loads(Path(__file__).with_name("chebyshev.json").read_text(encoding="utf-8"))
+    coefficients: list[float] = series[name]["coefficients"]
+    return coefficients
+
+
+def chebyshev(t: Array, name: str) -> Any:
+    """A series of `chebyshev.json`, `c₀/2 + Σ cₖ Tₖ(t)`, as far as the dtype can tell.
+
+    It is summed by Clenshaw's recurrence.
+    """
+    coefficients = _coefficients_of(name)
+    needed = np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8 * np.abs(coefficients[0]))
+    last = int(needed[-1])
+    twice = mul(t, 2.0)
+    total, before = full_like(t, coefficients[last]), full_like(t, 0.0)
+    for c in reversed(coefficients[1:last]):
+        total, before = add(sub(mul(twice, total), before), c), total
+    return add(sub(mul(t, total), before), coefficients[0] / 2)
 
 
 def _bessel_i0e(x: Array) -> Sequence[Any]:
     x = abs(x)
-    near = _chebyshev(sub(mul(min(x, 8.0), 0.25), 1.0), _BESSEL_I0E_NEAR)
-    far = _chebyshev(sub(div(16.0, max(x, 8.0)), 1.0), _BESSEL_I0E_FAR)
-    return [select(le(x, 8.0), near, mul(far, rsqrt(x)))]
+    near = chebyshev(sub(mul(binary.min(x, 8.0), 0.25), 1.0), "I0e near")
+    far = chebyshev(sub(div(16.0, binary.max(x, 8.0)), 1.0), "I0e far")
+    return [select(le(x, 8.0), near, mul(far, unary.rsqrt(x)))]
 
 
 def _lower_bessel_i0e(ctx: LoweringContext, x: Value) -> Any:
@@ -416,11 +342,11 @@ def _lower_bessel_i0e(ctx: LoweringContext, x: Value) -> Any:
     return computation.result(*computation.apply(_bessel_i0e, *computation.values))
 
 
-bessel_i0e_p = Unary(
+bessel_i0e_p = families.Unary(
     "bessel_i0e",
     _lower_bessel_i0e,
-    accepts=FLOAT,
-    derivative=lambda x, y: sub(bessel_i1e(x), mul(sign(x), y)),
+    accepts=families.FLOAT,
+    derivative=lambda x, y: sub(bessel_i1e(x), mul(unary.sign(x), y)),
 )
 
 
@@ -442,12 +368,12 @@ def bessel_i0e(x: ArrayLike) -> Array:
 def _derivative_of_bessel_i1e(x: Array, y: Array) -> Any:
     near_zero = le(abs(x), epsilon(x))
     safe = select(near_zero, full_like(x, 1.0), x)
-    slope = sub(bessel_i0e(safe), mul(y, add(sign(safe), reciprocal(safe))))
+    slope = sub(bessel_i0e(safe), mul(y, add(unary.sign(safe), unary.reciprocal(safe))))
     return select(near_zero, full_like(x, 0.5), slope)
 
 
-bessel_i1e_p = Unary(
-    "bessel_i1e", "chlo.bessel_i1e", accepts=FLOAT, derivative=_derivative_of_bessel_i1e
+bessel_i1e_p = families.Unary(
+    "bessel_i1e", "chlo.bessel_i1e", accepts=families.FLOAT, derivative=_derivative_of_bessel_i1e
 )
 
 
@@ -479,7 +405,7 @@ class _BetaFraction(NamedTuple):
 
 def _beta_start(a: Array, b: Array, x: Array) -> _BetaFraction:
     one = full_like(x, 1.0)
-    d = reciprocal(_off_zero(sub(1.0, div(mul(add(a, b), x), add(a, 1.0)))))
+    d = unary.reciprocal(_off_zero(sub(1.0, div(mul(add(a, b), x), add(a, 1.0)))))
     return _BetaFraction(a, b, x, one, d, d)
 
 
@@ -489,7 +415,7 @@ def _beta_step(m: Array, s: _BetaFraction) -> tuple[Any, _BetaFraction]:
     even = div(mul(mul(m, sub(b, m)), x), mul(sub(a_2m, 1.0), a_2m))
     odd = neg(div(mul(mul(add(a, m), add(add(a, b), m)), x), mul(a_2m, add(a_2m, 1.0))))
     for coefficient in (even, odd):
-        d = reciprocal(_off_zero(add(mul(coefficient, d), 1.0)))
+        d = unary.reciprocal(_off_zero(add(mul(coefficient, d), 1.0)))
         c = _off_zero(add(div(coefficient, c), 1.0))
         factor = mul(c, d)
         value = mul(value, factor)
@@ -516,16 +442,16 @@ class RegularizedIncompleteBeta(Primitive):
 
     name = "regularized_incomplete_beta"
     shard = rules.elementwise
-    batch = batch_elementwise
+    batch = families.batch_elementwise
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray, x: ShapedArray) -> ShapedArray:
-        check_same_dtype("betainc", a=a, b=b, x=x)
-        check_dtype("betainc", "x", x, FLOAT)
-        shape = broadcast_shape("betainc", a=a, b=b, x=x)
+        families.check_same_dtype("betainc", a=a, b=b, x=x)
+        families.check_dtype("betainc", "x", x, families.FLOAT)
+        shape = families.broadcast_shape("betainc", a=a, b=b, x=x)
         return shaped_array(shape, x.dtype, a.weak_type and b.weak_type and x.weak_type)
 
     def lower(self, ctx: LoweringContext, a: Value, b: Value, x: Value) -> Any:
-        computation = Computation(ctx, broadcast_operands(ctx, (a, b, x)))
+        computation = Computation(ctx, families.broadcast_operands(ctx, (a, b, x)))
 
         # The fraction converges fast for small x; I(a, b, x) = 1 - I(b, a, 1 - x).
         def swaps(a: Array, b: Array, x: Array) -> Any:
@@ -538,7 +464,7 @@ class RegularizedIncompleteBeta(Primitive):
         def finish(a0: Array, b0: Array, x0: Array, *state: Any) -> Sequence[Any]:
             a, b, x, _, _, value = state
             log_weight = sub(
-                add(mul(a, log(x)), mul(b, log1p(neg(x)))), add(log(a), _log_beta(a, b))
+                add(mul(a, log(x)), mul(b, unary.log1p(neg(x)))), add(log(a), _log_beta(a, b))
             )
             result = mul(exp(log_weight), value)
             result = select(swaps(a0, b0, x0), sub(1.0, result), result)
@@ -555,22 +481,24 @@ class RegularizedIncompleteBeta(Primitive):
             _no_derivative("betainc", "a and b")
         if type(tangents[2]) is Zero:
             return out, Zero.like(out)
-        powers = add(mul(sub(a, 1.0), log(x)), mul(sub(b, 1.0), log1p(neg(x))))
+        powers = add(mul(sub(a, 1.0), log(x)), mul(sub(b, 1.0), unary.log1p(neg(x))))
         density = exp(sub(powers, _log_beta(a, b)))
-        return out, broadcast_to(mul(tangents[2], density), out)
+        return out, families.broadcast_to(mul(tangents[2], density), out)
 
 
 def _beta_within_domain(a: Array, b: Array, x: Array, result: Array) -> Any:
     # All mass is at 0 or at 1 where a parameter is zero or infinite.
-    at_one = bitwise_or(eq(a, np.inf), eq(b, 0.0))
-    at_zero = bitwise_or(eq(b, np.inf), eq(a, 0.0))
-    low = bitwise_or(eq(x, 0.0), bitwise_and(at_one, lt(x, 1.0)))
-    high = bitwise_or(eq(x, 1.0), bitwise_and(at_zero, gt(x, 0.0)))
+    at_one = binary.bitwise_or(eq(a, np.inf), eq(b, 0.0))
+    at_zero = binary.bitwise_or(eq(b, np.inf), eq(a, 0.0))
+    low = binary.bitwise_or(eq(x, 0.0), binary.bitwise_and(at_one, lt(x, 1.0)))
+    high = binary.bitwise_or(eq(x, 1.0), binary.bitwise_and(at_zero, gt(x, 0.0)))
     result = select(low, full_like(x, 0.0), select(high, full_like(x, 1.0), result))
     # Comparisons that NaN fails.
-    within = bitwise_and(ge(x, 0.0), le(x, 1.0))
-    valid = bitwise_and(ge(a, 0.0), ge(b, 0.0))
-    within = bitwise_and(within, bitwise_and(valid, bitwise_not(bitwise_and(at_zero, at_one))))
+    within = binary.bitwise_and(ge(x, 0.0), le(x, 1.0))
+    valid = binary.bitwise_and(ge(a, 0.0), ge(b, 0.0))
+    within = binary.bitwise_and(
+        within, binary.bitwise_and(valid, unary.bitwise_not(binary.bitwise_and(at_zero, at_one)))
+    )
     return select(within, result, full_like(x, np.nan))
 
 

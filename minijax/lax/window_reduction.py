@@ -23,47 +23,14 @@ from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
+from minijax.lax import families, reduction, windows
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
-from minijax.lax.families import (
-    ANY,
-    INEXACT,
-    NUMERIC,
-    Avals,
-    BatchDims,
-    Kinds,
-    Values,
-    batch_along,
-    check_dtype,
-)
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
-from minijax.lax.reduction import (
-    Identity,
-    as_initial_value,
-    check_reducer,
-    check_same_structure,
-    elementwise,
-    halves,
-    highest,
-    lowest,
-    monoid_of,
-    one,
-    region_of_combiner,
-    region_of_jaxpr,
-    scan,
-    stage_reducer,
-    with_leading_batch,
-    zero,
-)
 from minijax.lax.shape import reshape, rev, split
 from minijax.lax.unary import ceil, complex, exp, imag, log1p, real
-from minijax.lax.windows import (
-    Window,
-    check_window,
-    place_by_place,
-    select_and_gather_add_p,
-    window_of,
-)
+from minijax.lax.windows import Window
 from minijax.lowering.module import lower_function
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
@@ -90,17 +57,17 @@ class WindowReduction(Primitive):
     op: str
     _: KW_ONLY
     combine: Callable[[Any, Any], Any]
-    identity: Identity
-    accepts: Kinds
+    identity: reduction.Identity
+    accepts: families.Kinds
     select_prim: Primitive | None
 
     def __post_init__(self) -> None:
         super().__init__(self.name)
 
     def abstract_eval(self, x: ShapedArray, **params: Any) -> ShapedArray:
-        check_dtype(self.name, "operand", x, self.accepts)
+        families.check_dtype(self.name, "operand", x, self.accepts)
         window = Window(**params)
-        check_window("lax.reduce_window", x.shape, window)
+        windows.check_window("lax.reduce_window", x.shape, window)
         return x.with_shape(window.result_shape(x.shape))
 
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
@@ -112,7 +79,7 @@ class WindowReduction(Primitive):
             "stablehlo.reduce_window",
             [x, ctx.constant(self.identity(dtype), dtype)],
             Window(**params).attributes(ctx),
-            regions=[region_of_combiner(ctx, self.op, self.combine, dtype)],
+            regions=[reduction.region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
@@ -124,11 +91,11 @@ class WindowReduction(Primitive):
             return out, self.bind(x_dot, **params)
         window = Window(**params)
         if not window.is_dilated:
-            return out, select_and_gather_add_p.bind(
+            return out, windows.select_and_gather_add_p.bind(
                 x_dot, x, select_prim=self.select_prim, **params
             )
         init = self.identity(aval_of(x).dtype)
-        function = place_by_place(lambda a, b: [self.combine(a, b)], window)
+        function = windows.place_by_place(lambda a, b: [self.combine(a, b)], window)
         _, (out_dot,) = jvp_flat(lambda x: function(x, init), [x], [x_dot])
         return out, structural.instantiate(out_dot)
 
@@ -173,31 +140,27 @@ reduce_window_sum_p = WindowReduction(
     "reduce_window_sum",
     "stablehlo.add",
     combine=add,
-    identity=zero,
-    accepts=NUMERIC,
+    identity=reduction.zero,
+    accepts=families.NUMERIC,
     select_prim=None,
 )
 reduce_window_max_p = WindowReduction(
     "reduce_window_max",
     "stablehlo.maximum",
     combine=max,
-    identity=lowest,
-    accepts=ANY,
+    identity=reduction.lowest,
+    accepts=families.ANY,
     select_prim=ge_p,
 )
 reduce_window_min_p = WindowReduction(
     "reduce_window_min",
     "stablehlo.minimum",
     combine=min,
-    identity=highest,
-    accepts=ANY,
+    identity=reduction.highest,
+    accepts=families.ANY,
     select_prim=le_p,
 )
-_SPECIAL = {
-    "add": reduce_window_sum_p,
-    "max": reduce_window_max_p,
-    "min": reduce_window_min_p,
-}
+_SPECIAL = {"add": reduce_window_sum_p, "max": reduce_window_max_p, "min": reduce_window_min_p}
 
 
 class ReduceWindow(Primitive):
@@ -214,10 +177,10 @@ class ReduceWindow(Primitive):
     def abstract_eval(
         self, *avals: ShapedArray, jaxpr: ClosedJaxpr, **params: Any
     ) -> list[ShapedArray]:
-        operands, inits = halves(avals)
-        check_reducer("lax.reduce_window", operands, inits, jaxpr)
+        operands, inits = reduction.halves(avals)
+        reduction.check_reducer("lax.reduce_window", operands, inits, jaxpr)
         window = Window(**params)
-        check_window("lax.reduce_window", operands[0].shape, window)
+        windows.check_window("lax.reduce_window", operands[0].shape, window)
         shape = window.result_shape(operands[0].shape)
         return [x.strip_weak_type().with_shape(shape) for x in operands]
 
@@ -228,7 +191,7 @@ class ReduceWindow(Primitive):
             "stablehlo.reduce_window",
             values,
             Window(**params).attributes(ctx),
-            regions=[region_of_jaxpr(ctx, jaxpr)],
+            regions=[reduction.region_of_jaxpr(ctx, jaxpr)],
         )
 
     def jvp(
@@ -236,16 +199,22 @@ class ReduceWindow(Primitive):
     ) -> tuple[list[Any], list[Any]]:
         if all(type(t) is Zero for t in tangents):
             return jvp_of_constant(self, primals, tangents, jaxpr=jaxpr, **params)
-        return jvp_flat(place_by_place(elementwise(jaxpr), Window(**params)), primals, tangents)
+        return jvp_flat(
+            windows.place_by_place(reduction.elementwise(jaxpr), Window(**params)),
+            primals,
+            tangents,
+        )
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> tuple[list[Any], list[Any]]:
         window = Window(**params)
-        if any(d is not None for d in halves(dims)[1]):
-            return batch_flat(place_by_place(elementwise(jaxpr), window), size, args, dims)
+        if any(d is not None for d in reduction.halves(dims)[1]):
+            return batch_flat(
+                windows.place_by_place(reduction.elementwise(jaxpr), window), size, args, dims
+            )
         params = window.with_batch(0)._asdict()
-        outs = self.bind(*with_leading_batch(size, args, dims), jaxpr=jaxpr, **params)
+        outs = self.bind(*reduction.with_leading_batch(size, args, dims), jaxpr=jaxpr, **params)
         return outs, [0] * len(outs)
 
 
@@ -295,17 +264,19 @@ def reduce_window(
     name = "lax.reduce_window"
     leaves, structure = tree.flatten(operand)
     init_leaves, init_structure = tree.flatten(init_value)
-    check_same_structure(name, "init_value", init_structure, structure)
+    reduction.check_same_structure(name, "init_value", init_structure, structure)
     arrays = [as_operand(x) for x in leaves]
-    inits = [as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)]
+    inits = [
+        reduction.as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)
+    ]
     if any(aval_of(x).shape for x in inits):
         error(TypeError, name, "initial values must be scalars.", got=", ".join(map(str, inits)))
     shape = aval_of(arrays[0]).shape
-    window = window_of(
+    window = windows.window_of(
         name, shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
-    jaxpr = stage_reducer(name, computation, arrays, structure)
-    primitive = _SPECIAL.get(monoid_of(jaxpr, inits) or "")
+    jaxpr = reduction.stage_reducer(name, computation, arrays, structure)
+    primitive = _SPECIAL.get(reduction.monoid_of(jaxpr, inits) or "")
     if primitive is not None:
         outs = [primitive.bind(arrays[0], **window._asdict())]
     else:
@@ -331,20 +302,20 @@ class Cumulative(Primitive):
         linear: whether the operation is linear.
     """
 
-    batch = batch_along("axis")
+    batch = families.batch_along("axis")
 
     name: str = field()
     combine: Callable[[Any, Any], Any]
-    identity: Identity
+    identity: reduction.Identity
     _: KW_ONLY
-    accepts: Kinds = NUMERIC
+    accepts: families.Kinds = families.NUMERIC
     linear: bool = False
 
     def __post_init__(self) -> None:
         super().__init__(self.name)
 
     def abstract_eval(self, x: ShapedArray, *, axis: int, reverse: bool) -> ShapedArray:
-        check_dtype(self.name, "operand", x, self.accepts)
+        families.check_dtype(self.name, "operand", x, self.accepts)
         if not 0 <= axis < x.ndim:
             problem = f"axis {axis} is out of range."
             expected = f"an axis from 0 to {x.ndim - 1}"
@@ -404,7 +375,7 @@ class Cumulative(Primitive):
 
         def composed(x: Array) -> list[Any]:
             x = rev(x, (axis,)) if reverse else x
-            (y,) = scan(lambda a, b: [self.combine(a, b)], [x], axis)
+            (y,) = reduction.scan(lambda a, b: [self.combine(a, b)], [x], axis)
             return [rev(y, (axis,)) if reverse else y]
 
         _, (out_dot,) = jvp_flat(composed, [x], [x_dot])
@@ -426,12 +397,12 @@ def _logaddexp(x: Array, y: Array) -> Any:
     return add(larger, log1p(exp(difference)))
 
 
-cumsum_p = Cumulative("cumsum", add, zero, linear=True)
+cumsum_p = Cumulative("cumsum", add, reduction.zero, linear=True)
 vma.linear_in.set(((0,),), cumsum_p)
-cumprod_p = Cumulative("cumprod", mul, one)
-cummax_p = Cumulative("cummax", max, lowest)
-cummin_p = Cumulative("cummin", min, highest)
-cumlogsumexp_p = Cumulative("cumlogsumexp", _logaddexp, lowest, accepts=INEXACT)
+cumprod_p = Cumulative("cumprod", mul, reduction.one)
+cummax_p = Cumulative("cummax", max, reduction.lowest)
+cummin_p = Cumulative("cummin", min, reduction.highest)
+cumlogsumexp_p = Cumulative("cumlogsumexp", _logaddexp, reduction.lowest, accepts=families.INEXACT)
 
 
 def _accumulated(primitive: Cumulative, operand: Any, axis: int, reverse: bool) -> Any:

@@ -16,23 +16,14 @@ import numpy as np
 from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal
+from minijax.lax import reduction
 from minijax.lax.families import Avals, BatchDims, Values, int_tuple, jvp_of_first, padtype_to_pads
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad, unpad
-from minijax.lax.reduction import (
-    Combine,
-    as_initial_value,
-    halves,
-    highest,
-    lowest,
-    region_of_jaxpr,
-    stage_reducer,
-)
 from minijax.lowering.stablehlo import LoweringContext, Value, i64_matrix
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -145,15 +136,14 @@ def check_window(name: str, shape: Shape, window: Window) -> None:
         if argument != "padding":
             wrong = wrong or any(v < 1 for v in values)
         if wrong:
-            error(
-                TypeError,
-                name,
-                f"{argument} does not fit the operand.",
-                got={"operand": f"of shape {shape}", argument: values},
-                expected="one pair for each dimension"
+            problem = f"{argument} does not fit the operand."
+            got = {"operand": f"of shape {shape}", argument: values}
+            expected = (
+                "one pair for each dimension"
                 if argument == "padding"
-                else "one number of at least 1 for each dimension",
+                else "one number of at least 1 for each dimension"
             )
+            error(TypeError, name, problem, got=got, expected=expected)
 
 
 def reduce_window_shape_tuple(
@@ -182,11 +172,11 @@ def reduce_window_shape_tuple(
     return window.result_shape(tuple(operand_shape))
 
 
-def place_by_place(combine: Combine, window: Window) -> Callable[..., list[Any]]:
+def place_by_place(combine: reduction.Combine, window: Window) -> Callable[..., list[Any]]:
     """A window reduction as a composition: one combination for each place in the window."""
 
     def function(*args: Any) -> list[Any]:
-        operands, inits = halves(args)
+        operands, inits = reduction.halves(args)
         shape = aval_of(operands[0]).shape
         padded = [window.pad(x, init) for x, init in zip(operands, inits, strict=True)]
         count = window.result_shape(shape)
@@ -233,7 +223,7 @@ _DIRECTIONS = {"ge": "GE", "le": "LE"}
 
 
 def _identity_of(select_prim: Primitive, dtype: np.dtype[Any]) -> Any:
-    return lowest(dtype) if select_prim.name == "ge" else highest(dtype)
+    return reduction.lowest(dtype) if select_prim.name == "ge" else reduction.highest(dtype)
 
 
 def _check_shape(name: str, argument: str, found: ShapedArray, expected: Shape) -> None:
@@ -278,15 +268,8 @@ class SelectAndGatherAdd(_Selecting):
         _check_shape(self.name, "tangents", tangents, x.shape)
         return tangents.with_shape(window.result_shape(x.shape))
 
-    def lower(
-        self,
-        ctx: LoweringContext,
-        tangents: Value,
-        x: Value,
-        *,
-        select_prim: Primitive,
-        **params: Any,
-    ) -> Any:
+    def lower(self, ctx: LoweringContext, tangents: Value, x: Value, **params: Any) -> Any:
+        select_prim = params.pop("select_prim")
         tangent, value = (shaped_array((), aval.dtype) for aval in ctx.avals_in)
         kinds = [ctx.type_of(value), ctx.type_of(tangent)]
         count = ctx.avals_out[0].shape
@@ -311,15 +294,9 @@ class SelectAndGatherAdd(_Selecting):
         )[1]
 
     def transpose(
-        self,
-        ct: Array,
-        tangents: UndefinedPrimal,
-        x: Array,
-        *,
-        select_prim: Primitive,
-        **params: Any,
+        self, ct: Array, tangents: UndefinedPrimal, x: Array, **params: Any
     ) -> tuple[Any, None]:
-        window = Window(**params)
+        select_prim, window = params.pop("select_prim"), Window(**params)
         assert not window.is_dilated, "dilated extrema are differentiated place by place"
         out = select_and_scatter_add_p.bind(ct, x, select_prim=select_prim, **_undilated(window))
         return out, None
@@ -344,15 +321,8 @@ class SelectAndScatterAdd(_Selecting):
         _check_shape(self.name, "source", source, window.result_shape(x.shape))
         return source.with_shape(x.shape)
 
-    def lower(
-        self,
-        ctx: LoweringContext,
-        source: Value,
-        x: Value,
-        *,
-        select_prim: Primitive,
-        **params: Any,
-    ) -> Any:
+    def lower(self, ctx: LoweringContext, source: Value, x: Value, **params: Any) -> Any:
+        select_prim = params.pop("select_prim")
         dtype = ctx.avals_in[1].dtype
         value = shaped_array((), dtype)
         kind = ctx.type_of(value)
@@ -364,7 +334,8 @@ class SelectAndScatterAdd(_Selecting):
             return [inner.op("stablehlo.add", [a, b], None, kind)]
 
         regions = [([kind, kind], select), ([kind, kind], scatter)]
-        return _scattered(ctx, x, source, ctx.constant(0, dtype), regions, **params)
+        operands = x, source, ctx.constant(0, dtype)
+        return _scattered(ctx, operands, regions, Window.of(**params))
 
     def transpose(
         self, ct: Array, source: UndefinedPrimal, x: Array, *, select_prim: Primitive, **params: Any
@@ -385,31 +356,20 @@ def _undilated(window: Window) -> dict[str, Any]:
 
 
 def _scattered(
-    ctx: LoweringContext,
-    x: Value,
-    source: Value,
-    init: Value,
-    regions: Sequence[Any],
-    *,
-    window_dimensions: Shape,
-    window_strides: Shape,
-    padding: Pads,
+    ctx: LoweringContext, operands: Values, regions: Sequence[Any], window: Window
 ) -> Any:
     """What the windows' sources add up to.
 
     Where windows overlap, XLA forgets what they scatter over the border between two devices.
     """
-    ndim = len(window_dimensions)
-    pairs = zip(window_dimensions, window_strides, strict=True)
+    x, source, init = operands
+    ndim = len(window.window_dimensions)
+    pairs = zip(window.window_dimensions, window.window_strides, strict=True)
     overlapping = [d for d, (size, stride) in enumerate(pairs) if size > stride]
     whole = ctx.module.partitioning.whole_along
     if overlapping:
         x, source = (whole(ctx, operand, overlapping, ndim) for operand in (x, source))
-    attributes = {
-        "window_dimensions": ctx.i64_array(window_dimensions),
-        "window_strides": ctx.i64_array(window_strides),
-        "padding": i64_matrix(padding, 2),
-    }
+    attributes = {name: window.attributes(ctx)[name] for name in _UNDILATED}
     operands = [x, source, init]
     found = ctx.ops("stablehlo.select_and_scatter", operands, attributes, regions=regions)[0]
     return whole(ctx, found, overlapping, ndim) if overlapping else found
@@ -434,19 +394,10 @@ class SelectAndScatter(Primitive):
         _check_shape(self.name, "init_value", init, ())
         return x.strip_weak_type()
 
-    def lower(
-        self,
-        ctx: LoweringContext,
-        x: Value,
-        source: Value,
-        init: Value,
-        *,
-        select_jaxpr: ClosedJaxpr,
-        scatter_jaxpr: ClosedJaxpr,
-        **params: Any,
-    ) -> Any:
-        regions = [region_of_jaxpr(ctx, select_jaxpr), region_of_jaxpr(ctx, scatter_jaxpr)]
-        return _scattered(ctx, x, source, init, regions, **params)
+    def lower(self, ctx: LoweringContext, *operands: Value, **params: Any) -> Any:
+        jaxprs = params.pop("select_jaxpr"), params.pop("scatter_jaxpr")
+        regions = [reduction.region_of_jaxpr(ctx, jaxpr) for jaxpr in jaxprs]
+        return _scattered(ctx, operands, regions, Window.of(**params))
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
         x, source = (
@@ -499,9 +450,9 @@ def select_and_scatter(
     return select_and_scatter_p.bind(
         x,
         as_operand(source, x),
-        as_initial_value(init_value, x),
-        select_jaxpr=stage_reducer(name, select, [x], _LEAF),
-        scatter_jaxpr=stage_reducer(name, scatter, [x], _LEAF),
+        reduction.as_initial_value(init_value, x),
+        select_jaxpr=reduction.stage_reducer(name, select, [x], _LEAF),
+        scatter_jaxpr=reduction.stage_reducer(name, scatter, [x], _LEAF),
         **_undilated(window),
     )
 

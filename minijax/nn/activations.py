@@ -17,20 +17,9 @@ from minijax.lax.collectives.arguments import axis_index, axis_size
 from minijax.lax.unary import logistic, stop_gradient
 from minijax.numpy import creation as numpy_creation
 from minijax.numpy import elementary, reductions, shaping
-from minijax.numpy.elementary import (
-    clip,
-    exp,
-    expm1,
-    log,
-    log1p,
-    logaddexp,
-    maximum,
-    minimum,
-    sqrt,
-    square,
-)
+from minijax.numpy.elementary import clip, exp, expm1, log, log1p, logaddexp, maximum, minimum
 from minijax.numpy.normalized_exponentials import logsumexp
-from minijax.numpy.promotion import check_array, inexact, one_program, strong
+from minijax.numpy.promotion import check_array, check_choice, inexact, one_program, strong
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.runtime.annotations import ArrayLike, DTypeLike, NamedAxis
@@ -121,7 +110,7 @@ def sparse_plus(x: ArrayLike) -> Array:
         Array([0.  , 0.25, 1.  , 5.  ], dtype=float32)
     """
     x = array_argument("sparse_plus", x)
-    middle = square(x + 1.0) / 4
+    middle = elementary.square(x + 1.0) / 4
     upper = where(x >= 1.0, x, middle)
     return where(x <= -1.0, 0.0, upper)
 
@@ -373,7 +362,7 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         Array([1., 2., 4.], dtype=float32)
     """
     x = array_argument("squareplus", x)
-    return (x + sqrt(square(x) + b)) / 2
+    return (x + elementary.sqrt(elementary.square(x) + b)) / 2
 
 
 @_activation
@@ -504,17 +493,15 @@ def standardize(
         Array([[-1.22,  0.  ,  1.22],
                [-1.22,  0.  ,  1.22]], dtype=float32)
     """
-    if algorithm not in ("fast", "stable"):
-        problem = f"unknown algorithm {algorithm!r}."
-        error(ValueError, "nn.standardize", problem, expected="'fast' or 'stable'")
+    check_choice("nn.standardize", "algorithm", algorithm, ("fast", "stable"))
     x = strong(inexact("standardize", x))
     if mean is None:
         mean = reductions.mean(x, axis, keepdims=True, where=where)
     if variance is None and algorithm == "fast":
-        squares = reductions.mean(square(x), axis, keepdims=True, where=where)
+        squares = reductions.mean(elementary.square(x), axis, keepdims=True, where=where)
         # Rounding may take the difference below 0.
-        variance = maximum(squares - square(mean), 0)
+        variance = maximum(squares - elementary.square(mean), 0)
     elif variance is None:
-        variance = reductions.mean(square(x - mean), axis, keepdims=True, where=where)
+        variance = reductions.mean(elementary.square(x - mean), axis, keepdims=True, where=where)
     divisor = unary.rsqrt(elementary.add(variance, epsilon))
     return (x - mean) * divisor

@@ -19,7 +19,7 @@ from minijax.lax import unary
 from minijax.lax.creation import convert_element_type
 from minijax.numpy import contraction, creation, logic, selection, shaping
 from minijax.numpy.normalized_exponentials import logsumexp, softmax
-from minijax.numpy.promotion import one_program
+from minijax.numpy.promotion import check_choice, one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
@@ -131,9 +131,7 @@ def _check(
     name = "nn.dot_product_attention"
     if implementation == "cudnn":
         error(NotImplementedError, name, "cuDNN's attention is not built.")
-    if implementation not in (None, "xla"):
-        expected = "None or 'xla'"
-        error(ValueError, name, f"unknown implementation {implementation!r}.", expected=expected)
+    check_choice(name, "implementation", implementation, (None, "xla"))
     avals = {"query": aval_of(query), "key": aval_of(key), "value": aval_of(value)}
     q, k, v = avals.values()
     if mask is not None and aval_of(mask).dtype != np.bool_:

@@ -20,15 +20,8 @@ from minijax.lax import shape as lax_shape
 from minijax.lax.unary import exp, log, sqrt
 from minijax.numpy import shaping
 from minijax.numpy.creation import dtype_argument
-from minijax.numpy.promotion import named, one_program
-from minijax.random.continuous import (
-    normal_samples,
-    orthogonal_samples,
-    scalar,
-    split_keys,
-    truncated_normal_samples,
-    uniform_samples,
-)
+from minijax.numpy.promotion import check_choice, named, one_program
+from minijax.random import continuous
 from minijax.random.keys import FLOAT, INEXACT, as_keys, check_dtype
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -133,7 +126,7 @@ def _complex_truncated_samples(
     key: ArrayLike, radius: ArrayLike, dims: Shape, dtype: np.dtype[Any]
 ) -> Array:
     """Complex normal samples of absolute value below `radius`."""
-    first, second = split_keys(key)
+    first, second = continuous.split_keys(key)
     radius = creation.convert_element_type(radius, dtype)
     mass = 1 - exp(-(radius * radius))
     below = 1 - mass * _complex_uniforms(first, dims, dtype)
@@ -142,13 +135,13 @@ def _complex_truncated_samples(
 
 def _complex_disc_samples(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
     """Complex samples, uniform on the disc of radius sqrt(2), whose variance is 1."""
-    first, second = split_keys(key)
-    radii = sqrt(2 * uniform_samples(first, dims, dtypes.real_dtype_of(dtype)))
+    first, second = continuous.split_keys(key)
+    radii = sqrt(2 * continuous.uniform_samples(first, dims, dtypes.real_dtype_of(dtype)))
     return creation.convert_element_type(radii, dtype) * _directions(second, dims, dtype)
 
 
 def _complex_uniforms(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
-    uniforms = uniform_samples(key, dims, dtypes.real_dtype_of(dtype))
+    uniforms = continuous.uniform_samples(key, dims, dtypes.real_dtype_of(dtype))
     return creation.convert_element_type(uniforms, dtype)
 
 
@@ -160,14 +153,14 @@ def _directions(key: ArrayLike, dims: Shape, dtype: np.dtype[Any]) -> Array:
 def _uniform_samples(
     key: ArrayLike, low: ArrayLike, high: ArrayLike, dims: Shape, dtype: np.dtype[Any]
 ) -> Array:
-    return uniform_samples(key, dims, dtype, low, high)
+    return continuous.uniform_samples(key, dims, dtype, low, high)
 
 
 _INEXACT = INEXACT._replace(word="float")
 _DRAWS: dict[str, Callable[..., Any]] = {
     "uniform": _uniform_samples,
-    "normal": normal_samples,
-    "truncated_normal": truncated_normal_samples,
+    "normal": continuous.normal_samples,
+    "truncated_normal": continuous.truncated_normal_samples,
     "complex_truncated_normal": _complex_truncated_samples,
     "complex_uniform": _complex_disc_samples,
 }
@@ -184,7 +177,7 @@ def _scaled_samples(
     keys, _ = as_keys(f"nn.initializers.{draw}", key)
     check_dtype(draw, dtype, FLOAT if draw in ("uniform", "truncated_normal") else _INEXACT)
     if not hasattr(factor, "aval"):
-        factor = scalar(factor, dtype)
+        factor = continuous.scalar(factor, dtype)
     return _scaled_program(keys, factor, bounds, draw, dims, dtype)
 
 
@@ -281,10 +274,7 @@ def _fan(mode: str, shape: Shape, in_axis: Axes, out_axis: Axes, batch_axis: Axe
         "fan_avg": (fan_in + fan_out) / 2,
         "fan_geo_avg": math.sqrt(fan_in * fan_out),
     }
-    if mode not in fans:
-        problem = f"unknown mode {mode!r}."
-        expected = "one of " + ", ".join(fans)
-        error(ValueError, "nn.initializers.variance_scaling", problem, expected=expected)
+    check_choice("nn.initializers.variance_scaling", "mode", mode, fans)
     return fans[mode]
 
 
@@ -472,7 +462,7 @@ def _orthogonal(
     key: ArrayLike, scale: ArrayLike, dims: Shape, axis: int, dtype: np.dtype[Any]
 ) -> Array:
     others = (*dims[:axis], *dims[axis + 1 :])
-    samples = orthogonal_samples(key, (), (math.prod(others), dims[axis]), dtype)
+    samples = continuous.orthogonal_samples(key, (), (math.prod(others), dims[axis]), dtype)
     samples = lax_shape.reshape(samples, (*others, dims[axis]))
     return cast(Array, scale) * shaping.moveaxis(samples, -1, axis)
 

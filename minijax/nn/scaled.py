@@ -25,7 +25,7 @@ from minijax.lax import callbacks, dots, reduction, shape
 from minijax.lax.binary import clamp, select
 from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.numpy import creation
-from minijax.numpy.promotion import check_array
+from minijax.numpy.promotion import check_array, check_choice
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 from minijax.transforms.autodiff.custom_vjp import custom_vjp
@@ -187,9 +187,7 @@ def scaled_dot_general(
         Array([[32., 32.],
                [32., 32.]], dtype=float32)
     """
-    if implementation not in (None, "cudnn"):
-        problem = f"unknown implementation {implementation!r}."
-        error(ValueError, _SCALED_DOT, problem, expected="None or 'cudnn'")
+    check_choice(_SCALED_DOT, "implementation", implementation, (None, "cudnn"))
     preferred = np.dtype(preferred_element_type)
     if configs is None and implementation is None:
         return dots.dot_general(lhs, rhs, dimension_numbers, preferred_element_type=preferred)

@@ -26,20 +26,9 @@ from minijax.lax.reduction import reduce_sum
 from minijax.lax.unary import complex as from_parts
 from minijax.lax.unary import exp, log, log1p, sign, sqrt, stop_gradient, tan
 from minijax.numpy import contraction, elementary, matrices, shaping
-from minijax.numpy.promotion import broadcast_to, check_array, one_program
-from minijax.random.keys import (
-    FLOAT,
-    INEXACT,
-    UNSIGNED,
-    check_dtype,
-    check_shape,
-    distribution,
-    new_bits,
-    new_keys,
-    sampler,
-    standard,
-    unchecked,
-)
+from minijax.numpy.promotion import broadcast_to, check_array, check_choice, one_program
+from minijax.random import keys as random_keys
+from minijax.random.keys import FLOAT, INEXACT, distribution, sampler, standard, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
@@ -70,11 +59,11 @@ def fitted(param: ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None) -
 
 def split_keys(keys: ArrayLike, count: int = 2) -> list[Array]:
     """New keys from each key."""
-    new, axis = new_keys(keys, (count,)), aval_of(keys).ndim
+    new, axis = random_keys.new_keys(keys, (count,)), aval_of(keys).ndim
     return [slicing.index_in_dim(new, i, axis, keepdims=False) for i in range(count)]
 
 
-@standard(UNSIGNED)
+@standard(random_keys.UNSIGNED)
 def bits(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Uniform random bits as unsigned integers.
 
@@ -88,7 +77,7 @@ def bits(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
         >>> jax.random.bits(jax.random.key(0), (3,), jnp.uint8).dtype
         dtype('uint8')
     """
-    return new_bits(key, dtype.itemsize * 8, shape)
+    return random_keys.new_bits(key, dtype.itemsize * 8, shape)
 
 
 @distribution(FLOAT, "minval maxval")
@@ -123,7 +112,7 @@ def uniform(
     # Eight random bits are enough for the mantissas of bfloat16 and the float8s.
     width = 8 if info.nmant < 8 else info.bits
     integer = np.dtype(f"uint{info.bits}")
-    raw = new_bits(key, width, dims)
+    raw = random_keys.new_bits(key, width, dims)
     if width != info.bits:
         raw = convert_element_type(raw, integer)
     # The mantissa is random and the exponent that of 1, which gives a float in [1, 2).
@@ -525,9 +514,6 @@ def weibull_min(
     return base ** converted(elementary.divide(1.0, concentration), dtype) * scale
 
 
-_METHODS = ("cholesky", "eigh", "svd")
-
-
 @sampler("multivariate_normal")
 def multivariate_normal(
     key: ArrayLike,
@@ -573,10 +559,8 @@ def multivariate_normal(
     name = "multivariate_normal"
     mean, cov = (check_array(name, x) for x in (mean, cov))
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
-    wanted = check_dtype(name, common if dtype is None else dtype, FLOAT)
-    if method not in _METHODS:
-        known = ", ".join(map(repr, _METHODS))
-        error(ValueError, f"random.{name}", f"unknown method {method!r}.", expected=known)
+    wanted = random_keys.check_dtype(name, common if dtype is None else dtype, FLOAT)
+    check_choice(f"random.{name}", "method", method, ("cholesky", "eigh", "svd"))
     dims = _check_vectors(aval_of(mean), aval_of(cov), shape)
     return _multivariate_normal(key, mean, cov, dims, wanted, method)
 
@@ -591,17 +575,12 @@ def _check_vectors(mean: ShapedArray, cov: ShapedArray, shape: ShapeLike | None)
         error(ValueError, "random.multivariate_normal", problem, got=got, expected=expected)
     # Arrays that stand for shapes and take no memory.
     batches = (np.broadcast_to(False, s) for s in (mean.shape[:-1], cov.shape[:-2]))
-    return check_shape("multivariate_normal", shape, *batches)
+    return random_keys.check_shape("multivariate_normal", shape, *batches)
 
 
 @one_program(static=("dims", "dtype", "method"))
 def _multivariate_normal(
-    key: ArrayLike,
-    mean: ArrayLike,
-    cov: ArrayLike,
-    dims: Shape,
-    dtype: np.dtype[Any],
-    method: str,
+    key: ArrayLike, mean: ArrayLike, cov: ArrayLike, dims: Shape, dtype: np.dtype[Any], method: str
 ) -> Array:
     common = dtypes.to_inexact_dtype(dtypes.result_type(mean, cov))
     mean, cov = (convert_element_type(x, common) for x in (mean, cov))
@@ -647,7 +626,7 @@ def orthogonal(
         >>> bool(abs(q.T @ q - jnp.eye(3)).max() < 1e-6)
         True
     """
-    wanted = check_dtype("orthogonal", dtype, INEXACT)
+    wanted = random_keys.check_dtype("orthogonal", dtype, INEXACT)
     sizes = (operator.index(n), operator.index(n if m is None else m))
     if min(sizes) < 0:
         error(ValueError, "random.orthogonal", "sizes must not be negative.", got={"n": n, "m": m})

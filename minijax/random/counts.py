@@ -31,17 +31,10 @@ from minijax.numpy import shaping
 from minijax.numpy.creation import asarray, dtype_argument
 from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import broadcast_to, check_array, one_program
+from minijax.random import keys as random_keys
 from minijax.random.continuous import scalar, split_keys, uniform_samples
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import (
-    FLOAT,
-    INTEGER,
-    distribution,
-    new_keys,
-    random_clone_p,
-    sampler,
-    unchecked,
-)
+from minijax.random.keys import FLOAT, INTEGER, distribution, sampler, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
@@ -139,7 +132,7 @@ def poisson(
     few = isnan(rates) | (rates < 10)
     # The key serves both methods, of which each place takes one.
     counted = _counted_by_products(
-        random_clone_p.bind(key), select(few, rates, full_like(rates, 0)), dtype
+        random_keys.random_clone_p.bind(key), select(few, rates, full_like(rates, 0)), dtype
     )
     # A parameter that no candidate of the other method has to fit is accepted at once.
     rejected = _poisson_by_rejection(cast(Array, key), select(few, full_like(rates, 1e5), rates))
@@ -224,7 +217,7 @@ def binomial(
     few = unknown | (expected <= 10)
     whole = floor(n)
     # The key serves both methods, of which each place takes one.
-    same_key = random_clone_p.bind(key)
+    same_key = random_keys.random_clone_p.bind(key)
     counted = _counted_by_waiting(same_key, select(few & ~unknown, whole, full_like(n, 0)), q)
     rejected = _binomial_by_rejection(
         cast(Array, key), select(few, full_like(n, 1e4), whole), select(few, full_like(q, 0.5), q)
@@ -398,6 +391,6 @@ def _multinomial(
         count = binomial_samples(key, trials, share, dims[:-1], exact)
         return trials - count, count
 
-    keys = new_keys(key, dims[-1:])
+    keys = random_keys.new_keys(key, dims[-1:])
     _, counts = scan(draw, broadcast_to(n, dims[:-1]), (p / left, keys), unroll=unroll)
     return shaping.moveaxis(convert_element_type(counts, dtype), 0, -1)

@@ -22,28 +22,10 @@ from minijax.lax.unary import floor, log, log1p
 from minijax.numpy import ordering, shaping
 from minijax.numpy.creation import dtype_argument
 from minijax.numpy.promotion import broadcast_to, check_array, one_program, pick
-from minijax.random.continuous import (
-    converted,
-    fitted,
-    gumbel_samples,
-    scalar,
-    split_keys,
-    two_uniforms,
-    uniform_samples,
-)
-from minijax.random.keys import (
-    ANY_OR_INTEGER,
-    FLOAT,
-    INTEGER,
-    check_dtype,
-    check_mode,
-    check_shape,
-    distribution,
-    new_bits,
-    sampler,
-    standard,
-    unchecked,
-)
+from minijax.random import continuous
+from minijax.random import keys as random_keys
+from minijax.random.continuous import converted, fitted, scalar, split_keys
+from minijax.random.keys import FLOAT, INTEGER, distribution, sampler, standard, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 
@@ -86,15 +68,15 @@ def bernoulli(
         error(TypeError, "random.bernoulli", problem, got={"p": given})
     p, dims = fitted(p, shape, given.dtype), canonicalize_shape(shape)
     if mode == "low":
-        return uniform_samples(key, dims, given.dtype) < p
-    coarse, fine = two_uniforms(key, dims, given.dtype)
+        return continuous.uniform_samples(key, dims, given.dtype) < p
+    coarse, fine = continuous.two_uniforms(key, dims, given.dtype)
     return fine * scalar(2.0 ** -dtypes.finfo(given.dtype).nmant, given.dtype) < p - coarse
 
 
 bernoulli_samples = unchecked(bernoulli)
 
 
-@standard(ANY_OR_INTEGER)
+@standard(random_keys.ANY_OR_INTEGER)
 def rademacher(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of -1 and 1.
 
@@ -142,7 +124,7 @@ def randint(
     wanted = dtype_argument("random.randint", dtype, dtypes.default_int_dtype())
     if not dtypes.issubdtype(wanted, np.integer):
         error(TypeError, "random.randint", "the dtype must be an integer.", got=f"dtype: {wanted}")
-    dims = check_shape("randint", shape, minval, maxval)
+    dims = random_keys.check_shape("randint", shape, minval, maxval)
     low, high = (_integer_bound(x) for x in (minval, maxval))
     return _randint(key, low, high, dims, wanted)
 
@@ -177,7 +159,7 @@ def _randint(
     )
     unsigned = np.dtype(f"uint{info.bits}")
     span = _span(low, high, beyond, unsigned)
-    upper, lower = (new_bits(k, info.bits, dims) for k in split_keys(key))
+    upper, lower = (random_keys.new_bits(k, info.bits, dims) for k in split_keys(key))
     # Two draws cover the span more evenly: (upper * 2**bits + lower) mod span.
     factor = binary.rem(scalar(2 ** (info.bits // 2), unsigned), span)
     factor = binary.rem(factor * factor, span)
@@ -247,7 +229,7 @@ def categorical(
     """
     logits = check_array("categorical", logits)
     aval = aval_of(logits)
-    check_dtype("categorical", aval.dtype, FLOAT)
+    random_keys.check_dtype("categorical", aval.dtype, FLOAT)
     axis = families.canonicalize_axis(axis, aval.ndim, "random.categorical")
     batch = tuple(n for i, n in enumerate(aval.shape) if i != axis)
     dims = batch if shape is None else canonicalize_shape(shape, "random.categorical shape")
@@ -257,7 +239,9 @@ def categorical(
         error(ValueError, "random.categorical", problem, got={"shape": dims, "batch": batch})
     if not replace:
         _check_enough("categorical", math.prod(dims[:lead]), aval.shape[axis])
-    return _categorical(key, logits, axis, dims, replace, check_mode("categorical", mode))
+    return _categorical(
+        key, logits, axis, dims, replace, random_keys.check_mode("categorical", mode)
+    )
 
 
 def _check_enough(name: str, count: int, size: int) -> None:
@@ -275,10 +259,10 @@ def _categorical(
     if replace:
         batch = dims[lead:]
         noise_dims = (*dims[:lead], *batch[:axis], aval.shape[axis], *batch[axis:])
-        noise = gumbel_samples(key, noise_dims, aval.dtype, mode)
+        noise = continuous.gumbel_samples(key, noise_dims, aval.dtype, mode)
         noisy = noise + lax_shape.broadcast_to_rank(logits, len(noise_dims))
         return reduction.argmax(noisy, lead + axis, dtypes.default_int_dtype())
-    noisy = gumbel_samples(key, aval.shape, aval.dtype, mode) + logits
+    noisy = continuous.gumbel_samples(key, aval.shape, aval.dtype, mode) + logits
     _, chosen = sorting.top_k(shaping.moveaxis(noisy, axis, -1), math.prod(dims[:lead]))
     return lax_shape.reshape(shaping.moveaxis(chosen, -1, 0), dims)
 
@@ -340,7 +324,7 @@ def _shuffled(key: ArrayLike, x: Array, axis: int) -> Array:
     rounds = math.ceil(3 * math.log(max(1, aval.size)) / math.log(2**32 - 1))
     for _ in range(rounds):
         key, subkey = split_keys(key)
-        order = new_bits(subkey, 32, aval.shape)
+        order = random_keys.new_bits(subkey, 32, aval.shape)
         _, x = sorting.sort_key_val(order, x, axis)
     return x
 
@@ -391,7 +375,9 @@ def choice(
         _check_enough("choice", count, size)
     if p is not None:
         p = _probabilities(p, size)
-    return _choice(key, elements, p, size, dims, axis, replace, check_mode("choice", mode))
+    return _choice(
+        key, elements, p, size, dims, axis, replace, random_keys.check_mode("choice", mode)
+    )
 
 
 def _probabilities(p: ArrayLike, size: int) -> Array:
@@ -435,9 +421,11 @@ def _weighted(key: ArrayLike, p: Array, dims: Shape, replace: bool, mode: str) -
     if replace:
         total = window_reduction.cumsum(p)
         last = slicing.index_in_dim(total, size - 1, 0, keepdims=False)
-        places = ordering.searchsorted(total, last * (1 - uniform_samples(key, dims, p.dtype)))
+        places = ordering.searchsorted(
+            total, last * (1 - continuous.uniform_samples(key, dims, p.dtype))
+        )
         return convert_element_type(places, dtypes.default_int_dtype())
-    noise = gumbel_samples(key, (size,), p.dtype, mode)
+    noise = continuous.gumbel_samples(key, (size,), p.dtype, mode)
     _, chosen = sorting.top_k(noise + log(p), math.prod(dims))
     return lax_shape.reshape(convert_element_type(chosen, dtypes.default_int_dtype()), dims)
 
@@ -465,7 +453,7 @@ def geometric(
     """
     p = converted(p, dtypes.to_inexact_dtype(aval_of(p).dtype))
     draws = aval_of(p).dtype
-    u = uniform_samples(key, shape or (), draws)
+    u = continuous.uniform_samples(key, shape or (), draws)
     # The logarithm of 0 would be an infinite number of trials.
     u = select(u == 0, full_like(u, 1), u)
     failures = broadcast_to(log1p(-p), u.shape)

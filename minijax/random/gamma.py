@@ -32,27 +32,12 @@ from minijax.lax.unary import exp, log, sqrt, stop_gradient
 from minijax.lowering import module
 from minijax.numpy import elementary
 from minijax.numpy.promotion import broadcast_to, check_array, one_program
-from minijax.random.continuous import (
-    converted,
-    exponential_samples,
-    fitted,
-    maxwell_samples,
-    normal_samples,
-    scalar,
-    split_keys,
-    uniform_samples,
-)
+from minijax.random import continuous
+from minijax.random import keys as random_keys
+from minijax.random.continuous import converted, fitted, scalar, split_keys
 from minijax.random.discrete import rademacher_samples
 from minijax.random.generators import THREEFRY
-from minijax.random.keys import (
-    FLOAT,
-    check_dtype,
-    check_shape,
-    distribution,
-    new_keys,
-    sampler,
-    unchecked,
-)
+from minijax.random.keys import FLOAT, distribution, sampler, unchecked
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -145,7 +130,7 @@ def _samples(keys: Array, a: Array, log_space: bool) -> Array:
     aval = aval_of(a)
     lead = aval_of(keys).ndim
     count = math.prod(aval.shape[lead:])
-    keys = lax_shape.reshape(new_keys(keys, (count,)), (aval.size,))
+    keys = lax_shape.reshape(random_keys.new_keys(keys, (count,)), (aval.size,))
     a = lax_shape.reshape(a, (aval.size,))
     if aval_of(keys).dtype.impl == THREEFRY:
         out = _samples_of_keys(keys, a, log_space)
@@ -163,11 +148,11 @@ def _samples_of_keys(keys: Array, a: Array, log_space: bool) -> Array:
     first, second = split_keys(keys, 2)
     cube = _accepted_cubes(first, d)
     if log_space:
-        logs = -exponential_samples(second, (), a.dtype)
+        logs = -continuous.exponential_samples(second, (), a.dtype)
         # A logarithm of 0 stays so, whatever it is multiplied with.
         boost = select(large | (logs == 0), full_like(a, 0), logs * (1 / a))
         return log(d) + log(cube) + boost
-    u = 1 - uniform_samples(second, (), a.dtype)
+    u = 1 - continuous.uniform_samples(second, (), a.dtype)
     return d * cube * select(large, full_like(a, 1), u ** (1 / a))
 
 
@@ -185,11 +170,11 @@ def _accepted_cubes(keys: Array, d: Array) -> Array:
     def step(trial: _Trial) -> _Trial:
         next_key, for_x, for_u = split_keys(trial.key, 3)
         retry, subkey = split_keys(select(trial.retrying, trial.retry, for_x), 2)
-        x = normal_samples(subkey, (), d.dtype)
+        x = continuous.normal_samples(subkey, (), d.dtype)
         v = 1 + x * c
         retrying = v <= 0
         cube = v * v * v
-        u = uniform_samples(for_u, (), d.dtype)
+        u = continuous.uniform_samples(for_u, (), d.dtype)
         refused = retrying | _is_refused(x * x, cube, u, d)
         return _Trial(
             select(retrying, trial.key, next_key),
@@ -212,11 +197,7 @@ def _is_refused(square: Array, cube: Array, u: Array, d: Array) -> Array:
 
 @one_program(static=("shape", "dtype", "log_space"))
 def gamma_samples(
-    key: ArrayLike,
-    a: ArrayLike,
-    shape: ShapeLike | None,
-    dtype: DTypeLike | None,
-    log_space: bool,
+    key: ArrayLike, a: ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None, log_space: bool
 ) -> Array:
     """Samples of the gamma distribution or their logarithms, for checked arguments."""
     a = broadcast_to(converted(a, dtype), canonicalize_shape(shape))
@@ -411,7 +392,7 @@ def t(
         True
     """
     first, second = split_keys(key)
-    normal = normal_samples(first, shape or (), dtype)
+    normal = continuous.normal_samples(first, shape or (), dtype)
     half = fitted(df, shape, dtype) / 2
     return normal * sqrt(half / gamma_samples(second, half, shape, dtype, False))
 
@@ -447,14 +428,14 @@ def dirichlet(
         >>> p.shape, [round(float(x), 5) for x in p.sum(1)]
         ((3, 4), [1.0, 1.0, 1.0])
     """
-    wanted = check_dtype("dirichlet", dtype, FLOAT)
+    wanted = random_keys.check_dtype("dirichlet", dtype, FLOAT)
     alpha = check_array("dirichlet", alpha)
     aval = aval_of(alpha)
     if not aval.ndim:
         problem = "the parameters need an axis of outcomes."
         error(ValueError, "random.dirichlet", problem, got={"alpha": aval})
     batch = np.broadcast_to(np.zeros((), bool), aval.shape[:-1])
-    dims = check_shape("dirichlet", shape, batch)
+    dims = random_keys.check_shape("dirichlet", shape, batch)
     return _dirichlet(key, alpha, (*dims, aval.shape[-1]), wanted)
 
 
@@ -531,7 +512,7 @@ def ball(
         >>> points.shape, bool(((points**2).sum(1) <= 1.0).all())
         ((1000, 3), True)
     """
-    wanted = check_dtype("ball", dtype, FLOAT)
+    wanted = random_keys.check_dtype("ball", dtype, FLOAT)
     dims = canonicalize_shape(shape, "random.ball shape")
     (size,) = canonicalize_shape((d,), "random.ball d")
     return _ball(key, p, dims, size, wanted)
@@ -542,7 +523,7 @@ def _ball(key: ArrayLike, p: ArrayLike, dims: Shape, size: int, dtype: np.dtype[
     first, second = split_keys(key)
     points = generalized_normal_samples(first, p, (*dims, size), dtype)
     total = reduction.reduce_sum(abs(points) ** converted(p, dtype), (len(dims),))
-    total = total + exponential_samples(second, dims, dtype)
+    total = total + continuous.exponential_samples(second, dims, dtype)
     norms = total ** converted(elementary.divide(1.0, p), dtype)
     return points / lax_shape.broadcast_in_dim(norms, (*dims, size), range(len(dims)))
 
@@ -568,8 +549,8 @@ def double_sided_maxwell(
         >>> x.mean().round(1), ((x - 5) ** 2).mean().round(0)
         (Array(5., dtype=float32), Array(12., dtype=float32))
     """
-    each = check_shape("double_sided_maxwell", None, loc, scale)
+    each = random_keys.check_shape("double_sided_maxwell", None, loc, scale)
     dims = (canonicalize_shape(shape) or each) + each
     first, second = split_keys(key)
-    norms = maxwell_samples(first, dims, dtype)
+    norms = continuous.maxwell_samples(first, dims, dtype)
     return rademacher_samples(second, dims, dtype) * norms * scale + loc

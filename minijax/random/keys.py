@@ -16,15 +16,9 @@ from typing import Any, NamedTuple, Protocol, TypeVar, cast
 
 import numpy as np
 
+from minijax.core import aval as core_aval
 from minijax.core import config, dtypes
-from minijax.core.aval import (
-    Shape,
-    ShapedArray,
-    aval_of,
-    canonicalize_shape,
-    has_aval,
-    shaped_array,
-)
+from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import IncompatibleShapesError, error, explain_keyword, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
@@ -34,7 +28,7 @@ from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
-from minijax.numpy.promotion import check_array, lenient, one_program
+from minijax.numpy.promotion import check_array, check_choice, lenient, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
@@ -378,7 +372,7 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
     """
     if type(keys) is ExtendedArray and len(keys.buffer.aval.shape) == 1:
         return keys, False
-    aval = aval_of(keys) if has_aval(keys) else None
+    aval = aval_of(keys) if core_aval.has_aval(keys) else None
     generator = GENERATORS[config.default_prng_impl.value]
     if aval is not None and dtypes.issubdtype(aval.dtype, dtypes.prng_key):
         wrapped, old = keys, False
@@ -727,6 +721,5 @@ def check_mode(name: str, mode: str | None) -> str:
     Raises:
         ValueError: it is neither "low" nor "high".
     """
-    if mode not in (None, "low", "high"):
-        error(ValueError, f"random.{name}", f"unknown mode {mode!r}.", expected="'low' or 'high'")
+    check_choice(f"random.{name}", "mode", mode, (None, "low", "high"))
     return mode or ("high" if config.high_dynamic_range_gumbel.value else "low")

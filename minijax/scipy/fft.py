@@ -19,12 +19,12 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.errors import error
 from minijax.lax import unary
-from minijax.lax.families import canonicalize_axes, canonicalize_axis
+from minijax.lax.families import canonicalize_axes
 from minijax.lax.padding import pad
 from minijax.numpy.elementary import cos, imag, real, sin
 from minijax.numpy.fft.transforms import irfft, rfft
 from minijax.numpy.joining import concatenate, stack
-from minijax.numpy.promotion import check_that, one_program
+from minijax.numpy.promotion import check_choice, check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike
@@ -91,10 +91,7 @@ def _check(name: str, kind: int, norm: str | None) -> None:
         error(
             NotImplementedError, f"scipy.fft.{name}", "only type 2 is there.", got=f"type: {kind!r}"
         )
-    fits = norm in (None, "backward", "ortho")
-    problem = "unknown scale."
-    expected = 'None, "backward" or "ortho"'
-    check_that(fits, f"scipy.fft.{name}", problem, got=f"norm: {norm!r}", expected=expected)
+    check_choice(f"scipy.fft.{name}", "norm", norm, (None, "backward", "ortho"))
 
 
 def _operand(name: str, x: ArrayLike) -> Array:
@@ -109,21 +106,6 @@ def _length(name: str, n: int | None, natural: int) -> int:
     if length < 1:
         error(ValueError, f"scipy.fft.{name}", "lengths must be positive.", got=f"length: {length}")
     return length
-
-
-def _one(
-    name: str,
-    x: ArrayLike,
-    kind: int,
-    n: int | None,
-    axis: int,
-    norm: str | None,
-    transform: Callable[[Any], Any],
-) -> Array:
-    _check(name, kind, norm)
-    x = _operand(name, x)
-    dim = canonicalize_axis(axis, x.ndim, f"scipy.fft.{name}")
-    return _along(x, dim, _length(name, n, x.shape[dim]), norm, transform)
 
 
 def _many(
@@ -178,7 +160,7 @@ def dct(
         >>> minijax.scipy.fft.dct(np.float32([1, 1]))
         Array([4., 0.], dtype=float32)
     """
-    return _one("dct", x, type, n, axis, norm, _forth)
+    return _many("dct", x, type, n, (axis,), norm, _forth)
 
 
 @one_program(static=("type", "n", "axis", "norm"))
@@ -207,7 +189,7 @@ def idct(
         >>> minijax.scipy.fft.idct(np.float32([8, 0, 0, 0]))
         Array([1., 1., 1., 1.], dtype=float32)
     """
-    return _one("idct", x, type, n, axis, norm, _back)
+    return _many("idct", x, type, n, (axis,), norm, _back)
 
 
 @one_program(static=("type", "s", "axes", "norm"))

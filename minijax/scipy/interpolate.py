@@ -14,7 +14,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import clip
 from minijax.numpy.joining import stack
 from minijax.numpy.ordering import searchsorted
-from minijax.numpy.promotion import check_array, check_that
+from minijax.numpy.promotion import check_array, check_choice, check_that
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, broadcast_arrays
 from minijax.runtime.annotations import ArrayLike
@@ -23,6 +23,7 @@ from minijax.runtime.array import Array
 __all__ = ["RegularGridInterpolator"]
 
 _NAME = "scipy.interpolate.RegularGridInterpolator"
+_METHODS = ("linear", "nearest")
 
 
 class RegularGridInterpolator:
@@ -64,7 +65,7 @@ class RegularGridInterpolator:
         bounds_error: bool = False,
         fill_value: ArrayLike | None = np.nan,
     ) -> None:
-        _check_method(method)
+        check_choice(_NAME, "method", method, _METHODS)
         fits = not bounds_error
         problem = "an error cannot depend on the elements of arrays."
         fix = "bounds_error=False, and fill_value for what is outside"
@@ -89,7 +90,7 @@ class RegularGridInterpolator:
     def __call__(self, xi: ArrayLike | tuple[ArrayLike, ...], method: str | None = None) -> Array:
         """The values at coordinates: an array whose last dimension is the grid's, or a tuple."""
         method = self.method if method is None else method
-        _check_method(method)
+        check_choice(_NAME, "method", method, _METHODS)
         places = self._places(xi)
         found = [self._cell(p, x) for p, x in zip(self.grid, places, strict=True)]
         value = self._nearest(found) if method == "nearest" else self._linear(found)
@@ -141,12 +142,6 @@ class RegularGridInterpolator:
 def _spread(weights: Array, values: Array) -> Array:
     """Weights with new dimensions for those that belong to a value."""
     return weights.reshape(weights.shape + (1,) * (values.ndim - weights.ndim))
-
-
-def _check_method(method: str) -> None:
-    fits = method in ("linear", "nearest")
-    problem = "unknown method."
-    check_that(fits, _NAME, problem, got=f"method: {method!r}", expected='"linear" or "nearest"')
 
 
 def _fill(fill_value: ArrayLike, values: Array) -> Array:

@@ -26,7 +26,7 @@ from minijax.numpy.elementary import absolute, clip, sqrt
 from minijax.numpy.joining import concatenate
 from minijax.numpy.logic import isfinite
 from minijax.numpy.matrices import eye
-from minijax.numpy.promotion import check_that
+from minijax.numpy.promotion import check_choice, check_that
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument
 from minijax.numpy.ufuncs import maximum, minimum
@@ -387,9 +387,7 @@ def _chosen(
     method: str, options: Mapping[str, Any] | None, tol: float | None, size: int
 ) -> tuple[Method, _Limits]:
     name = method.lower() if isinstance(method, str) else method
-    problem = "unknown method."
-    expected = "BFGS or l-bfgs-experimental-do-not-rely-on-this"
-    check_that(name in _DEFAULTS, _NAME, problem, got=f"method: {method!r}", expected=expected)
+    check_choice(_NAME, "method", name, _DEFAULTS)
     known = _DEFAULTS[name]
     given = dict(options or {})
     unknown = [key for key in given if key not in known]

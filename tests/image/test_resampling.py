@@ -87,7 +87,7 @@ def test_resized_arrays_keep_batches_and_dtypes():
     ("call", "error", "match"),
     [
         (lambda: image.resize(X, (3,), "linear"), ValueError, "needs a size for each dimension"),
-        (lambda: image.resize(X, (3, 4), "sinc"), ValueError, "unknown method.*\n.*sinc"),
+        (lambda: image.resize(X, (3, 4), "sinc"), ValueError, "unknown method 'sinc'"),
         (lambda: image.resize(X, (3, 4), 1), TypeError, "image.ResizeMethod.LINEAR"),
         (lambda: image.resize(X, (3.0, 4.0), "linear"), TypeError, "concrete integers"),
         (lambda: image.resize(X[:0], (3, 4), "linear"), ValueError, "without samples"),

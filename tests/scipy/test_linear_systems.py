@@ -102,7 +102,7 @@ def test_systems_that_are_solved_already_are_left_alone():
         (lambda: cg(POSITIVE, np.arange(N)), TypeError, "floats or complex"),
         (lambda: cg(lambda x: x[:2], B), ValueError, "matvec"),
         (lambda: gmres(ANY, B, restart=0), ValueError, "restart must be positive"),
-        (lambda: gmres(ANY, B, solve_method="fast"), ValueError, "unknown method"),
+        (lambda: gmres(ANY, B, solve_method="fast"), ValueError, "unknown solve_method"),
     ],
 )
 def test_solvers_refuse_bad_arguments(call, error, match):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -22,21 +22,16 @@ from minijax.lax.binary import select
 from minijax.lax.families import INEXACT, BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.kernels import (
-    BatchedPrimitive,
-    check_matrices,
-    check_together,
-    weak_if_all,
-    without_tangents,
-)
 from minijax.lax.linalg.lu import solve_square
 from minijax.lax.padding import pad
 from minijax.lax.shape import broadcast_in_dim, reshape
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
+Subset = tuple[int, int] | None
 
-class Tridiagonal(BatchedPrimitive):
+
+class Tridiagonal(kernels.BatchedPrimitive):
     """Qᴴ x Q = T for Hermitian x: reflections that make up Q, the diagonals of T, and their scales.
 
     They are not unique: there is no jvp.
@@ -48,7 +43,7 @@ class Tridiagonal(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray, *, lower: bool) -> list[ShapedArray]:
-        check_matrices("tridiagonal", "a", x, square=True)
+        kernels.check_matrices("tridiagonal", "a", x, square=True)
         if not x.shape[-1]:
             error(ValueError, "lax.linalg.tridiagonal", "the matrices have no rows.", got={"a": x})
         return [shaped_array(shape, dtype, x.weak_type) for shape, dtype in _results(x)]
@@ -97,7 +92,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     return reflections, diagonal, beside, scales
 
 
-class TridiagonalSolve(BatchedPrimitive):
+class TridiagonalSolve(kernels.BatchedPrimitive):
     """Solves a x = b for x, where dl[i], d[i] and du[i] are what a[i] holds around its diagonal.
 
     Shapes: dl, d, du: T[..., n], b: T[..., n, m] -> T[..., n, m].
@@ -110,7 +105,7 @@ class TridiagonalSolve(BatchedPrimitive):
         self, dl: ShapedArray, d: ShapedArray, du: ShapedArray, b: ShapedArray, **_: Any
     ) -> ShapedArray:
         avals = {"dl": dl, "d": d, "du": du, "b": b}
-        check_together(self, INEXACT, **avals)
+        kernels.check_together(self, INEXACT, **avals)
         if not dl.shape == d.shape == du.shape == b.shape[:-1]:
             error(
                 TypeError,
@@ -120,7 +115,7 @@ class TridiagonalSolve(BatchedPrimitive):
                 expected="dl, d, du: T[..., n], b: T[..., n, m]",
                 fix="fill dl with an element in front, and du with one at its end",
             )
-        return b.update(weak_type=weak_if_all(dl, d, du, b))
+        return b.update(weak_type=kernels.weak_if_all(dl, d, du, b))
 
     def compute(self, platform: str, *operands: Array, perturb_singular: bool) -> Array:
         b = operands[-1]
@@ -259,7 +254,7 @@ class EighImplementation(enum.Enum):
     QDWH = "qdwh"
 
 
-class Eigh(BatchedPrimitive):
+class Eigh(kernels.BatchedPrimitive):
     """Unitary V and ascending real w with x V = V diag(w).
 
     Shapes: x: T[..., n, n] -> T[..., n, k], real T[..., k]; k is n, or the size of the subset.
@@ -269,9 +264,9 @@ class Eigh(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(
-        self, x: ShapedArray, *, subset_by_index: tuple[int, int] | None, **params: Any
+        self, x: ShapedArray, *, subset_by_index: Subset, **params: Any
     ) -> list[ShapedArray]:
-        check_matrices("eigh", "x", x, square=True)
+        kernels.check_matrices("eigh", "x", x, square=True)
         size = subset_size("eigh", x.shape[-1], subset_by_index)
         real = dtypes.real_dtype_of(x.dtype)
         batch = x.shape[:-2]
@@ -281,16 +276,10 @@ class Eigh(BatchedPrimitive):
         ]
 
     def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        lower: bool,
-        sort_eigenvalues: bool,
-        subset_by_index: tuple[int, int] | None,
-        algorithm: EighImplementation | None,
+        self, platform: str, x: Array, *, lower: bool, subset_by_index: Subset, **params: Any
     ) -> list[Any]:
         # The kernels sort eigenvalues whether that is asked for or not.
+        algorithm = params["algorithm"]
         refuse_subset("eigh", x.shape[-1], subset_by_index)
         target = kernels.routine("eigh", platform, "syevd", x.dtype)
         on_gpu = platform in kernels.GPUS
@@ -311,7 +300,7 @@ class Eigh(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         vectors, values = self.bind(x, **params)
         if type(x_dot) is Zero:
-            return without_tangents([vectors, values])
+            return kernels.without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
             problem = "there is no derivative of some of the eigenvalues alone."
             got = f"subset_by_index: {params['subset_by_index']}"
@@ -332,7 +321,7 @@ _NUMBERS_ON_GPU: dict[EighImplementation | None, np.uint8] = {
 }
 
 
-def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
+def subset_size(name: str, size: int, subset: Subset) -> int:
     """How many of `size` values a subset [start, end) of them has.
 
     Raises:
@@ -349,7 +338,7 @@ def subset_size(name: str, size: int, subset: tuple[int, int] | None) -> int:
     return end - start
 
 
-def refuse_subset(name: str, size: int, subset: tuple[int, int] | None) -> None:
+def refuse_subset(name: str, size: int, subset: Subset) -> None:
     """Refuses to compute less than everything, which no kernel of ours does.
 
     Raises:
@@ -371,7 +360,7 @@ def eigh(
     lower: bool = True,
     symmetrize_input: bool = True,
     sort_eigenvalues: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
+    subset_by_index: Subset = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Array, Array]:
     """Eigenvectors and eigenvalues of Hermitian matrices: (V, w) with x V = V diag(w).
@@ -404,7 +393,7 @@ def eigh(
         Array([2., 3.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("eigh", "x", aval_of(x), square=True)
+    kernels.check_matrices("eigh", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = kernels.symmetrized(x)
     vectors, values = eigh_p.bind(
@@ -417,7 +406,7 @@ def eigh(
     return vectors, values
 
 
-class Schur(BatchedPrimitive):
+class Schur(kernels.BatchedPrimitive):
     """T, upper triangular, and Q, unitary, with Q T Qᴴ = x.
 
     Real matrices have a real T with a block of two rows and columns on the diagonal for each pair
@@ -432,21 +421,15 @@ class Schur(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, compute_schur_vectors: bool, **params: Any
     ) -> list[ShapedArray]:
-        check_matrices("schur", "x", x, square=True)
+        kernels.check_matrices("schur", "x", x, square=True)
         return [x] * (1 + compute_schur_vectors)
 
     def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        compute_schur_vectors: bool,
-        sort_eig_vals: bool,
-        select_callable: Callable[..., Any] | None,
+        self, platform: str, x: Array, *, compute_schur_vectors: bool, **params: Any
     ) -> list[Any]:
-        if sort_eig_vals:
+        if params["sort_eig_vals"]:
             problem = "eigenvalues cannot be sorted."
-            got = f"sort_eig_vals: True, select_callable: {select_callable}"
+            got = f"sort_eig_vals: True, select_callable: {params['select_callable']}"
             fix = "sort_eig_vals=False"
             error(NotImplementedError, "lax.linalg.schur", problem, got=got, fix=fix)
         target = _on_host("schur", platform, "gees", x.dtype)
@@ -469,7 +452,7 @@ class Schur(BatchedPrimitive):
         return kernels.nan_where_failed(info, *outs)
 
 
-class Hessenberg(BatchedPrimitive):
+class Hessenberg(kernels.BatchedPrimitive):
     """H, zero below its first subdiagonal, where reflections are stored, and their scales.
 
     They are not unique: there is no jvp.
@@ -481,7 +464,7 @@ class Hessenberg(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
-        check_matrices("hessenberg", "a", x, square=True)
+        kernels.check_matrices("hessenberg", "a", x, square=True)
         return [x, shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)]
 
     def compute(self, platform: str, x: Array) -> list[Any]:
@@ -600,7 +583,16 @@ class EigImplementation(enum.Enum):
 _MAGMA = {None: "auto", EigImplementation.MAGMA: "on", EigImplementation.LAPACK: "off"}
 
 
-class Eig(BatchedPrimitive):
+class _EigParams(NamedTuple):
+    """What is asked for of a decomposition."""
+
+    compute_left_eigenvectors: bool
+    compute_right_eigenvectors: bool
+    enable_eigvec_derivs: bool
+    implementation: EigImplementation | None
+
+
+class Eig(kernels.BatchedPrimitive):
     """Complex w, and where asked for U and V with Uᴴ x = diag(w) Uᴴ and x V = V diag(w).
 
     Columns have length 1, and a largest element that is real.
@@ -611,32 +603,16 @@ class Eig(BatchedPrimitive):
     name = "eig"
     multiple_results = True
 
-    def abstract_eval(
-        self,
-        x: ShapedArray,
-        *,
-        compute_left_eigenvectors: bool,
-        compute_right_eigenvectors: bool,
-        **params: Any,
-    ) -> list[ShapedArray]:
-        check_matrices("eig", "x", x, square=True)
+    def abstract_eval(self, x: ShapedArray, **params: Any) -> list[ShapedArray]:
+        kernels.check_matrices("eig", "x", x, square=True)
         dtype = dtypes.to_complex_dtype(x.dtype)
-        count = compute_left_eigenvectors + compute_right_eigenvectors
+        count = sum(_EigParams(**params)[:2])
         values = shaped_array(x.shape[:-1], dtype, x.weak_type)
         return [values, *[shaped_array(x.shape, dtype, x.weak_type)] * count]
 
-    def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        compute_left_eigenvectors: bool,
-        compute_right_eigenvectors: bool,
-        enable_eigvec_derivs: bool,
-        implementation: EigImplementation | None,
-    ) -> list[Any]:
+    def compute(self, platform: str, x: Array, **params: Any) -> list[Any]:
         attributes: dict[str, Any]
-        wanted = (compute_left_eigenvectors, compute_right_eigenvectors)
+        *wanted, _, implementation = _EigParams(**params)
         target = kernels.routine("eig", platform, "geev", x.dtype)
         if platform == "cpu":
             if implementation not in (None, EigImplementation.LAPACK):
@@ -656,17 +632,15 @@ class Eig(BatchedPrimitive):
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
-        gives_right = params["compute_right_eigenvectors"]
-        some = params["compute_left_eigenvectors"] or gives_right
-        if some and not params["enable_eigvec_derivs"]:
-            error(
-                MissingRule,
-                "lax.linalg.eig",
-                "the derivatives of eigenvectors are asked for, which need not exist.",
-                expected="distinct eigenvalues, and in each eigenvector one largest element",
-                fix="enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
-                "always have derivatives",
+        gives_left, gives_right, are_derivable, _ = _EigParams(**params)
+        if (gives_left or gives_right) and not are_derivable:
+            problem = "the derivatives of eigenvectors are asked for, which need not exist."
+            expected = "distinct eigenvalues, and in each eigenvector one largest element"
+            fix = (
+                "enable_eigvec_derivs=True if you know that it is so; eigenvalues alone "
+                "always have derivatives"
             )
+            error(MissingRule, "lax.linalg.eig", problem, expected=expected, fix=fix)
         # Derivatives of eigenvalues depend on eigenvectors, yet not on lengths and phases, so they
         # have derivatives of their own wherever no eigenvalue is repeated.
         more = {"compute_right_eigenvectors": True, "enable_eigvec_derivs": True}
@@ -674,7 +648,7 @@ class Eig(BatchedPrimitive):
         values, *left, right = outs
         outs = outs if gives_right else outs[:-1]
         if type(x_dot) is Zero:
-            return without_tangents(outs)
+            return kernels.without_tangents(outs)
         x_dot = kernels.converted(x_dot, right.dtype)
         values_dot, right_dot = _tangents(values, right, x_dot)
         outs_dot = [values_dot]

@@ -22,13 +22,6 @@ from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.families import FLOAT, INEXACT, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.kernels import (
-    BatchedPrimitive,
-    check_matrices,
-    check_together,
-    weak_if_all,
-    without_tangents,
-)
 from minijax.lax.linalg.lu import solve_square, triangular_solve
 from minijax.lax.padding import pad
 from minijax.lax.shape import concatenate, expand_dims
@@ -37,7 +30,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-class Cholesky(BatchedPrimitive):
+class Cholesky(kernels.BatchedPrimitive):
     """The factor L of x = L Lᴴ in the lower triangle; what the upper one holds is undefined.
 
     Shapes: x: T[..., n, n] -> T[..., n, n].
@@ -46,7 +39,7 @@ class Cholesky(BatchedPrimitive):
     name = "cholesky"
 
     def abstract_eval(self, x: ShapedArray) -> ShapedArray:
-        check_matrices("cholesky", "x", x, square=True)
+        kernels.check_matrices("cholesky", "x", x, square=True)
         return x
 
     def compute(self, platform: str, x: Array) -> Any:
@@ -99,13 +92,13 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
                [1., 2.]], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("cholesky", "x", aval_of(x), square=True)
+    kernels.check_matrices("cholesky", "x", aval_of(x), square=True)
     if symmetrize_input:
         x = kernels.symmetrized(x)
     return kernels.lower_triangle(cholesky_p.bind(x))
 
 
-class SymmetricProduct(BatchedPrimitive):
+class SymmetricProduct(kernels.BatchedPrimitive):
     """alpha a aᵀ + beta c; on a GPU, what the result holds above its diagonal is undefined.
 
     Shapes: a: T[..., n, k], c: T[..., n, n] -> T[..., n, n].  As in JAX there is no jvp.
@@ -117,13 +110,13 @@ class SymmetricProduct(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float
     ) -> ShapedArray:
-        check_together(self, FLOAT, a_matrix=a, c_matrix=c)
+        kernels.check_together(self, FLOAT, a_matrix=a, c_matrix=c)
         if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
             problem = "the matrices do not fit together."
             got = {"a_matrix": a, "c_matrix": c}
             expected = "a_matrix: T[..., n, k], c_matrix: T[..., n, n]"
             error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
-        return c.update(weak_type=weak_if_all(a, c))
+        return c.update(weak_type=kernels.weak_if_all(a, c))
 
     def compute(self, platform: str, a: Array, c: Array, *, alpha: float, beta: float) -> Array:
         if platform not in kernels.GPUS:
@@ -186,7 +179,7 @@ def symmetric_product(
     return binary.add(kernels.lower_triangle(result), above)
 
 
-class CholeskyUpdate(BatchedPrimitive):
+class CholeskyUpdate(kernels.BatchedPrimitive):
     """The upper triangular factor of rᵀ r + w wᵀ.
 
     Shapes: r: T[..., n, n], w: T[..., n] -> T[..., n, n].  As in JAX there is no jvp.
@@ -196,14 +189,14 @@ class CholeskyUpdate(BatchedPrimitive):
     core_ndims = (2, 1)
 
     def abstract_eval(self, r: ShapedArray, w: ShapedArray) -> ShapedArray:
-        check_together(self, FLOAT, r_matrix=r, w_vector=w)
-        check_matrices(self.name, "r_matrix", r, square=True)
+        kernels.check_together(self, FLOAT, r_matrix=r, w_vector=w)
+        kernels.check_matrices(self.name, "r_matrix", r, square=True)
         if w.shape[-1] != r.shape[-1]:
             problem = "the vector does not fit the matrix."
             got = {"r_matrix": r, "w_vector": w}
             expected = "r_matrix: T[n, n], w_vector: T[n]"
             error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
-        return r.update(weak_type=weak_if_all(r, w))
+        return r.update(weak_type=kernels.weak_if_all(r, w))
 
     def compute(self, platform: str, r: Array, w: Array) -> Array:
         if platform not in kernels.GPUS or r.ndim > 2:
@@ -283,7 +276,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
 _MAGMA = {None: "auto", True: "on", False: "off"}
 
 
-class Geqrf(BatchedPrimitive):
+class Geqrf(kernels.BatchedPrimitive):
     """R in the upper triangle, and below it the reflections whose product is Q, with Q R = x.
 
     Shapes: x: T[..., m, n] -> T[..., m, n], T[..., min(m, n)].  The jvp is that of `qr`.
@@ -310,7 +303,7 @@ def geqrf(x: Array) -> tuple[Any, Any]:
     return factors, scales
 
 
-class Geqp3(BatchedPrimitive):
+class Geqp3(kernels.BatchedPrimitive):
     """As `geqrf`, of columns in an order in which the diagonal of R does not increase.
 
     A column whose pivot is not zero is moved to the front; no other one is moved before it.
@@ -359,7 +352,7 @@ def geqp3(x: Array, pivots: Array, *, use_magma: bool | None = None) -> tuple[An
 
 
 def _scales_of(name: str, x: ShapedArray) -> ShapedArray:
-    check_matrices(name, "x", x)
+    kernels.check_matrices(name, "x", x)
     return shaped_array(_scales_shape(x.shape), x.dtype, x.weak_type)
 
 
@@ -368,7 +361,7 @@ def _scales_shape(shape: Sequence[int]) -> tuple[int, ...]:
     return (*batch, min(rows, columns))
 
 
-class HouseholderProduct(BatchedPrimitive):
+class HouseholderProduct(kernels.BatchedPrimitive):
     """The first columns of a product of reflections.
 
     Shapes: a: T[..., m, n], taus: T[..., k] -> T[..., m, n], with m ≥ n ≥ k.  As in JAX there is no
@@ -379,14 +372,14 @@ class HouseholderProduct(BatchedPrimitive):
     core_ndims = (2, 1)
 
     def abstract_eval(self, a: ShapedArray, taus: ShapedArray) -> ShapedArray:
-        check_together(self, INEXACT, a=a, taus=taus)
+        kernels.check_together(self, INEXACT, a=a, taus=taus)
         rows, columns = a.shape[-2:]
         if not rows >= columns >= taus.shape[-1]:
             problem = "there must not be more reflections than columns, nor columns than rows."
             got = {"a": a, "taus": taus}
             expected = "a: T[..., m, n], taus: T[..., k], with m ≥ n ≥ k"
             error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
-        return a.update(weak_type=weak_if_all(a, taus))
+        return a.update(weak_type=kernels.weak_if_all(a, taus))
 
     def compute(self, platform: str, a: Array, taus: Array) -> Any:
         target = kernels.routine(self.name, platform, "orgqr", a.dtype)
@@ -423,7 +416,7 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     return householder_product_p.bind(as_operand(a), as_operand(taus))
 
 
-class Ormqr(BatchedPrimitive):
+class Ormqr(kernels.BatchedPrimitive):
     """The product of a matrix and a product of reflections, which is not computed.
 
     Shapes: a: T[..., m, n], taus: T[..., k], c: T[..., m, l] or T[..., l, m] -> that of c.  As in
@@ -436,19 +429,18 @@ class Ormqr(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool
     ) -> ShapedArray:
-        check_together(self, INEXACT, a=a, taus=taus, c=c)
+        kernels.check_together(self, INEXACT, a=a, taus=taus, c=c)
         rows, columns = a.shape[-2:]
         fits = c.shape[-2 if left else -1] == rows
         if not (fits and min(rows, columns) >= taus.shape[-1]):
-            error(
-                ValueError,
-                f"lax.linalg.{self.name}",
-                "the matrices do not fit together.",
-                got={"a": a, "taus": taus, "c": c},
-                expected=f"a: T[..., m, n], taus: T[..., k], c: T[..., "
-                f"{'m, l' if left else 'l, m'}], with k at most m and n",
+            problem = "the matrices do not fit together."
+            got = {"a": a, "taus": taus, "c": c}
+            expected = (
+                f"a: T[..., m, n], taus: T[..., k], c: T[..., "
+                f"{'m, l' if left else 'l, m'}], with k at most m and n"
             )
-        return c.update(weak_type=weak_if_all(a, taus, c))
+            error(ValueError, f"lax.linalg.{self.name}", problem, got=got, expected=expected)
+        return c.update(weak_type=kernels.weak_if_all(a, taus, c))
 
     def compute(
         self, platform: str, a: Array, taus: Array, c: Array, *, left: bool, transpose: bool
@@ -500,7 +492,7 @@ def ormqr(
     return ormqr_p.bind(*operands, left=bool(left), transpose=bool(transpose))
 
 
-class QR(BatchedPrimitive):
+class QR(kernels.BatchedPrimitive):
     """Q R = x, or Q R = x P with the permutation of columns P, with Q unitary and R triangular.
 
     Shapes: x: T[..., m, n] -> T[..., m, k], T[..., k, n] and, with pivoting, int32[..., n]; k is m
@@ -513,7 +505,7 @@ class QR(BatchedPrimitive):
     def abstract_eval(
         self, x: ShapedArray, *, pivoting: bool, full_matrices: bool, use_magma: bool | None
     ) -> list[ShapedArray]:
-        check_matrices("qr", "x", x)
+        kernels.check_matrices("qr", "x", x)
         *batch, rows, columns = x.shape
         count = rows if full_matrices else min(rows, columns)
         order = shaped_array((*batch, columns), np.dtype(np.int32), x.weak_type)
@@ -545,7 +537,7 @@ class QR(BatchedPrimitive):
         (x,), (x_dot,) = primals, tangents
         outs = self.bind(x, pivoting=pivoting, **params)
         if type(x_dot) is Zero:
-            return without_tangents(outs)
+            return kernels.without_tangents(outs)
         q, r, *order = outs
         moved = kernels.columns_at(x_dot, *order) if pivoting else x_dot
         return outs, [*_tangents(q, r, moved), *map(Zero.like, order)]

@@ -20,13 +20,6 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherScatterMode, ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.kernels import (
-    BatchedPrimitive,
-    check_matrices,
-    check_together,
-    weak_if_all,
-    without_tangents,
-)
 from minijax.lax.shape import expand_dims, reshape, squeeze
 from minijax.lax.slicing import dynamic_index_in_dim, dynamic_update_slice_in_dim
 from minijax.lax.sorting import take_along_axis
@@ -36,7 +29,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-class TriangularSolve(BatchedPrimitive):
+class TriangularSolve(kernels.BatchedPrimitive):
     """Solves op(a) x = b, or x op(a) = b where not `left_side`, for x.
 
     Shapes: a: T[..., n, n], b: T[..., n, m] or T[..., m, n] -> the shape of b.
@@ -48,14 +41,14 @@ class TriangularSolve(BatchedPrimitive):
     def abstract_eval(
         self, a: ShapedArray, b: ShapedArray, *, left_side: bool, **params: Any
     ) -> ShapedArray:
-        check_together(self, INEXACT, a=a, b=b)
-        check_matrices("triangular_solve", "a", a, square=True)
+        kernels.check_together(self, INEXACT, a=a, b=b)
+        kernels.check_matrices("triangular_solve", "a", a, square=True)
         if b.shape[-2 if left_side else -1] != a.shape[-1]:
             problem = f"the {'rows' if left_side else 'columns'} of b do not fit the matrices a."
             got = {"a": a, "b": b}
             expected = f"b: {'T[..., n, m]' if left_side else 'T[..., m, n]'}"
             error(ValueError, "lax.linalg.triangular_solve", problem, got=got, expected=expected)
-        return b.update(weak_type=weak_if_all(a, b))
+        return b.update(weak_type=kernels.weak_if_all(a, b))
 
     def lower(self, ctx: LoweringContext, a: Value, b: Value, **params: bool) -> Any:
         given = _Operator(**params)
@@ -84,7 +77,7 @@ class TriangularSolve(BatchedPrimitive):
         if type(a_dot) is Zero:
             return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
         changed = unary.neg(_Operator(**params).of(a_dot))
-        multiply = kernels.product if params["left_side"] else _product_from_right
+        multiply = kernels.product if params["left_side"] else lambda a, x: kernels.product(x, a)
         count = b.shape[-1 if params["left_side"] else -2]
         if type(b_dot) is Zero and count > a.shape[-1]:
             # Fewer columns are solved for before the product than after it.
@@ -148,10 +141,6 @@ def _by_lapack(a: Array, b: Array, given: _Operator) -> Any:
     return kernels.call("cpu", target, [a, b], result, attributes, batch=batch, aliases={1: 0})[0]
 
 
-def _product_from_right(a: Array, x: Array) -> Any:
-    return kernels.product(x, a)
-
-
 def _letter(character: str) -> np.uint8:
     return np.uint8(ord(character))
 
@@ -212,7 +201,7 @@ def triangular_solve(
     return squeeze(x, (x.ndim - 1 if left_side else x.ndim - 2,)) if is_vector else x
 
 
-class LU(BatchedPrimitive):
+class LU(kernels.BatchedPrimitive):
     """P x = L U, with L and U in one matrix, the pivots, and the permutation that is P.
 
     Shapes: x: T[..., m, n] -> T[..., m, n], int32[..., min(m, n)], int32[..., m].
@@ -222,7 +211,7 @@ class LU(BatchedPrimitive):
     multiple_results = True
 
     def abstract_eval(self, x: ShapedArray) -> list[ShapedArray]:
-        check_matrices("lu", "x", x)
+        kernels.check_matrices("lu", "x", x)
         *batch, rows, columns = x.shape
         count, index = min(rows, columns), np.dtype(np.int32)
         return [
@@ -246,7 +235,7 @@ class LU(BatchedPrimitive):
     def jvp(self, primals: Values, tangents: Values) -> tuple[Sequence[Any], Sequence[Any]]:
         outs = self.bind(*primals)
         if type(tangents[0]) is Zero:
-            return without_tangents(outs)
+            return kernels.without_tangents(outs)
         factors, pivots, permutation = outs
         moved = kernels.rows_at(tangents[0], permutation)
         return outs, [tangent_of_factors(factors, moved), Zero.like(pivots), Zero.like(permutation)]
@@ -326,7 +315,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     return factors, pivots, permutation
 
 
-class LuPivotsToPermutation(BatchedPrimitive):
+class LuPivotsToPermutation(kernels.BatchedPrimitive):
     """The permutation that a sequence of exchanges amounts to.
 
     Shapes: pivots: int32[..., k] -> int32[..., permutation_size].
@@ -438,11 +427,7 @@ def solve_by_lu(factors: Array, permutation: Array, b: Array, trans: int = 0) ->
     """
     if trans == 0:
         x = triangular_solve(
-            factors,
-            kernels.rows_at(b, permutation),
-            left_side=True,
-            lower=True,
-            unit_diagonal=True,
+            factors, kernels.rows_at(b, permutation), left_side=True, lower=True, unit_diagonal=True
         )
         return triangular_solve(factors, x, left_side=True)
     options = {"left_side": True, "transpose_a": True, "conjugate_a": trans == 2}

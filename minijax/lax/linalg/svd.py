@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Sequence
-from typing import Any, Literal, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 
@@ -28,9 +28,8 @@ from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.families import INEXACT, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
-from minijax.lax.linalg.eigenvalues import refuse_subset, subset_size
+from minijax.lax.linalg.eigenvalues import Subset, refuse_subset, subset_size
 from minijax.lax.linalg.factorizations import cholesky, qr
-from minijax.lax.linalg.kernels import BatchedPrimitive, check_matrices, without_tangents
 from minijax.lax.linalg.lu import triangular_solve
 from minijax.lax.shape import concatenate, unstack
 from minijax.lax.slicing import dynamic_index_in_dim, slice_in_dim
@@ -247,7 +246,16 @@ _LARGEST_FOR_JACOBI = 1024
 _LARGEST_IN_BATCHES = 32
 
 
-class Svd(BatchedPrimitive):
+class _Params(NamedTuple):
+    """What is asked for of a decomposition."""
+
+    full_matrices: bool
+    compute_uv: bool
+    subset_by_index: Subset
+    algorithm: SvdAlgorithm | None
+
+
+class Svd(kernels.BatchedPrimitive):
     """Descending s, and with `compute_uv` U and Vᴴ with orthonormal columns: x = U diag(s) Vᴴ.
 
     Shapes: x: T[..., m, n] -> real T[..., k], T[..., m, k], T[..., k, n] with k = min(m, n), or the
@@ -257,35 +265,20 @@ class Svd(BatchedPrimitive):
     name = "svd"
     multiple_results = True
 
-    def abstract_eval(
-        self,
-        x: ShapedArray,
-        *,
-        full_matrices: bool,
-        compute_uv: bool,
-        subset_by_index: tuple[int, int] | None,
-        algorithm: SvdAlgorithm | None,
-    ) -> list[ShapedArray]:
-        check_matrices("svd", "x", x)
+    def abstract_eval(self, x: ShapedArray, **params: Any) -> list[ShapedArray]:
+        full_matrices, compute_uv, subset, _ = _Params(**params)
+        kernels.check_matrices("svd", "x", x)
         *batch, rows, columns = x.shape
-        size = subset_size("svd", min(rows, columns), subset_by_index)
+        size = subset_size("svd", min(rows, columns), subset)
         values = shaped_array((*batch, size), dtypes.real_dtype_of(x.dtype), x.weak_type)
         if not compute_uv:
             return [values]
         shapes = _shapes_of_vectors(x.shape, size, full_matrices)
         return [values, *(shaped_array(shape, x.dtype, x.weak_type) for shape in shapes)]
 
-    def compute(
-        self,
-        platform: str,
-        x: Array,
-        *,
-        full_matrices: bool,
-        compute_uv: bool,
-        subset_by_index: tuple[int, int] | None,
-        algorithm: SvdAlgorithm | None,
-    ) -> list[Any]:
-        refuse_subset("svd", min(x.shape[-2:]), subset_by_index)
+    def compute(self, platform: str, x: Array, **params: Any) -> list[Any]:
+        full_matrices, compute_uv, subset, algorithm = _Params(**params)
+        refuse_subset("svd", min(x.shape[-2:]), subset)
         if 0 in x.shape:
             results = _of_nothing(x, full_matrices)
         elif platform == "cpu":
@@ -299,7 +292,7 @@ class Svd(BatchedPrimitive):
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
         (x,), (x_dot,) = primals, tangents
         if type(x_dot) is Zero:
-            return without_tangents(self.bind(x, **params))
+            return kernels.without_tangents(self.bind(x, **params))
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:
@@ -486,7 +479,7 @@ def svd(
     *,
     full_matrices: bool = ...,
     compute_uv: Literal[True] = ...,
-    subset_by_index: tuple[int, int] | None = ...,
+    subset_by_index: Subset = ...,
     algorithm: SvdAlgorithm | None = ...,
 ) -> tuple[Array, Array, Array]: ...
 @overload
@@ -495,7 +488,7 @@ def svd(
     *,
     full_matrices: bool = ...,
     compute_uv: Literal[False],
-    subset_by_index: tuple[int, int] | None = ...,
+    subset_by_index: Subset = ...,
     algorithm: SvdAlgorithm | None = ...,
 ) -> Array: ...
 @overload
@@ -504,7 +497,7 @@ def svd(
     *,
     full_matrices: bool = ...,
     compute_uv: bool = ...,
-    subset_by_index: tuple[int, int] | None = ...,
+    subset_by_index: Subset = ...,
     algorithm: SvdAlgorithm | None = ...,
 ) -> Array | tuple[Array, Array, Array]: ...
 
@@ -514,7 +507,7 @@ def svd(
     *,
     full_matrices: bool = True,
     compute_uv: bool = True,
-    subset_by_index: tuple[int, int] | None = None,
+    subset_by_index: Subset = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Array | tuple[Array, Array, Array]:
     """The singular value decomposition: (U, s, Vᴴ) with x = U diag(s) Vᴴ, or s alone.
@@ -547,7 +540,7 @@ def svd(
         Array([3., 2.], dtype=float32)
     """
     x = as_operand(x)
-    check_matrices("svd", "x", aval_of(x))
+    kernels.check_matrices("svd", "x", aval_of(x))
     if full_matrices and subset_by_index not in (None, (0, min(x.shape[-2:]))):
         problem = "a subset of the singular vectors makes no full matrices."
         got = f"subset_by_index: {subset_by_index}"

@@ -268,11 +268,8 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
                [2, 1],
                [0, 2]], dtype=int32)
     """
-    if mode not in _MODES or n < 1:
-        problem = "the mode is not known." if n >= 1 else "n must be positive."
-        expected = "n >= 1, and a mode of " + ", ".join(map(repr, _MODES))
-        name, got = "scipy.linalg.convolution_matrix", f"n: {n}, mode: {mode!r}"
-        error(ValueError, name, problem, got=got, expected=expected)
+    check_that(n >= 1, "scipy.linalg.convolution_matrix", "n must be positive.", n=n)
+    promotion.check_choice("scipy.linalg.convolution_matrix", "mode", mode, _MODES)
     _check_is_no_number("convolution_matrix", a, "a")
     a = _vectors("convolution_matrix", a, "a", 1)
     size, columns = a.shape[-1], operator.index(n)
@@ -340,7 +337,7 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
     return _placed(_with_constants(concatenate([f, s], axis=-1)), places)
 
 
-_KINDS = ("symmetric", "lower", "upper")
+_KINDS = (None, "symmetric", "lower", "upper")
 
 
 def _size(name: str, n: int) -> int:
@@ -377,10 +374,7 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """
     size = _size("dft", n)
     scales = {None: 1.0, "sqrtn": math.sqrt(size), "n": float(size)}
-    fits = scale in scales
-    problem = "the scale is not known."
-    expected = "None, 'sqrtn' or 'n'"
-    check_that(fits, "scipy.linalg.dft", problem, got=f"scale: {scale!r}", expected=expected)
+    promotion.check_choice("scipy.linalg.dft", "scale", scale, scales)
     dtype = dtype_argument("scipy.linalg.dft", dtype, dtypes.default_complex_dtype())
     if not dtypes.issubdtype(dtype, np.complexfloating):
         error(ValueError, "scipy.linalg.dft", "the dtype is not complex.", got=str(dtype))
@@ -526,10 +520,7 @@ def pascal(n: int, kind: str | None = None) -> Array:
 
 
 def _pascal(name: str, size: int, kind: str | None) -> Any:
-    if kind not in (None, *_KINDS):
-        problem = "the kind is not known."
-        expected = " or ".join(map(repr, _KINDS))
-        error(ValueError, f"scipy.linalg.{name}", problem, got=f"kind: {kind!r}", expected=expected)
+    promotion.check_choice(f"scipy.linalg.{name}", "kind", kind, _KINDS)
     matrix = np.ones((size, size))
     with np.errstate(over="ignore"):
         for i in range(1, size):

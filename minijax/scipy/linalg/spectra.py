@@ -28,19 +28,13 @@ from minijax.numpy.joining import stack
 from minijax.numpy.logic import isfinite
 from minijax.numpy.matrices import diag, eye, triu
 from minijax.numpy.padding import pad
-from minijax.numpy.promotion import check_that, one_program
+from minijax.numpy.promotion import check_choice, check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.ufuncs import vectorize
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.linalg.systems import (
-    check_choice,
-    check_square,
-    inexact,
-    inexact_or_nested,
-    inexact_together,
-)
+from minijax.scipy.linalg.systems import check_square, inexact, inexact_or_nested, inexact_together
 from minijax.transforms.autodiff import grad
 
 
@@ -215,7 +209,7 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
         Array([[1., 2.],
                [0., 3.]], dtype=float32)
     """
-    check_choice("schur", "output", output, ("real", "complex"))
+    check_choice("scipy.linalg.schur", "output", output, ("real", "complex"))
     if output == "complex":
         a = inexact("schur", a)
         a = a.astype(dtypes.to_complex_dtype(a.dtype))
@@ -395,7 +389,7 @@ def _check_diagonals(d: Array, e: Array) -> None:
 
 def _selected(size: int, select: str, select_range: tuple[float, float] | None) -> tuple[int, int]:
     """The first index wanted, and the one after the last."""
-    check_choice("eigh_tridiagonal", "select", select, ("a", "i", "v"))
+    check_choice("scipy.linalg.eigh_tridiagonal", "select", select, ("a", "i", "v"))
     fits = select != "v"
     problem = "values cannot be selected."
     check_that(fits, _NAME, problem, error=NotImplementedError, got="select: 'v'", fix="select='i'")

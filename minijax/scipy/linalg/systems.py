@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, overload
 
 import numpy as np
@@ -34,7 +34,7 @@ from minijax.numpy import linalg, promotion
 from minijax.numpy.contraction import matmul
 from minijax.numpy.creation import asarray
 from minijax.numpy.matrices import eye, tril, triu
-from minijax.numpy.promotion import check_that, one_program
+from minijax.numpy.promotion import check_choice, check_that, one_program
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import expand_dims
@@ -78,19 +78,6 @@ def check_square(name: str, x: Array, argument: str = "a") -> None:
     problem = f"{argument} is no square matrix, nor a batch of them."
     expected = "T[..., n, n]"
     check_that(fits, f"scipy.linalg.{name}", problem, got={argument: aval_of(x)}, expected=expected)
-
-
-def check_choice(name: str, argument: str, given: object, known: Sequence[Any]) -> None:
-    """Refuses an option that is none of those known.
-
-    Raises:
-        ValueError: it is none of them.
-    """
-    if given not in known:
-        problem = f"{argument} is not known."
-        got = f"{argument}: {given!r}"
-        expected = " or ".join(map(repr, known))
-        error(ValueError, f"scipy.linalg.{name}", problem, got=got, expected=expected)
 
 
 _IGNORED = ("overwrite_a", "check_finite")
@@ -261,7 +248,7 @@ def qr(
         (Array([[1., 2.],
                [0., 3.]], dtype=float32),)
     """
-    check_choice("qr", "mode", mode, ("full", "economic", "r"))
+    check_choice("scipy.linalg.qr", "mode", mode, ("full", "economic", "r"))
     a = inexact_or_nested("qr", a)
     results = qr_decomposition(a, pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(results[1:] if mode == "r" else results)
@@ -303,7 +290,7 @@ def qr_multiply(
         Array([[1., 0.],
                [0., 1.]], dtype=float32)
     """
-    check_choice("qr_multiply", "mode", mode, ("left", "right"))
+    check_choice("scipy.linalg.qr_multiply", "mode", mode, ("left", "right"))
     a, c = inexact_together("qr_multiply", a, c)
     q, *rest = qr_decomposition(a, pivoting=pivoting, full_matrices=False)
     q = kernels.conjugate(q) if conjugate else q
@@ -421,8 +408,8 @@ def polar(
         Array([[3., 0.],
                [0., 2.]], dtype=float32)
     """
-    check_choice("polar", "side", side, ("right", "left"))
-    check_choice("polar", "method", method, ("qdwh", "svd"))
+    check_choice("scipy.linalg.polar", "side", side, ("right", "left"))
+    check_choice("scipy.linalg.polar", "method", method, ("qdwh", "svd"))
     a = inexact_or_nested("polar", a)
     if a.ndim < 2:
         error(ValueError, "scipy.linalg.polar", "a is no matrix.", got={"a": aval_of(a)})
@@ -542,7 +529,7 @@ def solve(
         >>> minijax.scipy.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
         Array([2., 3.], dtype=float32)
     """
-    check_choice("solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
+    check_choice("scipy.linalg.solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
     if assume_a != "pos":
         return linalg.solve(a, b)
     a, b = inexact_together("solve", a, b)
@@ -602,7 +589,7 @@ def solve_triangular(
         >>> minijax.scipy.linalg.solve_triangular(a, jnp.array([4.0, 5.0]), lower=True)
         Array([2., 3.], dtype=float32)
     """
-    check_choice("solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))
+    check_choice("scipy.linalg.solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))
     a, b = inexact_together("solve_triangular", a, b)
     is_vector = _check_system("solve_triangular", a, b)
 
@@ -702,7 +689,7 @@ def lu_solve(
         >>> minijax.scipy.linalg.lu_solve(factors, jnp.array([3.0, 4.0]))
         Array([2., 3.], dtype=float32)
     """
-    check_choice("lu_solve", "trans", trans, (0, 1, 2))
+    check_choice("scipy.linalg.lu_solve", "trans", trans, (0, 1, 2))
     factors, pivots = lu_and_piv
     return _solved_by_lu(factors, pivots, b, trans=trans)
 
@@ -735,13 +722,10 @@ def _check_system(name: str, a: Array, b: Array) -> bool:
     expected = "a: T[..., n, n], and b: T[n] or T[..., n, m]"
     check_that(fits, f"scipy.linalg.{name}", problem, a=aval_of(a), b=aval_of(b), expected=expected)
     if is_vector and b.ndim > 1 and name != "solve":
-        warn(
-            FutureWarning,
-            f"scipy.linalg.{name}",
-            "batches of vectors are going to be taken for matrices.",
-            got={"b": aval_of(b)},
-            fix="b[..., None], and the result [..., 0]",
-        )
+        problem = "batches of vectors are going to be taken for matrices."
+        got = {"b": aval_of(b)}
+        fix = "b[..., None], and the result [..., 0]"
+        warn(FutureWarning, f"scipy.linalg.{name}", problem, got=got, fix=fix)
     return is_vector
 
 
@@ -782,7 +766,7 @@ def solve_sylvester(
         Array([[1., 1.],
                [2., 2.]], dtype=float32)
     """
-    check_choice("solve_sylvester", "method", method, ("schur", "eigen"))
+    check_choice("scipy.linalg.solve_sylvester", "method", method, ("schur", "eigen"))
     a, b, c = inexact_together("solve_sylvester", A, B, C)
     check_square("solve_sylvester", a, "A")
     check_square("solve_sylvester", b, "B")

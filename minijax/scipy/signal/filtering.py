@@ -20,7 +20,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import conjugate
 from minijax.numpy.fft.transforms import fftn, ifftn, irfftn, rfftn
 from minijax.numpy.joining import concatenate
-from minijax.numpy.promotion import check_that, one_program, promote_dtypes
+from minijax.numpy.promotion import check_choice, check_that, one_program, promote_dtypes
 from minijax.numpy.shaping import array_argument, flip, moveaxis
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -30,8 +30,7 @@ _MODES = ("full", "same", "valid")
 
 def _operands(name: str, in1: ArrayLike, in2: ArrayLike, mode: str) -> tuple[Array, Array]:
     label = f"scipy.signal.{name}"
-    if mode not in _MODES:
-        error(ValueError, label, "unknown mode.", got=f"mode: {mode!r}", expected=", ".join(_MODES))
+    check_choice(label, "mode", mode, _MODES)
     x, y = (array_argument(label, v) for v in promote_dtypes(label, in1, in2))
     dtype = dtypes.to_inexact_dtype(x.dtype)
     if x.ndim != y.ndim:
@@ -89,10 +88,7 @@ def _by_method(
     correlates: bool,
 ) -> Array:
     x, y = _operands(name, in1, in2, mode)
-    fits = method in ("auto", "direct", "fft")
-    problem = "unknown method."
-    expected = '"auto", "direct" or "fft"'
-    check_that(fits, f"scipy.signal.{name}", problem, got=f"method: {method!r}", expected=expected)
+    check_choice(f"scipy.signal.{name}", "method", method, ("auto", "direct", "fft"))
     _check_sizes(name, x, y)
     if correlates:
         y = flip(conjugate(y))
@@ -420,9 +416,7 @@ def detrend(
     if overwrite_data is not None:
         fix = "leave overwrite_data= away"
         error(NotImplementedError, name, "arrays are never overwritten.", fix=fix)
-    fits = type in ("linear", "constant")
-    problem = "unknown trend."
-    check_that(fits, name, problem, got=f"type: {type!r}", expected='"linear" or "constant"')
+    check_choice(name, "type", type, ("linear", "constant"))
     data = asarray(data)
     dim = canonicalize_axis(axis, data.ndim, name)
     breaks = _breaks(bp, data.shape[dim]) if type == "linear" and data.size else (0, 0)

@@ -12,7 +12,7 @@ A. Nuttall, Some windows with very good sidelobe behavior, 1981.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -26,7 +26,7 @@ from minijax.numpy.elementary import absolute, conjugate, imag, real
 from minijax.numpy.fft.transforms import fft, fftfreq, ifft, irfft, rfft, rfftfreq
 from minijax.numpy.joining import concatenate
 from minijax.numpy.padding import pad
-from minijax.numpy.promotion import check_that, one_program, promote_dtypes
+from minijax.numpy.promotion import check_choice, check_that, one_program, promote_dtypes
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import where
 from minijax.numpy.shaping import array_argument, flip, moveaxis
@@ -86,14 +86,6 @@ def _barthann(size: int) -> _Window:
     return np.asarray(0.62 - 0.48 * np.abs(x) + 0.38 * np.cos(2 * np.pi * x))
 
 
-def _sine(size: int) -> _Window:
-    return np.asarray(np.sin(np.pi / size * (np.arange(size) + 0.5)))
-
-
-def _lanczos(size: int) -> _Window:
-    return np.asarray(np.sinc(_centred(size)))
-
-
 def _tukey(size: int, alpha: float = 0.5) -> _Window:
     """Flat in the middle, with half a cosine of share `alpha / 2` at both ends."""
     if alpha <= 0:
@@ -107,25 +99,9 @@ def _exponential(size: int, center: float | None = None, tau: float = 1.0) -> _W
     return np.asarray(np.exp(-np.abs(np.arange(size) - middle) / tau))
 
 
-def _gaussian(size: int, std: float) -> _Window:
-    return _general_gaussian(size, 1, std)
-
-
 def _general_gaussian(size: int, p: float, sig: float) -> _Window:
     x = (np.arange(size) - (size - 1) / 2) / sig
     return np.asarray(np.exp(-0.5 * np.abs(x) ** (2 * p)))
-
-
-def _kaiser(size: int, beta: float) -> _Window:
-    return np.kaiser(size, beta)
-
-
-def _general_cosine(size: int, coefficients: Sequence[float]) -> _Window:
-    return _cosines(*coefficients)(size)
-
-
-def _general_hamming(size: int, alpha: float) -> _Window:
-    return _cosines(alpha, 1 - alpha)(size)
 
 
 _WINDOWS: dict[str, Callable[..., _Window]] = {
@@ -135,17 +111,17 @@ _WINDOWS: dict[str, Callable[..., _Window]] = {
     "blackmanharris": _cosines(0.35875, 0.48829, 0.14128, 0.01168),
     "bohman": _bohman,
     "boxcar": np.ones,
-    "cosine": _sine,
+    "cosine": lambda size: np.sin(np.pi / size * (np.arange(size) + 0.5)),
     "exponential": _exponential,
     "flattop": _cosines(0.21557895, 0.41663158, 0.277263158, 0.083578947, 0.006947368),
-    "gaussian": _gaussian,
-    "general_cosine": _general_cosine,
+    "gaussian": lambda size, std: _general_gaussian(size, 1, std),
+    "general_cosine": lambda size, coefficients: _cosines(*coefficients)(size),
     "general_gaussian": _general_gaussian,
-    "general_hamming": _general_hamming,
+    "general_hamming": lambda size, alpha: _cosines(alpha, 1 - alpha)(size),
     "hamming": _cosines(0.54, 0.46),
     "hann": _cosines(0.5, 0.5),
-    "kaiser": _kaiser,
-    "lanczos": _lanczos,
+    "kaiser": np.kaiser,
+    "lanczos": lambda size: np.sinc(_centred(size)),
     "nuttall": _cosines(0.3635819, 0.4891775, 0.1365995, 0.0106411),
     "parzen": _parzen,
     "triang": _triangle,
@@ -335,10 +311,8 @@ def _power(
 ) -> tuple[Array, Array]:
     """The mean over segments of products of spectra: of one series with itself, or of two."""
     name = f"scipy.signal.{function}"
-    fits = average in ("mean", "median")
-    check_that(fits, name, 'the average is "mean" or "median".', average=average)
-    fits = scaling in ("density", "spectrum")
-    check_that(fits, name, 'the scaling is "density" or "spectrum".', scaling=scaling)
+    check_choice(name, "average", average, ("mean", "median"))
+    check_choice(name, "scaling", scaling, ("density", "spectrum"))
     series, dim = _series(function, axis, *arrays)
     x = series[0]
     if any(0 in v.shape for v in series):
@@ -581,8 +555,7 @@ def stft(
         return real(nothing), real(nothing), nothing
     lengths = nperseg, noverlap, nfft
     how, weights = _segments("stft", window, lengths, series.shape[-1], _real_dtype(series))
-    problem = f"boundaries are one of {_BOUNDARIES}."
-    check_that(boundary in _BOUNDARIES, "scipy.signal.stft", problem, boundary=boundary)
+    check_choice("scipy.signal.stft", "boundary", boundary, _BOUNDARIES)
     one_sided = return_onesided and not dtypes.issubdtype(series.dtype, np.complexfloating)
     run = _stft_of.__wrapped__ if callable(detrend) else _stft_of  # type: ignore[attr-defined]
     spectra = run(series, weights, how, detrend, one_sided, boundary, bool(padded))

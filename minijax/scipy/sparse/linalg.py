@@ -24,7 +24,7 @@ from minijax.numpy.creation import asarray, ones, zeros, zeros_like
 from minijax.numpy.elementary import absolute, conjugate, real, sqrt
 from minijax.numpy.logic import isnan
 from minijax.numpy.matrices import eye
-from minijax.numpy.promotion import check_array, check_that
+from minijax.numpy.promotion import check_array, check_choice, check_that
 from minijax.numpy.selection import where
 from minijax.numpy.ufuncs import maximum, minimum
 from minijax.runtime.annotations import ArrayLike
@@ -490,10 +490,7 @@ def gmres(
         Array([1.5, 1. ], dtype=float32)
     """
     name = "scipy.sparse.linalg.gmres"
-    fits = solve_method in ("batched", "incremental")
-    problem = "unknown method."
-    expected = '"batched" or "incremental"'
-    check_that(fits, name, problem, got=f"solve_method: {solve_method!r}", expected=expected)
+    check_choice(name, "solve_method", solve_method, ("batched", "incremental"))
     count = operator.index(restart)
     if count < 1:
         error(ValueError, name, "restart must be positive.", got=f"restart: {count}")
@@ -501,15 +498,10 @@ def gmres(
     unknowns = _tree_size(b)
     cycles = 10 * unknowns if maxiter is None else maxiter
 
+    size, incremental = min(count, max(unknowns, 1)), solve_method == "incremental"
+
     def solve(system: System) -> Any:
-        return _minimal_residuals(
-            system,
-            tol,
-            atol,
-            min(count, max(unknowns, 1)),
-            cycles,
-            incremental=solve_method == "incremental",
-        )
+        return _minimal_residuals(system, tol, atol, size, cycles, incremental=incremental)
 
     found = solved(system, solve, symmetric=False)
     failed = isnan(length(found)) if tree.leaves(found) else False

@@ -20,17 +20,10 @@ from minijax.lax import linalg
 from minijax.lax.binary import atan2
 from minijax.lax.special import epsilon
 from minijax.lax.unary import abs, cos, sin, sqrt, square
-from minijax.numpy import (
-    contraction,
-    creation,
-    elementary,
-    joining,
-    ordering,
-    promotion,
-    reductions,
-    shaping,
-)
-from minijax.numpy.promotion import one_program
+from minijax.numpy import creation, elementary, joining, reductions, shaping
+from minijax.numpy.contraction import einsum
+from minijax.numpy.ordering import searchsorted
+from minijax.numpy.promotion import inexact, one_program
 from minijax.numpy.selection import where
 from minijax.random import continuous
 from minijax.runtime.annotations import ArrayLike, DTypeLike
@@ -251,7 +244,7 @@ def _applied(quat: Array, vectors: Array, inverse: bool) -> Array:
     matrix = _matrix_from_quat(quat)
     if inverse:
         matrix = shaping.swapaxes(matrix, -1, -2)
-    return contraction.einsum("...ij,...j->...i", matrix, vectors)
+    return einsum("...ij,...j->...i", matrix, vectors)
 
 
 _AXES = {"x": 0, "y": 1, "z": 2}
@@ -332,17 +325,15 @@ class Rotation(NamedTuple):
     def __getitem__(self, indexer: Any) -> Rotation:
         """The rotations at places."""
         if self.single:
-            raise TypeError(
-                _text("Rotation", "one rotation has no places.", quat=aval_of(self.quat))
-            )
+            problem = "one rotation has no places."
+            raise TypeError(_text("Rotation", problem, quat=aval_of(self.quat)))
         return Rotation(self.quat[indexer])
 
     def __len__(self) -> int:
         """How many rotations there are."""
         if self.single:
-            raise TypeError(
-                _text("Rotation", "one rotation has no length.", quat=aval_of(self.quat))
-            )
+            problem = "one rotation has no length."
+            raise TypeError(_text("Rotation", problem, quat=aval_of(self.quat)))
         return int(aval_of(self.quat).shape[0])
 
     def __mul__(self, other: object) -> Rotation:
@@ -416,7 +407,7 @@ class Rotation(NamedTuple):
             problem = "there is not one weight for each rotation."
             expected = f"weights of shape ({count},)"
             _refuse("Rotation.mean", problem, expected, weights=aval_of(weights))
-        moments = contraction.einsum("n,ni,nj->ij", weights, self.quat, self.quat)
+        moments = einsum("n,ni,nj->ij", weights, self.quat, self.quat)
         vectors, _ = linalg.eigh(moments)
         return Rotation.from_quat(vectors[:, -1])
 
@@ -471,7 +462,7 @@ class Slerp(NamedTuple):
             problem = "times are of several dimensions."
             _refuse("Slerp", problem, "shape () or (n,)", times=aval_of(times))
         last = aval_of(self.timedelta).shape[0] - 1
-        place = ordering.searchsorted(self.times, times, side="right") - 1
+        place = searchsorted(self.times, times, side="right") - 1
         place = elementary.clip(place, 0, last)
         passed = (times - self.times[place]) / self.timedelta[place]
         share = shaping.expand_dims(elementary.clip(passed, 0.0, 1.0), -1)
@@ -488,7 +479,7 @@ def _refuse(name: str, problem: str, expected: str, **got: Any) -> None:
 
 
 def _floats(name: str, x: ArrayLike) -> Array:
-    return promotion.inexact(f"scipy.spatial.transform.Rotation.{name}", creation.asarray(x))
+    return inexact(f"scipy.spatial.transform.Rotation.{name}", creation.asarray(x))
 
 
 def _sized(name: str, x: ArrayLike, *sizes: int) -> Array:

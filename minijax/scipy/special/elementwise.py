@@ -7,9 +7,7 @@ of mathematics, not those of a series that was cut off.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -33,10 +31,6 @@ from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 Slope = Callable[..., Any]
-
-# Chebyshev series, each with the function and the variable that it is of; their coefficients were
-# computed to 40 digits by interpolation.
-_SERIES = json.loads(Path(__file__).with_name("chebyshev.json").read_text(encoding="utf-8"))
 
 _PLAIN = frozenset({dtypes.float32, dtypes.float64})
 
@@ -155,22 +149,6 @@ def plain_operand(name: str, argument: str, x: ArrayLike) -> Array:
 def number_like(value: complex, like: ArrayLike) -> Any:
     """A number of the dtype of `like`."""
     return aval_of(like).dtype.type(value)
-
-
-def chebyshev(t: Array, name: str) -> Array:
-    """A series of `chebyshev.json`, `c₀/2 + Σ cₖ Tₖ(t)`, as far as the dtype can tell.
-
-    It is summed by Clenshaw's recurrence.
-    """
-    coefficients = _SERIES[name]["coefficients"]
-    needed = np.flatnonzero(np.abs(coefficients) > epsilon(t) / 8 * abs(coefficients[0]))
-    last = int(needed[-1])
-    twice = t * 2.0
-    total: Any = coefficients[last]
-    before: Any = 0.0
-    for c in reversed(coefficients[1:last]):
-        total, before = twice * total - before + c, total
-    return t * total - before + coefficients[0] / 2
 
 
 def polynomial(x: Array, *coefficients: float) -> Array:

@@ -19,24 +19,11 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
-from minijax.lax import families, incomplete_gamma, special
+from minijax.lax import families, incomplete_gamma, special, unary
 from minijax.lax.binary import max, min, select
 from minijax.lax.incomplete_gamma import stirling_rest
 from minijax.lax.special import epsilon, full_like
-from minijax.lax.unary import (
-    abs,
-    conj,
-    exp,
-    floor,
-    imag,
-    is_finite,
-    log,
-    log1p,
-    real,
-    round,
-    square,
-    tan,
-)
+from minijax.lax.unary import abs, exp, floor, log, log1p, square
 from minijax.numpy import creation, promotion, reductions, selection, shaping
 from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import check_that, one_program
@@ -52,7 +39,7 @@ _BERNOULLI = (1 / 6, -1 / 30, 1 / 42, -1 / 30, 5 / 66, -691 / 2730, 7 / 6, -3617
 
 def _moved(z: Array, term: Callable[[Any], Any], far: Callable[[Any], Any]) -> Array:
     """`far(z + n) - Σ term(z + k)` over k < n, where n is 8 or, far to the right, 0."""
-    near = real(z) < float(_MOVES)
+    near = unary.real(z) < float(_MOVES)
     total: Any = None
     for k in range(_MOVES):
         value = term(z + k)
@@ -66,12 +53,12 @@ def _reflected(z: Array, right: Callable[[Any], Any], mirror: Callable[[Any, Any
 
     The mirror is for the upper half-plane; the lower one has conjugate values.
     """
-    is_left = real(z) < 0.5
+    is_left = unary.real(z) < 0.5
     value = right(select(is_left, 1 - z, z))
-    is_upper = imag(z) >= 0.0
-    upper = select(is_upper, z, conj(z))
-    mirrored = mirror(upper, select(is_upper, value, conj(value)))
-    mirrored = select(is_upper, mirrored, conj(mirrored))
+    is_upper = unary.imag(z) >= 0.0
+    upper = select(is_upper, z, unary.conj(z))
+    mirrored = mirror(upper, select(is_upper, value, unary.conj(value)))
+    mirrored = select(is_upper, mirrored, unary.conj(mirrored))
     return select(is_left, mirrored, value)
 
 
@@ -106,7 +93,7 @@ def _digamma(z: Array) -> Array:
         return main - _series(z, coefficients, lambda z: 1 / (z * z))
 
     def mirror(z: Array, other: Array) -> Array:
-        return other - math.pi / tan(z * math.pi)
+        return other - math.pi / unary.tan(z * math.pi)
 
     def reciprocal(z: Array) -> Array:
         return 1 / z
@@ -117,10 +104,7 @@ def _digamma(z: Array) -> Array:
 complex_digamma_p = Elementwise("complex_digamma", _digamma, None, accepts=families.COMPLEX)
 
 complex_loggamma_p = Elementwise(
-    "complex_loggamma",
-    _loggamma,
-    lambda z, y: complex_digamma_p.bind(z),
-    accepts=families.COMPLEX,
+    "complex_loggamma", _loggamma, lambda z, y: complex_digamma_p.bind(z), accepts=families.COMPLEX
 )
 
 
@@ -135,7 +119,7 @@ def _is_whole(x: Array) -> Array:
 def _rounded(y: Array, whole: Array) -> Array:
     """`y`, rounded where it is known to be whole and that changes little."""
     small = abs(y) < 1 / (16 * epsilon(y))
-    return select(small & whole, round(y), y)
+    return select(small & whole, unary.round(y), y)
 
 
 @one_program()
@@ -296,7 +280,7 @@ def log_beta(a: Array, b: Array) -> Array:
     result = select(small < 8.0, one, both)
     # Also where the smaller is negative, if it leaves the sum large.
     enough = (small >= 0.0) | (large + small >= 8.0)
-    usable = enough & (large >= 8.0) & is_finite(large)
+    usable = enough & (large >= 8.0) & unary.is_finite(large)
     return select(usable, result, plain)
 
 

@@ -34,13 +34,8 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.special.elementwise import (
-    Elementwise,
-    State,
-    converge,
-    hypergeometric,
-    real_operands,
-)
+from minijax.scipy.special import elementwise
+from minijax.scipy.special.elementwise import Elementwise, State, hypergeometric, real_operands
 from minijax.scipy.special.gamma_functions import gamma_sign
 
 
@@ -525,12 +520,12 @@ def _with_logarithm(g: _Gauss, s: Array, used: Array) -> Array:
         return changes, (new, digammas, total + part)
 
     start = select(m > 0.0, one, zero)
-    finite = converge(finite_step, (start, start))[1]
+    finite = elementwise.converge(finite_step, (start, start))[1]
     digammas = special.digamma(am) + special.digamma(bm)
     digammas = digammas - (special.digamma(one) + special.digamma(m + 1.0))
     digammas = digammas + log(w)
     term = exp(m * log(w) - special.lgamma(m + 1.0))
-    infinite = converge(step, (term, digammas, term * digammas))[2]
+    infinite = elementwise.converge(step, (term, digammas, term * digammas))[2]
     odd = floor(m * 0.5) * 2.0 != m
     infinite = infinite * _gamma_quotient([g.c], [a, b])
     finite = finite * _gamma_quotient([g.c, max(m, 1.0)], [am, bm])

@@ -21,38 +21,15 @@ from minijax.lax import families, special, unary
 from minijax.lax.binary import max, min, rem, select
 from minijax.lax.creation import convert_element_type
 from minijax.lax.families import INEXACT
-from minijax.lax.special import epsilon, full_like
-from minijax.lax.unary import (
-    abs,
-    complex,
-    cos,
-    exp,
-    expm1,
-    floor,
-    imag,
-    is_finite,
-    log,
-    log1p,
-    real,
-    sign,
-    sin,
-    sqrt,
-    square,
-)
+from minijax.lax.special import chebyshev, epsilon, full_like
+from minijax.lax.unary import abs, cos, exp, floor, imag, log, log1p, real, sign, sin, square
 from minijax.numpy import creation, normalized_exponentials, promotion, selection
 from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike, Axis
 from minijax.runtime.array import Array
-from minijax.scipy.special.elementwise import (
-    Elementwise,
-    State,
-    chebyshev,
-    converge,
-    number_like,
-    plain_operand,
-    real_operands,
-)
+from minijax.scipy.special import elementwise
+from minijax.scipy.special.elementwise import Elementwise, number_like, real_operands
 
 _EULER = 0.5772156649015329
 
@@ -148,7 +125,7 @@ def _expn_near(n: Array, x: Array) -> Array:
     """The power series for 0 < x <= 1, with the term that has a logarithm added to it."""
     last = n - 1.0
 
-    def step(m: Array, state: State) -> tuple[Array, State]:
+    def step(m: Array, state: elementwise.State) -> tuple[Array, elementwise.State]:
         term, total, chosen = state
         distance = m - last
         is_last = distance == 0.0
@@ -158,7 +135,7 @@ def _expn_near(n: Array, x: Array) -> Array:
         return changes, (term * -x / (m + 1.0), total, chosen)
 
     zero = full_like(x, 0.0)
-    _, total, _ = converge(step, (full_like(x, 1.0), zero, zero), 100.0)
+    _, total, _ = elementwise.converge(step, (full_like(x, 1.0), zero, zero), 100.0)
     odd = last - floor(last * 0.5) * 2.0 != 0.0
     power = exp(last * log(x) - special.lgamma(n))
     logarithmic = power * (special.digamma(n) - log(x))
@@ -168,7 +145,7 @@ def _expn_near(n: Array, x: Array) -> Array:
 def _expn_far(n: Array, x: Array) -> Array:
     """The continued fraction for x >= 1 by Lentz's method (Abramowitz and Stegun, 5.1.22)."""
 
-    def step(i: Array, state: State) -> tuple[Array, State]:
+    def step(i: Array, state: elementwise.State) -> tuple[Array, elementwise.State]:
         b, c, d, value = state
         i = i + 1.0
         numerator = -i * (n - 1.0 + i)
@@ -181,7 +158,7 @@ def _expn_far(n: Array, x: Array) -> Array:
 
     b = x + n
     d = 1.0 / b
-    _, _, _, value = converge(step, (b, full_like(x, 1e30), d, d), 500.0)
+    _, _, _, value = elementwise.converge(step, (b, full_like(x, 1e30), d, d), 500.0)
     return value * exp(-x)
 
 
@@ -192,12 +169,7 @@ def _expn_slope(n: Array, x: Array, y: Array) -> Array:
     return -promotion.pick(n == 0.0, below, lower)
 
 
-expn_p: Elementwise = Elementwise(
-    "expn",
-    _expn,
-    lambda n, x, y: full_like(x, 0.0),
-    _expn_slope,
-)
+expn_p: Elementwise = Elementwise("expn", _expn, lambda n, x, y: full_like(x, 0.0), _expn_slope)
 
 
 @one_program()
@@ -487,7 +459,7 @@ def entr(x: ArrayLike) -> Array:
 def _log_ratio(p: Array, q: Array) -> Array:
     """`log(p / q)`, also where the ratio is no finite number."""
     ratio = p / q
-    plain = (ratio > 0.0) & is_finite(ratio)
+    plain = (ratio > 0.0) & unary.is_finite(ratio)
     return select(plain, log(ratio), log(p) - log(q))
 
 
@@ -553,7 +525,7 @@ def _power_transform(logarithm: Array, lmbda: ArrayLike) -> Array:
     """`(exp(λ l) - 1) / λ` for a logarithm l, which is l itself for λ = 0."""
     at_zero = lmbda == number_like(0, lmbda)
     safe = selection.where(at_zero, 1.0, lmbda)
-    return selection.where(at_zero, logarithm, expm1(safe * logarithm) / safe)
+    return selection.where(at_zero, logarithm, unary.expm1(safe * logarithm) / safe)
 
 
 @one_program()
@@ -769,7 +741,7 @@ def _wofz(z: Array) -> Array:
     is_lower = imag(z) < 0.0
     upper = select(is_lower, -z, z)
     scale, coefficients = _weideman(18 if epsilon(z) > 1e-8 else 40)
-    turned = complex(-imag(upper), real(upper))
+    turned = unary.complex(-imag(upper), real(upper))
     below = 1.0 / (scale - turned)
     mapped = (scale + turned) * below
     total: Any = coefficients[0]
@@ -778,15 +750,12 @@ def _wofz(z: Array) -> Array:
     w = below * (total * below * 2.0 + (1 / _ROOT_OF_PI))
     # On the real axis the real part is far smaller than the imaginary one, but known.
     gaussian = exp(-square(real(z)))
-    w = complex(select(imag(z) == 0.0, gaussian, real(w)), imag(w))
+    w = unary.complex(select(imag(z) == 0.0, gaussian, real(w)), imag(w))
     return select(is_lower, exp(-square(z)) * 2.0 - w, w)
 
 
 wofz_p = Elementwise(
-    "wofz",
-    _wofz,
-    lambda z, w: z * w * -2.0 + (2j / _ROOT_OF_PI),
-    accepts=families.COMPLEX,
+    "wofz", _wofz, lambda z, w: z * w * -2.0 + (2j / _ROOT_OF_PI), accepts=families.COMPLEX
 )
 
 
@@ -840,7 +809,7 @@ def ndtr(x: ArrayLike) -> Array:
         >>> minijax.scipy.special.ndtr(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([0. , 0.5, 1. ], dtype=float32)
     """
-    return normal_cdf(plain_operand("ndtr", "x", x))
+    return normal_cdf(elementwise.plain_operand("ndtr", "x", x))
 
 
 def _log_ndtr(x: Array) -> Array:
@@ -880,7 +849,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
         _refuse_order(TypeError, series_order, "must be a Python integer")
     if not 0 <= series_order <= 30:
         _refuse_order(ValueError, series_order, "is out of range")
-    return log_ndtr_p.bind(plain_operand("log_ndtr", "x", x))
+    return log_ndtr_p.bind(elementwise.plain_operand("log_ndtr", "x", x))
 
 
 def _refuse_order(kind: type[Exception], given: object, problem: str) -> NoReturn:
@@ -894,7 +863,7 @@ def _ndtri(p: Array) -> Array:
     near = q * chebyshev(z * (2 / 0.35**2) - 1.0, "ndtri near")
     # 1 - p is exact where it is below one half.
     tail = select(q > 0.0, 1.0 - p, p)
-    s = sqrt(log(tail) * -2.0)
+    s = unary.sqrt(log(tail) * -2.0)
     u = (s - 7.9) / (s + 4.1)
     t = (u + 1.0) * (2 / (1 + _NDTRI_FAR_END)) - 1.0
     far = s * sign(q) * chebyshev(t, "ndtri far")
@@ -924,7 +893,7 @@ def ndtri(p: ArrayLike) -> Array:
         >>> minijax.scipy.special.ndtri(jnp.array([0.0, 0.5, 1.0]))
         Array([-inf,   0.,  inf], dtype=float32)
     """
-    return ndtri_p.bind(plain_operand("ndtri", "p", p))
+    return ndtri_p.bind(elementwise.plain_operand("ndtri", "p", p))
 
 
 def _owens_t(h: Array, a: Array) -> Array:

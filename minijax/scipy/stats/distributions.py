@@ -24,14 +24,8 @@ from minijax.numpy.promotion import check_that, one_program, strong
 from minijax.numpy.selection import where
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.special.elementwise import (
-    Elementwise,
-    State,
-    converge,
-    number_like,
-    polynomial,
-    real_operands,
-)
+from minijax.scipy.special import elementwise
+from minijax.scipy.special.elementwise import real_operands
 from minijax.scipy.special.gamma_functions import betainc, betaln, gammainc, gammaincc, gammaln
 from minijax.scipy.special.hypergeometric import i0e
 from minijax.scipy.special.integrals import log_ndtr_p, logit, ndtri_p, normal_cdf, xlog1py, xlogy
@@ -725,7 +719,7 @@ class Bernoulli(Discrete):
 
     def _ppf(self, q: Array, p: Array) -> Array:
         inside = (p >= 0.0) & (p <= 1.0) & (q >= 0.0) & (q <= 1.0)
-        return where(inside, where(q <= 1.0 - p, 0.0, number_like(1.0, q)), np.nan)
+        return where(inside, where(q <= 1.0 - p, 0.0, elementwise.number_like(1.0, q)), np.nan)
 
 
 class BetaBinom(Discrete):
@@ -855,7 +849,7 @@ def _far_from(mu: Array) -> float:
 def _expectation(mu: Array, value: Callable[[Array], Array]) -> Array:
     """The mean of `value(k)`, which grows slowly, for numbers `mu` that are not large."""
 
-    def step(n: Array, state: State) -> tuple[Array, State]:
+    def step(n: Array, state: elementwise.State) -> tuple[Array, elementwise.State]:
         mass, total = state
         k = n + 1.0
         mass = mass * mu / k
@@ -864,7 +858,7 @@ def _expectation(mu: Array, value: Callable[[Array], Array]) -> Array:
         return changes, (mass, total + part)
 
     mass = exp(-mu)
-    return converge(step, (mass, mass * value(full_like(mu, 0.0))))[1]
+    return elementwise.converge(step, (mass, mass * value(full_like(mu, 0.0))))[1]
 
 
 def _split(mu: Array) -> tuple[Array, Array]:
@@ -880,7 +874,7 @@ def _entropy(mu: Array) -> Array:
     near = small * (1.0 - logarithm) + mean
     inverse = 1.0 / large
     far = log(large) * 0.5 + (math.log(2 * math.pi) + 1) / 2
-    far = far + inverse * polynomial(inverse, *_COEFFICIENTS)
+    far = far + inverse * elementwise.polynomial(inverse, *_COEFFICIENTS)
     result = select(mu < _far_from(mu), near, far)
     return select(mu >= 0.0, result, full_like(mu, np.nan))
 
@@ -891,12 +885,12 @@ def _entropy_slope(mu: Array) -> Array:
     near = _expectation(small, lambda k: log(k + 1.0)) - log(small)
     inverse = 1.0 / large
     weights = [-(k + 1) * c for k, c in enumerate(_COEFFICIENTS)]
-    far = inverse * (inverse * polynomial(inverse, *weights) + 0.5)
+    far = inverse * (inverse * elementwise.polynomial(inverse, *weights) + 0.5)
     return select(mu < _far_from(mu), near, far)
 
 
-poisson_entropy_slope_p = Elementwise("poisson_entropy_slope", _entropy_slope, None)
-poisson_entropy_p = Elementwise(
+poisson_entropy_slope_p = elementwise.Elementwise("poisson_entropy_slope", _entropy_slope, None)
+poisson_entropy_p = elementwise.Elementwise(
     "poisson_entropy", _entropy, lambda mu, y: poisson_entropy_slope_p.bind(mu)
 )
 

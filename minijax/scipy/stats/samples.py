@@ -15,22 +15,15 @@ from minijax.core.errors import error, message
 from minijax.lax import linalg, window_reduction
 from minijax.lax.creation import broadcasted_iota, convert_element_type
 from minijax.lax.unary import exp, log, square
-from minijax.numpy import (
-    contraction,
-    creation,
-    elementary,
-    logic,
-    matrices,
-    normalized_exponentials,
-    ordering,
-    promotion,
-    reductions,
-    samples,
-    selection,
-    shaping,
-    statistics,
-)
-from minijax.numpy.promotion import check_that, one_program
+from minijax.numpy import creation, elementary, promotion, reductions, selection, shaping
+from minijax.numpy.contraction import matmul
+from minijax.numpy.logic import isnan, logical_not
+from minijax.numpy.matrices import diagonal, eye
+from minijax.numpy.normalized_exponentials import logsumexp
+from minijax.numpy.ordering import argsort, sort
+from minijax.numpy.promotion import one_program
+from minijax.numpy.samples import cov as covariance
+from minijax.numpy.statistics import nanstd
 from minijax.random import continuous, discrete, keys
 from minijax.runtime.annotations import ArrayLike, ShapeLike
 from minijax.runtime.array import Array
@@ -105,24 +98,22 @@ def rankdata(
     """
     a = promotion.check_array("scipy.stats.rankdata", a, "a")
     _refuse_policy("rankdata", nan_policy, "propagate")
-    fits = method in ("average", "min", "max", "dense", "ordinal")
-    problem = "the method is not known."
-    expected = "'average', 'min', 'max', 'dense' or 'ordinal'"
-    check_that(fits, "scipy.stats.rankdata", problem, method=repr(method), expected=expected)
+    known = "average", "min", "max", "dense", "ordinal"
+    promotion.check_choice("scipy.stats.rankdata", "method", method, known)
     a, axis = _along("rankdata", creation.asarray(a), axis)
     aval = aval_of(a)
     # Not that of the elements: short floats cannot count far.
     dtype = dtypes.default_float_dtype()
     if not math.prod(aval.shape):
         return creation.zeros(aval.shape, dtype)
-    order = ordering.argsort(a, axis=axis)
+    order = argsort(a, axis=axis)
     ordered = selection.take_along_axis(a, order, axis=axis)
-    inverse = ordering.argsort(order, axis=axis)
+    inverse = argsort(order, axis=axis)
     ranks = convert_element_type(_ranks(ordered, method, axis), dtype)
     found = selection.take_along_axis(ranks, inverse, axis=axis)
     if not dtypes.issubdtype(aval.dtype, np.inexact):
         return found
-    unknown = reductions.any(logic.isnan(a), axis=axis, keepdims=True)
+    unknown = reductions.any(isnan(a), axis=axis, keepdims=True)
     return selection.where(unknown, np.nan, found)
 
 
@@ -174,7 +165,7 @@ def mode(
         dtype = dtypes.to_inexact_dtype(aval.dtype)
         value, count = creation.full(rest, np.nan, dtype), creation.zeros(rest, dtype)
     else:
-        ordered = ordering.sort(a, axis=along)
+        ordered = sort(a, axis=along)
         _, first, last = _run_bounds(ordered, along)
         counts = last - first + 1
         place = reductions.argmax(counts, axis=along, keepdims=True)
@@ -217,14 +208,11 @@ def sem(
     """
     a = promotion.inexact("scipy.stats.sem", a)
     if nan_policy == "omit":
-        deviation = statistics.nanstd(a, axis, ddof=ddof, keepdims=keepdims)
-        known = logic.logical_not(logic.isnan(a))
+        deviation = nanstd(a, axis, ddof=ddof, keepdims=keepdims)
+        known = logical_not(isnan(a))
         count = reductions.sum(known, axis, keepdims=keepdims, dtype=aval_of(deviation).dtype)
         return deviation / elementary.sqrt(count)
-    fits = nan_policy == "propagate"
-    problem = "the nan_policy is not known."
-    expected = "'propagate' or 'omit'"
-    check_that(fits, "scipy.stats.sem", problem, nan_policy=repr(nan_policy), expected=expected)
+    promotion.check_choice("scipy.stats.sem", "nan_policy", nan_policy, ("propagate", "omit"))
     aval = aval_of(a)
     count = math.prod(aval.shape) if axis is None else aval.shape[axis]
     deviation = reductions.std(a, axis, ddof=ddof, keepdims=keepdims)
@@ -284,11 +272,8 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         if aval_of(dataset).ndim < 2:
             dataset = shaping.reshape(dataset, (1, -1))
         if aval_of(dataset).ndim > 2 or aval_of(dataset).size <= 1:
-            _refuse(
-                "the data set is not several points.",
-                expected="shape (n,) or (d, n) with n > 1",
-                dataset=aval_of(dataset),
-            )
+            expected = "shape (n,) or (d, n) with n > 1"
+            _refuse("the data set is not several points.", expected, dataset=aval_of(dataset))
         self.dataset = dataset
         aval = aval_of(dataset)
         if weights is None:
@@ -308,11 +293,8 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         if callable(method):
             return method(self)
         if isinstance(method, str) or np.ndim(method):
-            _refuse(
-                "bw_method is not known.",
-                expected="'scott', 'silverman', a number, or a function",
-                bw_method=repr(method),
-            )
+            expected = "'scott', 'silverman', a number, or a function"
+            _refuse("bw_method is not known.", expected, bw_method=repr(method))
         return method
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], None]:
@@ -361,11 +343,8 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         if aval_of(mean).shape != (self.d,):
             _refuse("the mean does not fit.", expected=f"shape ({self.d},)", mean=aval_of(mean))
         if aval_of(cov).shape != (self.d, self.d):
-            _refuse(
-                "the covariance does not fit.",
-                expected=f"shape ({self.d}, {self.d})",
-                cov=aval_of(cov),
-            )
+            expected = f"shape ({self.d}, {self.d})"
+            _refuse("the covariance does not fit.", expected, cov=aval_of(cov))
         both = self.covariance + cov
         density = _log_density(both, self.dataset, self.weights, shaping.expand_dims(mean, 1))
         return exp(shaping.squeeze(density, 0))
@@ -426,11 +405,8 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
             return points
         if dimensions == 1 and count == self.d:
             return shaping.reshape(points, (self.d, 1))
-        return _refuse(
-            "the points do not fit the data.",
-            expected=f"{self.d} rows",
-            points=aval_of(points),
-        )
+        expected = f"{self.d} rows"
+        return _refuse("the points do not fit the data.", expected, points=aval_of(points))
 
 
 def _text(problem: str, **parts: Any) -> str:
@@ -461,13 +437,13 @@ def _weights(weights: ArrayLike, count: int, dtype: np.dtype[Any]) -> Array:
 def _covariances(dataset: Array, weights: Array, factor: ArrayLike) -> tuple[Array, Array]:
     """The covariances of kernels: those of the data, narrowed; and their inverse."""
     size = aval_of(dataset).shape[0]
-    of_data = samples.cov(dataset, rowvar=True, bias=False, aweights=weights)
+    of_data = covariance(dataset, rowvar=True, bias=False, aweights=weights)
     of_data = shaping.reshape(of_data, (size, size))
     kernel = of_data * elementary.square(factor)
-    identity = matrices.eye(size, dtype=aval_of(dataset).dtype)
+    identity = eye(size, dtype=aval_of(dataset).dtype)
     root = linalg.cholesky(kernel)
     inverse = linalg.triangular_solve(root, identity, left_side=True, lower=True)
-    return kernel, contraction.matmul(shaping.swapaxes(inverse, -1, -2), inverse)
+    return kernel, matmul(shaping.swapaxes(inverse, -1, -2), inverse)
 
 
 @one_program()
@@ -480,7 +456,7 @@ def _log_density(cov: Array, data: Array, weights: Array, points: Array) -> Arra
 
     offsets = shaping.expand_dims(whitened(data), 2) - shaping.expand_dims(whitened(points), 1)
     exponents = reductions.sum(square(offsets), axis=0) * -0.5
-    total = normalized_exponentials.logsumexp(exponents, axis=0, b=shaping.expand_dims(weights, 1))
-    half_log = reductions.sum(log(matrices.diagonal(root)))
+    total = logsumexp(exponents, axis=0, b=shaping.expand_dims(weights, 1))
+    half_log = reductions.sum(log(diagonal(root)))
     norm = half_log + aval_of(cov).shape[0] / 2 * math.log(2 * math.pi)
     return total - norm

@@ -185,14 +185,10 @@ class Watch:
         for (core, other), before in writes.items():
             if core != self.core and region.meets(other):
                 written = f"written by core {core} at {source.summarize(before)}"
-                error(
-                    ValueError,
-                    self.name,
-                    f"the cores {core} and {self.core} write to one place, in no order.",
-                    got=f"{region.memory.aval.str_short()}, {written}",
-                    fix="give each core a part of its own: ref.at[ds(core * n, n)]",
-                    at=source.summarize(at),
-                )
+                problem = f"the cores {core} and {self.core} write to one place, in no order."
+                got = f"{region.memory.aval.str_short()}, {written}"
+                fix = "give each core a part of its own: ref.at[ds(core * n, n)]"
+                error(ValueError, self.name, problem, got=got, fix=fix, at=source.summarize(at))
         writes[self.core, region] = at
 
     def start(
@@ -287,7 +283,10 @@ def check(name: str, closed: ClosedJaxpr, cores: int, *, thoroughly: bool) -> No
 
 
 class _Follower:
-    """Follows a program, with known values, unknown ones, and memory in place of references."""
+    """Follows a program, with known values, unknown ones, and memory in place of references.
+
+    A method `on_NAME` follows the operation of that name.
+    """
 
     def __init__(self, watch: Watch, thoroughly: bool) -> None:
         self.watch = watch
@@ -309,9 +308,10 @@ class _Follower:
         return list(map(read, jaxpr.outvars))
 
     def _step(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
-        rule = _RULES.get(eqn.primitive.name)
+        rule = getattr(self, f"on_{eqn.primitive.name}", None)
         if rule is not None:
-            return rule(self, eqn, args)
+            followed: Sequence[Any] = rule(eqn, args)
+            return followed
         if refs.makes_references.of(eqn.primitive):
             return [self.watch.make(v.aval) for v in eqn.outvars]
         inner = eqn.params.get("jaxpr")
@@ -323,22 +323,24 @@ class _Follower:
             return [Unknown() for _ in eqn.outvars]
         return _computed(eqn, args)
 
-    def get(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_get(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (region,) = _regions(args, eqn.params["index"])
         if not region.memory.aval.is_semaphore:
             self.watch.read(region, eqn.source)
         return [Unknown()]
 
-    def swap(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_swap(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (region,) = _regions([args[0], *args[2:]], eqn.params["index"])
         self.watch.write(region, eqn.source)
         return [Unknown() for _ in eqn.outvars]
 
-    def freeze(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    on_addupdate = on_swap
+
+    def on_freeze(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         self.watch.free(args[0], eqn.source)
         return [Unknown()]
 
-    def dma_start(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_dma_start(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         params = eqn.params
         src, dst, sem = _regions(
             args, params["src_index"], params["dst_index"], params["sem_index"]
@@ -347,23 +349,23 @@ class _Follower:
         self.watch.start(src, dst, sem, size, eqn.source)
         return []
 
-    def dma_wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_dma_wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         dst, sem = _regions(args, eqn.params["dst_index"], eqn.params["sem_index"])
         size = semaphores.byte_count(dst.memory.aval.dtype, dst.where)
         self.watch.land(dst, sem, size, eqn.source)
         return []
 
-    def signal(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_semaphore_signal(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (sem,) = _regions(args[1:], eqn.params["index"])
         self.watch.signal(sem, args[0])
         return []
 
-    def wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_semaphore_wait(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         (sem,) = _regions(args[1:], eqn.params["index"])
         self.watch.wait(sem, args[0], eqn.source, "semaphore_wait", semaphores.SIGNAL_FIRST)
         return []
 
-    def cond(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
+    def on_cond(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
         branches = eqn.params["branches"]
         index, *rest = args
         if not isinstance(index, Unknown):
@@ -374,7 +376,7 @@ class _Follower:
                 self.run(branch, rest)
         return [Unknown() for _ in eqn.outvars]
 
-    def scan(self, eqn: Eqn, args: list[Any]) -> list[Any]:
+    def on_scan(self, eqn: Eqn, args: list[Any]) -> list[Any]:
         params = eqn.params
         closed, length = params["jaxpr"], params["length"]
         consts = args[: params["num_consts"]]
@@ -392,7 +394,7 @@ class _Follower:
             self._once(closed, [*consts, *(Unknown() for _ in carry), *slices])
         return [Unknown() for _ in eqn.outvars]
 
-    def while_loop(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
+    def on_while(self, eqn: Eqn, args: list[Any]) -> Sequence[Any]:
         test, body = eqn.params["cond_jaxpr"], eqn.params["body_jaxpr"]
         count = eqn.params["cond_nconsts"]
         end = count + eqn.params["body_nconsts"]
@@ -413,21 +415,6 @@ class _Follower:
         """Follows a step that stands for any number of steps."""
         with self.watch.perhaps(_counted(closed.jaxpr, args)):
             self.run(closed, args)
-
-
-_RULES: dict[str, Any] = {
-    "get": _Follower.get,
-    "swap": _Follower.swap,
-    "addupdate": _Follower.swap,
-    "freeze": _Follower.freeze,
-    "dma_start": _Follower.dma_start,
-    "dma_wait": _Follower.dma_wait,
-    "semaphore_signal": _Follower.signal,
-    "semaphore_wait": _Follower.wait,
-    "cond": _Follower.cond,
-    "scan": _Follower.scan,
-    "while": _Follower.while_loop,
-}
 
 
 def _regions(args: Values, *indices: Index) -> list[Region]:

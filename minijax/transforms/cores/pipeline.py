@@ -403,9 +403,7 @@ def _buffers(x: _Operand) -> Any:
 
 
 def _grid_of_core(
-    grid: tuple[Any, ...],
-    axis_name: str | None,
-    semantics: Sequence[GridDimensionSemantics] | None,
+    grid: tuple[Any, ...], axis_name: str | None, semantics: Sequence[GridDimensionSemantics] | None
 ) -> _Grid:
     """The steps of this core."""
     if axis_name is None or (cores := axes.size(axis_name, NAME)) == 1:

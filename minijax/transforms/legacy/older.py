@@ -198,13 +198,12 @@ def _bind(
 
 def _inside(name: str, ctx: Any, mesh: MeshAxes, manual_axes: frozenset[Any]) -> PartitionAxes:
     if config.use_shardy_partitioner.value:
-        error(
-            NotImplementedError,
-            name,
-            "Shardy has one operation for both borders of a manual region.",
-            fix="shard_map, or vtile_manual, which make them together; or "
-            "minijax.config.update('use_shardy_partitioner', False)",
+        problem = "Shardy has one operation for both borders of a manual region."
+        fix = (
+            "shard_map, or vtile_manual, which make them together; or "
+            "minijax.config.update('use_shardy_partitioner', False)"
         )
+        error(NotImplementedError, name, problem, fix=fix)
     return PartitionAxes(mesh, ctx.module.device_axes.manual | manual_axes)
 
 
@@ -275,12 +274,9 @@ def make_sharded_device_array(
         Array([[0, 1],
                [2, 3]], dtype=int32)
     """
-    warn(
-        DeprecationWarning,
-        "make_sharded_device_array",
-        "the function is deprecated.",
-        fix="minijax.make_array_from_single_device_arrays(shape, sharding, arrays)",
-    )
+    problem = "the function is deprecated."
+    fix = "minijax.make_array_from_single_device_arrays(shape, sharding, arrays)"
+    warn(DeprecationWarning, "make_sharded_device_array", problem, fix=fix)
     spec = create_pmap_sharding_spec(aval.shape) if sharding_spec is None else sharding_spec
     devices = [piece.device for piece in device_buffers]
     sharding: Sharding = PmapSharding(devices, spec)
@@ -460,10 +456,5 @@ def shard_map(
     """
     names = frozenset(mesh.axis_names) - frozenset(auto) if auto else frozenset()
     return minijax.transforms.per_device.shard_map.shard_map(
-        f,
-        mesh=mesh,
-        in_specs=in_specs,
-        out_specs=out_specs,
-        axis_names=names,
-        check_vma=check_rep,
+        f, mesh=mesh, in_specs=in_specs, out_specs=out_specs, axis_names=names, check_vma=check_rep
     )

@@ -49,10 +49,7 @@ which raises a `ResourceTypingError` or returns."""
 
 
 def resource_typecheck(
-    closed: ClosedJaxpr,
-    given: Sequence[Names],
-    resources: Resources,
-    origins: Sequence[str] = (),
+    closed: ClosedJaxpr, given: Sequence[Names], resources: Resources, origins: Sequence[str] = ()
 ) -> list[Names]:
     """Refuses programs of which some value varies along two logical axes on one mesh axis.
 
@@ -107,15 +104,14 @@ def check_value(names: Names, resources: Resources, origin: str) -> None:
     for one, other in itertools.combinations(sorted(names, key=str), 2):
         shared = [r for r in resources[one] if r in resources[other]]
         if shared:
-            error(
-                ResourceTypingError,
-                "xmap",
+            problem = (
                 f"the resource {shared[0]!r} carries both of the axes {one!r} and {other!r} of "
-                "one value.",
-                got=f"{origin}, which varies along {one!r} and {other!r}",
-                expected="at most one of a value's axes on each resource",
-                fix=f"another resource for {one!r} or {other!r}, or none",
+                "one value."
             )
+            got = f"{origin}, which varies along {one!r} and {other!r}"
+            expected = "at most one of a value's axes on each resource"
+            fix = f"another resource for {one!r} or {other!r}, or none"
+            error(ResourceTypingError, "xmap", problem, got=got, expected=expected, fix=fix)
 
 
 AxisDims = Mapping[Any, int]
@@ -263,6 +259,25 @@ class TileManual(NamedTuple):
     manual_axes: frozenset[Any]
 
 
+def vectorized(
+    function: Flat,
+    size: int,
+    in_dims: Sequence[int | None],
+    out_dims: Sequence[int | None],
+    **names: Any,
+) -> Flat:
+    """A function of slices becomes one of wholes; results along no dimension are all the same."""
+
+    def mapped(*args: Any) -> list[Any]:
+        outs, dims = named_batching.batch_flat(function, size, args, in_dims, **names)
+        return [
+            _one_of(out, dim) if wanted is None else to_batch_dim(out, dim, wanted, size)
+            for out, dim, wanted in zip(outs, dims, out_dims, strict=True)
+        ]
+
+    return mapped
+
+
 def vtile(
     function: Flat,
     in_dims: Sequence[int | None],
@@ -290,24 +305,13 @@ def vtile(
         >>> number(jnp.arange(4))
         [Array([ 0,  1, 12, 13], dtype=int32)]
     """
+    names = {"axis_name": axis_name, "spmd_axis_name": spmd_axis_name, "function_name": "vtile"}
+    whole = vectorized(function, tile_size, in_dims, out_dims, **names)
 
     def tiled(*args: Any) -> list[Any]:
         parts = [_cut(x, d, tile_size) for x, d in zip(args, in_dims, strict=True)]
-        outs, dims = named_batching.batch_flat(
-            function,
-            tile_size,
-            parts,
-            in_dims,
-            axis_name=axis_name,
-            spmd_axis_name=spmd_axis_name,
-            function_name="vtile",
-        )
-        return [
-            one_of(out, dim)
-            if wanted is None
-            else _joined(to_batch_dim(out, dim, wanted, tile_size), wanted)
-            for out, dim, wanted in zip(outs, dims, out_dims, strict=True)
-        ]
+        outs = zip(whole(*parts), out_dims, strict=True)
+        return [x if d is None else _joined(x, d) for x, d in outs]
 
     return tiled
 
@@ -602,6 +606,6 @@ def _joined(x: Any, dim: int) -> Any:
     return reshape(x, (*shape[:dim], math.prod(shape[dim : dim + 2]), *shape[dim + 2 :]))
 
 
-def one_of(x: Any, dim: int | None) -> Any:
+def _one_of(x: Any, dim: int | None) -> Any:
     """One of equal values along a dimension; the value itself where it has none such."""
     return x if dim is None else index_in_dim(x, 0, dim, keepdims=False)

@@ -21,8 +21,7 @@ from minijax.core import config, meshes, tree
 from minijax.core.errors import ResourceTypingError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AxisType, MeshAxes
-from minijax.interpreters import flattening, named_batching, passes, staging
-from minijax.interpreters.structural import to_batch_dim
+from minijax.interpreters import flattening, passes, staging
 from minijax.lowering import eager
 from minijax.sharding import contexts
 from minijax.transforms.jit import jit
@@ -204,15 +203,14 @@ def _logical(name: Hashable, size: int, given: object, mesh: MeshAxes | None) ->
     known = () if mesh is None else mesh.axis_names
     strange = [r for r in resources if r not in known]
     if strange:
-        error(
-            ValueError,
-            "xmap",
+        problem = (
             f"axis_resources gives {name!r} the resource {strange[0]!r}, which is no axis of "
-            "the mesh.",
-            got=str(mesh) if mesh is not None else "no mesh",
-            expected="" if mesh is None else f"one of {', '.join(map(repr, known))}",
-            fix="call it inside `with minijax.set_mesh(mesh):`" if mesh is None else "",
+            "the mesh."
         )
+        got = str(mesh) if mesh is not None else "no mesh"
+        expected = "" if mesh is None else f"one of {', '.join(map(repr, known))}"
+        fix = "call it inside `with minijax.set_mesh(mesh):`" if mesh is None else ""
+        error(ValueError, "xmap", problem, got=got, expected=expected, fix=fix)
     assert mesh is not None
     if len(set(resources)) < len(resources):
         error(ValueError, "xmap", f"a resource of {name!r} is named twice.", got=str(resources))
@@ -316,12 +314,7 @@ class _Mapped(NamedTuple):
         ]
         mesh = _mesh()
         logical = logical_axes(
-            ins,
-            [aval.shape for aval in avals],
-            paths,
-            self.axis_sizes,
-            self.axis_resources,
-            mesh,
+            ins, [aval.shape for aval in avals], paths, self.axis_sizes, self.axis_resources, mesh
         )
         _check_around(logical)
         flat = flattening.FlatFunction(self.function, in_tree, info.func_name)
@@ -389,14 +382,13 @@ def _check_names(
         error(ValueError, "xmap", problem, got=f"axes {sorted(known, key=str)}", fix=fix)
     left = sorted(varying - entry.names, key=str)
     if left:
-        error(
-            ValueError,
-            "xmap",
-            f"{path} varies along {left[0]!r}, which its out_axes do not have.",
-            got=f"out_axes with {sorted(entry.names, key=str)}, a value that varies along "
-            f"{sorted(varying, key=str)}",
-            fix=f"name {left[0]!r} in out_axes, or reduce over it: lax.psum(x, {left[0]!r})",
+        problem = f"{path} varies along {left[0]!r}, which its out_axes do not have."
+        got = (
+            f"out_axes with {sorted(entry.names, key=str)}, a value that varies along "
+            f"{sorted(varying, key=str)}"
         )
+        fix = f"name {left[0]!r} in out_axes, or reduce over it: lax.psum(x, {left[0]!r})"
+        error(ValueError, "xmap", problem, got=got, fix=fix)
 
 
 def _mesh() -> Any:
@@ -414,13 +406,12 @@ def _check_around(logical: Sequence[LogicalAxis]) -> None:
         for axis in logical:
             shared = [r for r in axis.resources if r in outer.carriers]
             if shared:
-                error(
-                    ResourceTypingError,
-                    "xmap",
+                problem = (
                     f"the resource {shared[0]!r} carries the axis {outer.name!r} of the xmap "
-                    f"around already, and cannot carry {axis.name!r} too.",
-                    fix=f"another resource for {axis.name!r}, or none",
+                    f"around already, and cannot carry {axis.name!r} too."
                 )
+                fix = f"another resource for {axis.name!r}, or none"
+                error(ResourceTypingError, "xmap", problem, fix=fix)
 
 
 @contextlib.contextmanager
@@ -460,9 +451,10 @@ def _over_all(
 
     for i in reversed(range(len(logical))):
         outer = {axis.name for axis in logical[:i]}
-        own = logical[i].name
+        own, size = logical[i].name, logical[i].local
         dims = [_dim_inside(own, outer, d) for d in ins], [_dim_inside(own, outer, d) for d in outs]
-        function = _vectorized(function, logical[i], *dims)
+        called = {"axis_name": logical[i].batch_name, "function_name": "xmap"}
+        function = tiling.vectorized(function, size, *dims, **called)
     carriers = frozenset(r for axis in logical for r in axis.resources)
     if not carriers:
         return function
@@ -482,21 +474,6 @@ def _dim_inside(name: Hashable, outer: set[Any], dims: Mapping[Any, int]) -> int
     if name not in dims:
         return None
     return dims[name] - sum(dims[other] < dims[name] for other in outer if other in dims)
-
-
-def _vectorized(
-    function: Flat, axis: LogicalAxis, ins: Sequence[int | None], outs: Sequence[int | None]
-) -> Flat:
-    def mapped(*args: Any) -> list[Any]:
-        found, dims = named_batching.batch_flat(
-            function, axis.local, args, ins, axis_name=axis.batch_name, function_name="xmap"
-        )
-        return [
-            tiling.one_of(x, dim) if wanted is None else to_batch_dim(x, dim, wanted, axis.local)
-            for x, dim, wanted in zip(found, dims, outs, strict=True)
-        ]
-
-    return mapped
 
 
 def _over_resources(
