@@ -29,8 +29,6 @@ NO_AXES: frozenset[str] = frozenset()
 class ManualAxisType(NamedTuple):
     """Which mesh axes a value varies over, is unreduced over, or is reduced over.
 
-    Source:     mirrors jax.sharding.ManualAxisType (0.10).
-
     Example:
         >>> def f(x):
         ...     print(jax.typeof(x).manual_axis_type)
@@ -92,8 +90,6 @@ class AbstractValue:
         split: how Explicit mesh axes split the value; None where none does.
         memory_kind: the memory it lives in; None for the devices' own.
 
-    Source:     mirrors jax.core.AbstractValue (0.10).
-
     Example:
         >>> isinstance(jax.typeof(1.0), jax.core.AbstractValue)
         True
@@ -130,8 +126,6 @@ class AbstractValue:
 
 class AbstractToken(AbstractValue):
     """The type of tokens, which order side effects.
-
-    Source:     mirrors jax.extend.core.AbstractToken (0.10).
 
     Example:
         >>> isinstance(jax.typeof(lax.create_token()), jax.extend.core.AbstractToken)
@@ -219,8 +213,6 @@ class ShapedArray(AbstractValue):
     Hash-consed: calling the class twice with the same facts gives the same object.
     `split` is None, or a `NamedSharding` over an abstract mesh, as `sharding.rules` makes it; users
     ask for `sharding`, which is never None.
-
-    Source:     mirrors jax.core.ShapedArray (0.10).
 
     Example:
         >>> aval = jax.core.ShapedArray((2, 3), jnp.float32)

@@ -24,8 +24,6 @@ context manager; without a rule it is the context of the equation."""
 def check_jaxpr(jaxpr: Jaxpr | ClosedJaxpr) -> None:
     """Checks scoping and types of a jaxpr and of all jaxprs inside it.
 
-    Source:     mirrors jax.extend.core.check_jaxpr (0.10).
-
     Raises:
         InternalError: the jaxpr is malformed.
 

@@ -286,8 +286,6 @@ def make_user_context(default_value: Param = None) -> UserContext[Param]:
     Args:
         default_value: what it is where no `with` says otherwise; values need a hash.
 
-    Source:     mirrors jax.make_user_context (0.10).
-
     Example:
         >>> scale = jax.make_user_context(1)
         >>> f = jax.jit(lambda x: x * scale.value)

@@ -37,8 +37,6 @@ _Kind: TypeAlias = str | type[Any] | np.dtype[Any]
 def itemsize_bits(dtype: Any) -> int:
     """Bits of one element: 4 for `int4`, 8 for `bool`, 64 for `complex64`.
 
-    Source: mirrors jax.dtypes.itemsize_bits (0.10).
-
     Raises:
         ValueError: elements of this dtype have no width (`float0`, extended dtypes).
 
@@ -86,8 +84,6 @@ def can_cast(
     casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
 ) -> bool:
     """Whether NumPy's rule `casting` lets a dtype become `to`.
-
-    Source:     mirrors jax.numpy.can_cast.
 
     Example:
         >>> jnp.can_cast(jnp.int8, jnp.float16), jnp.can_cast(jnp.float32, jnp.float16)

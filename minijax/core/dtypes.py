@@ -56,8 +56,6 @@ class ExtendedDType:
 class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that it stands beside
     """Abstract scalar type of all extended dtypes.
 
-    Source:     mirrors jax.dtypes.extended (0.10).
-
     Example:
         >>> jnp.issubdtype(jax.random.key(0).dtype, jax.dtypes.extended)
         True
@@ -68,8 +66,6 @@ class extended(np.generic):  # noqa: N801 - named as the NumPy scalar types that
 
 class prng_key(extended):  # noqa: N801
     """Abstract scalar type of all random key dtypes.
-
-    Source:     mirrors jax.dtypes.prng_key (0.10).
 
     Example:
         >>> jnp.issubdtype(jax.random.key(0).dtype, jax.dtypes.prng_key)
@@ -262,8 +258,6 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
 
     Extended dtypes pass through, allowed or not, as do dtypes that arrays cannot have.
 
-    Source:     mirrors jax.dtypes.canonicalize_dtype (0.10).
-
     Raises:
         TypeError: `dtype` does not name a dtype.
 
@@ -355,8 +349,6 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
     Unlike NumPy's, knows that `bfloat16` is a `np.floating`, `int4` a `np.integer`, and a random
     key's dtype a `prng_key`.
 
-    Source:     mirrors jax.numpy.issubdtype.
-
     Example:
         >>> jnp.issubdtype(jnp.bfloat16, jnp.floating)
         True
@@ -377,8 +369,6 @@ def issubdtype(arg1: Any, arg2: Any) -> bool:
 def finfo(dtype: Any) -> ml_dtypes.finfo:
     """Limits of a floating dtype; those of its parts for a complex one.
 
-    Source:     mirrors jax.numpy.finfo.
-
     Raises:
         ValueError: the dtype is not inexact.
 
@@ -394,8 +384,6 @@ def finfo(dtype: Any) -> ml_dtypes.finfo:
 
 def iinfo(dtype: Any) -> ml_dtypes.iinfo:
     """Limits of an integer dtype.
-
-    Source:     mirrors jax.numpy.iinfo.
 
     Raises:
         ValueError: the dtype is not an integer one.
@@ -553,8 +541,6 @@ def _dtype_of(x: Any, name: str) -> Any:
 
 def scalar_type_of(x: object) -> type:
     """The Python scalar type (bool, int, float or complex) of the elements of `x`, or of a dtype.
-
-    Source:     mirrors jax.dtypes.scalar_type_of (0.10).
 
     Raises:
         TypeError: elements of `x` are none of these.
@@ -749,8 +735,6 @@ def result_type(
 
     A weak result has the default width of its kind.
 
-    Source:     mirrors jax.numpy.result_type.
-
     Raises:
         ValueError: no argument.
         TypePromotionError: the dtypes have no common type.
@@ -769,8 +753,6 @@ def promote_types(a: Any, b: Any) -> np.dtype[Any]:
     """The dtype that dtypes `a` and `b` promote to; 64-bit operands keep their width without x64.
 
     Python's `int`, `float` and `complex` are weak.
-
-    Source:     mirrors jax.numpy.promote_types.
 
     Raises:
         TypePromotionError: the dtypes have no common type.

@@ -15,8 +15,6 @@ from minijax.core.operators import Values
 class Effect:
     """Base of all effects; instances are compared by value or identity, as the class decides.
 
-    Source:     mirrors jax.extend.core.Effect (0.10).
-
     Example:
         >>> class Log(jax.extend.core.Effect):
         ...     __repr__ = lambda self: "Log"

@@ -31,8 +31,6 @@ NO_EFFECTS: Effects = frozenset()
 class Var:
     """A variable: bound once, by an equation or as a parameter of a jaxpr.
 
-    Source:     mirrors jax.extend.core.Var (0.10).
-
     Example:
         >>> jax.make_jaxpr(lambda x, y: x * y)(2, 3.0).jaxpr.invars
         [Var(i32[]), Var(f32[])]
@@ -51,8 +49,6 @@ class Var:
 
 class Literal:
     """A scalar constant written into an equation.
-
-    Source:     mirrors jax.extend.core.Literal (0.10).
 
     Example:
         >>> eqn = jax.make_jaxpr(lambda x: x + 2)(1).eqns[0]
@@ -88,8 +84,6 @@ class DebugInfo:
     """Where a jaxpr comes from: the function, its argument names and result paths.
 
     Names may be given as functions, which are called when somebody asks: most never do.
-
-    Source:     mirrors jax.extend.core.DebugInfo (0.10).
 
     Example:
         >>> closed = jax.make_jaxpr(lambda params: {"loss": params["w"] ** 2})({"w": 1.0})
@@ -151,8 +145,6 @@ NO_DEBUG_INFO = DebugInfo("", "")
 class Eqn:
     """One equation: `outvars = primitive[params] invars`.
 
-    Source:     mirrors jax.extend.core.JaxprEqn (0.10).
-
     Example:
         >>> eqn = jax.make_jaxpr(lambda x: lax.rev(x, (0,)))(jnp.arange(3)).eqns[0]
         >>> eqn.primitive, eqn.params, eqn.invars
@@ -195,8 +187,6 @@ class Eqn:
 
 class Jaxpr:
     """A function as equations, open in its `constvars`.
-
-    Source:     mirrors jax.extend.core.Jaxpr (0.10).
 
     Example:
         >>> jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
@@ -255,8 +245,6 @@ class Jaxpr:
 
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
-
-    Source:     mirrors jax.extend.core.ClosedJaxpr (0.10).
 
     Example:
         >>> table = np.arange(1000.0, dtype=np.float32)
@@ -331,8 +319,6 @@ def holders(jaxpr: Jaxpr) -> list[Eqn]:
 def jaxprs_in_params(params: dict[str, Param]) -> Iterator[Jaxpr]:
     """Every jaxpr among the parameters of an equation, also inside tuples.
 
-    Source:     mirrors jax.extend.core.jaxprs_in_params (0.10).
-
     Example:
         >>> eqn = jax.make_jaxpr(lambda x: lax.cond(x > 0, lambda: 1, lambda: 2))(3).eqns[-1]
         >>> [jaxpr.outvars for jaxpr in jax.extend.core.jaxprs_in_params(eqn.params)]
@@ -353,8 +339,6 @@ def jaxprs_in_params(params: dict[str, Param]) -> Iterator[Jaxpr]:
 
 def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
     """Every jaxpr directly inside the equations of `jaxpr`.
-
-    Source:     mirrors jax.extend.core.subjaxprs (0.10).
 
     Example:
         >>> outer = jax.make_jaxpr(jax.jit(lambda x: x + 1))(1).jaxpr

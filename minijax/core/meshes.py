@@ -58,8 +58,6 @@ class PartitionSpec:
         unreduced: mesh axes over which the devices hold summands of the value.
         reduced: mesh axes over which the value is one sum, whose cotangent is unreduced.
 
-    Source: mirrors jax.sharding.PartitionSpec.
-
     Raises:
         ValueError: an axis is both unreduced and reduced, or one of these and in an entry.
 
@@ -225,8 +223,6 @@ def names_of(entry: object) -> tuple[AxisName, ...]:
 class AxisType(enum.Enum):
     """Who decides how arrays are split over a mesh axis.
 
-    Source:     mirrors jax.sharding.AxisType (0.10).
-
     Example:
         >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
         >>> mesh.axis_types, jax.make_mesh((8,), ("x",)).axis_types
@@ -345,8 +341,6 @@ class AbstractMesh(MeshAxes):
         axis_sizes: the sizes; or, alone, pairs of name and size.
         axis_names: the names.
         axis_types: one type for each axis, or one for all; Auto by default.
-
-    Source: mirrors jax.sharding.AbstractMesh.
 
     Raises:
         ValueError: numbers of sizes, names or types differ, or a name appears twice.
@@ -499,8 +493,6 @@ device_context: Config[Param] = _jax.config.Config(
 
 def get_abstract_mesh() -> AbstractMesh:
     """The abstract mesh in force; empty by default.
-
-    Source:     mirrors jax.sharding.get_abstract_mesh (0.10).
 
     Example:
         >>> jax.sharding.get_abstract_mesh().empty

@@ -31,8 +31,6 @@ _scalars: list[Listener] = []
 def record_event(event: str, **kwargs: str | int) -> None:
     """Tells the listeners to events that one has happened.
 
-    Source: mirrors jax.monitoring.record_event (0.10).
-
     Args:
         event: its name, such as "/program/epoch".
         **kwargs: what listeners are told besides.
@@ -54,8 +52,6 @@ def record_event(event: str, **kwargs: str | int) -> None:
 def record_event_duration_secs(event: str, duration: float, **kwargs: str | int) -> None:
     """Tells the listeners to durations how many seconds something has taken.
 
-    Source: mirrors jax.monitoring.record_event_duration_secs (0.10).
-
     Example:
         >>> from minijax import monitoring
         >>> heard = []
@@ -75,8 +71,6 @@ def record_event_time_span(
 ) -> None:
     """Tells the listeners to time spans when something began and ended, in seconds since 1970.
 
-    Source: mirrors jax.monitoring.record_event_time_span (0.10).
-
     Example:
         >>> from minijax import monitoring
         >>> heard = []
@@ -93,8 +87,6 @@ def record_event_time_span(
 
 def record_scalar(event: str, value: float | int, **kwargs: str | int) -> None:
     """Tells the listeners to scalars a number.
-
-    Source: mirrors jax.monitoring.record_scalar (0.10).
 
     Example:
         >>> from minijax import monitoring
@@ -121,8 +113,6 @@ def _add(listeners: list[Listener], callback: Listener) -> None:
 def register_event_listener(callback: Listener) -> None:
     """Adds a function of an event's name and details, for `record_event`.
 
-    Source: mirrors jax.monitoring.register_event_listener (0.10).
-
     Example:
         >>> from minijax import monitoring
         >>> heard = []
@@ -142,8 +132,6 @@ def register_event_listener(callback: Listener) -> None:
 def register_event_duration_secs_listener(callback: Listener) -> None:
     """Adds a function of an event's name, seconds and details: how long the compiler's steps take.
 
-    Source: mirrors jax.monitoring.register_event_duration_secs_listener (0.10).
-
     Example:
         >>> from minijax import monitoring
         >>> steps = []
@@ -161,8 +149,6 @@ def register_event_duration_secs_listener(callback: Listener) -> None:
 def register_event_time_span_listener(callback: Listener) -> None:
     """Adds a function of an event's name, begin, end and details, for time spans.
 
-    Source: mirrors jax.monitoring.register_event_time_span_listener (0.10).
-
     Example:
         >>> from minijax import monitoring
         >>> heard = []
@@ -179,8 +165,6 @@ def register_event_time_span_listener(callback: Listener) -> None:
 def register_scalar_listener(callback: Listener) -> None:
     """Adds a function of an event's name, number and details, for `record_scalar`.
 
-    Source: mirrors jax.monitoring.register_scalar_listener (0.10).
-
     Example:
         >>> from minijax import monitoring
         >>> heard = []
@@ -196,8 +180,6 @@ def register_scalar_listener(callback: Listener) -> None:
 
 def unregister_event_listener(callback: Listener) -> None:
     """Removes what `register_event_listener` has added.
-
-    Source: mirrors jax.monitoring.unregister_event_listener (0.10).
 
     Raises:
         AssertionError: it was not added.
@@ -221,8 +203,6 @@ def unregister_event_listener(callback: Listener) -> None:
 def unregister_event_duration_listener(callback: Listener) -> None:
     """Removes what `register_event_duration_secs_listener` has added.
 
-    Source: mirrors jax.monitoring.unregister_event_duration_listener (0.10).
-
     Raises:
         AssertionError: it was not added.
 
@@ -244,8 +224,6 @@ def unregister_event_duration_listener(callback: Listener) -> None:
 
 def unregister_event_time_span_listener(callback: Listener) -> None:
     """Removes what `register_event_time_span_listener` has added.
-
-    Source: mirrors jax.monitoring.unregister_event_time_span_listener (0.10).
 
     Raises:
         AssertionError: it was not added.
@@ -269,8 +247,6 @@ def unregister_event_time_span_listener(callback: Listener) -> None:
 def unregister_scalar_listener(callback: Listener) -> None:
     """Removes what `register_scalar_listener` has added.
 
-    Source: mirrors jax.monitoring.unregister_scalar_listener (0.10).
-
     Raises:
         AssertionError: it was not added.
 
@@ -292,8 +268,6 @@ def unregister_scalar_listener(callback: Listener) -> None:
 
 def clear_event_listeners() -> None:
     """Removes all listeners of any kind.
-
-    Source: mirrors jax.monitoring.clear_event_listeners (0.10).
 
     Example:
         >>> from minijax import monitoring

@@ -49,8 +49,6 @@ class AbstractRef(AbstractValue):
     `kind` is what the user says of a reference to an array, or None; and the name of its type for a
     semaphore, whose value is a count.
 
-    Source:     mirrors jax.ref.AbstractRef (0.10).
-
     Example:
         >>> jax.typeof(jax.new_ref(jnp.zeros(3)))
         Ref{float32[3]}

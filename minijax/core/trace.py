@@ -45,8 +45,6 @@ function is traced never hit programs cached outside."""
 class Trace:
     """One run of one interpreter over one function.
 
-    Source:     mirrors jax.core.Trace (0.10).
-
     Example:
         >>> def f(x):
         ...     print(x.traced_by)
@@ -209,8 +207,6 @@ the kind from then on."""
 
 class Tracer(operators.ArrayOperators):
     """A value inside a traced function: a trace, a type, and the interpreter's datum.
-
-    Source:     mirrors jax.core.Tracer (0.10).
 
     Example:
         >>> def is_traced(x):

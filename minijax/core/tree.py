@@ -34,8 +34,6 @@ def flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]
     Tuples, lists, dicts (by sorted key), named tuples, OrderedDict, defaultdict and None are
     nodes, as are registered classes; all else is a leaf, and so is what `is_leaf` says to be one.
 
-    Source:     mirrors jax.tree.flatten (0.10).
-
     Raises:
         ValueError: the keys of a dict cannot be sorted, or a registered function misbehaves.
         RecursionError: the tree contains itself.
@@ -55,8 +53,6 @@ def flatten(tree: object, is_leaf: IsLeaf = None) -> tuple[list[Any], PyTreeDef]
 
 def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """The tree of structure `treedef` with `leaves`: the inverse of `flatten`.
-
-    Source:     mirrors jax.tree.unflatten (0.10).
 
     Raises:
         ValueError: too few leaves, or too many.
@@ -83,8 +79,6 @@ def unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 def leaves(tree: object, is_leaf: IsLeaf = None) -> list[Any]:
     """The leaves of `tree`.
 
-    Source:     mirrors jax.tree.leaves (0.10).
-
     Example:
         >>> jax.tree.leaves({"b": 2, "a": [1, None]})
         [1, 2]
@@ -96,8 +90,6 @@ def leaves(tree: object, is_leaf: IsLeaf = None) -> list[Any]:
 
 def structure(tree: object, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The definition of `tree`.
-
-    Source:     mirrors jax.tree.structure (0.10).
 
     Example:
         >>> jax.tree.structure({"a": [1, 2]}) == jax.tree.structure({"a": ["x", "y"]})
@@ -115,8 +107,6 @@ def _flatten_up_to(user: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[l
 
 def map(f: Callable[..., Any], tree: object, *rest: Any, is_leaf: IsLeaf = None) -> Any:
     """Applies `f` to each leaf of `tree`, and to what stands at the same place in `rest`.
-
-    Source:     mirrors jax.tree.map (0.10).
 
     Raises:
         ValueError: `tree` is not a tree prefix of one of `rest`.
@@ -145,8 +135,6 @@ def flatten_with_path(
 
     With `is_leaf_takes_path`, `is_leaf` is called with the key path and the node.
 
-    Source:     mirrors jax.tree.flatten_with_path (0.10).
-
     Example:
         >>> found, _ = jax.tree.flatten_with_path({"w": [1, 2]})
         >>> found[1]
@@ -162,8 +150,6 @@ def leaves_with_path(
     tree: object, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath[Any], Any]]:
     """The leaves with their key paths.
-
-    Source:     mirrors jax.tree.leaves_with_path (0.10).
 
     Example:
         >>> for path, x in jax.tree.leaves_with_path({"w": [1, 2]}):
@@ -182,8 +168,6 @@ def map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """Like `map`, where `f` takes the key path first.
-
-    Source:     mirrors jax.tree.map_with_path (0.10).
 
     Raises:
         ValueError: `tree` is not a tree prefix of one of `rest`.
@@ -217,8 +201,6 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 def all_true(tree: object, *, is_leaf: IsLeaf = None) -> bool:
     """Whether each leaf is true.
 
-    Source:     mirrors jax.tree.all (0.10).
-
     Example:
         >>> jax.tree.all({"a": True, "b": [1, 0]})
         False
@@ -233,8 +215,6 @@ def reduce(
     is_leaf: IsLeaf = None,
 ) -> T:
     """Folds `function` over the leaves, from left to right.
-
-    Source:     mirrors jax.tree.reduce (0.10).
 
     Raises:
         TypeError: there are neither leaves nor an initializer.
@@ -262,8 +242,6 @@ def reduce_associative(
 
     The longest chain of operations has logarithmic length, which compiles to a shallow program.
     `identity` is the result for a tree without leaves.
-
-    Source:     mirrors jax.tree.reduce_associative (0.10).
 
     Raises:
         TypeError: there are neither leaves nor an identity.
@@ -393,8 +371,6 @@ def _spread(values: list[Any], prefix_def: PyTreeDef, full_def: PyTreeDef) -> li
 def broadcast(prefix_tree: object, full_tree: object, is_leaf: IsLeaf = None) -> Any:
     """A tree of the structure of `full_tree`, filled with the leaves of its prefix `prefix_tree`.
 
-    Source:     mirrors jax.tree.broadcast (0.10).
-
     Raises:
         ValueError: prefix_tree is not a tree prefix of full_tree.
 
@@ -465,8 +441,6 @@ def flatten_in_axes(name: str, in_tree: PyTreeDef, in_axes: Any) -> list[Any]:
 def flatten_one_level(tree: object) -> tuple[Iterable[Any], Hashable]:
     """The children of the root of `tree`, and its metadata.
 
-    Source:     mirrors jax.tree_util.flatten_one_level (0.10).
-
     Raises:
         ValueError: tree is a leaf.
 
@@ -480,8 +454,6 @@ def flatten_one_level(tree: object) -> tuple[Iterable[Any], Hashable]:
 
 def flatten_one_level_with_keys(tree: object) -> tuple[Iterable[tuple[Any, Any]], Hashable]:
     """The `(key, child)` pairs of the root of `tree`, and its metadata.
-
-    Source:     mirrors jax.tree_util.flatten_one_level_with_keys (0.10).
 
     Raises:
         ValueError: tree is a leaf.
@@ -507,8 +479,6 @@ def _checked_node(user: str, tree: object, one_level: Any) -> tuple[Iterable[Any
 def is_tree_node(typ: type) -> bool:
     """Whether instances of `typ` are nodes.
 
-    Source:     mirrors jax.tree_util.is_tree_node (0.10).
-
     Example:
         >>> jax.tree_util.is_tree_node(dict), jax.tree_util.is_tree_node(set)
         (True, False)
@@ -518,8 +488,6 @@ def is_tree_node(typ: type) -> bool:
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The definitions of the children.
-
-    Source:     mirrors jax.tree_util.treedef_children (0.10).
 
     Example:
         >>> jax.tree_util.treedef_children(jax.tree.structure([1, (2, 3)]))
@@ -531,8 +499,6 @@ def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether `treedef` is a single node, a leaf or None.
 
-    Source:     mirrors jax.tree_util.treedef_is_leaf (0.10).
-
     Example:
         >>> jax.tree_util.treedef_is_leaf(jax.tree.structure(5))
         True
@@ -542,8 +508,6 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The definition of a tuple of trees.
-
-    Source:     mirrors jax.tree_util.treedef_tuple (0.10).
 
     Raises:
         TypeError: one of them is no tree definition.

@@ -33,8 +33,6 @@ from minijax.core.tree_registry import KeyPath
 def keystr(keys: KeyPath[Any], *, simple: bool = False, separator: str = "") -> str:
     """The text of a key path: `['a'][2].b`, or with `simple` the bare names, as in `a/2/b`.
 
-    Source:     mirrors jax.tree_util.keystr (0.10).
-
     Example:
         >>> path, _ = jax.tree.leaves_with_path({"layers": [{"w": 1}]})[0]
         >>> jax.tree_util.keystr(path), jax.tree_util.keystr(path, simple=True, separator="/")

@@ -150,8 +150,6 @@ def register_pytree_node(
     `unflatten_func(aux_data, children)` is its inverse, and has to accept children of any type.
     `flatten_with_keys_func(node)` returns `((key, child) pairs, aux_data)`.
 
-    Source:     mirrors jax.tree_util.register_pytree_node (0.10).
-
     Raises:
         TypeError: nodetype is not a class.
         ValueError: it is a node already.
@@ -173,8 +171,6 @@ def register_pytree_node(
 
 def register_pytree_node_class(cls: Class) -> Class:
     """Decorator for classes with `tree_flatten` and the class method `tree_unflatten`.
-
-    Source:     mirrors jax.tree_util.register_pytree_node_class (0.10).
 
     Raises:
         AttributeError: one of the two methods is missing.
@@ -208,8 +204,6 @@ def register_pytree_with_keys(
     """Makes instances of `nodetype` nodes whose children have names in key paths.
 
     `flatten_func` is the quicker form without keys; it is derived where it is absent.
-
-    Source:     mirrors jax.tree_util.register_pytree_with_keys (0.10).
 
     Raises:
         TypeError: nodetype is not a class.
@@ -259,8 +253,6 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
 
     A method `tree_flatten` serves where no keys are wanted; it may be absent.
 
-    Source:     mirrors jax.tree_util.register_pytree_with_keys_class (0.10).
-
     Raises:
         AttributeError: one of the two methods is missing.
         ValueError: the class is a node already.
@@ -289,8 +281,6 @@ def register_pytree_with_keys_class(cls: Class) -> Class:
 
 def register_static(cls: Class) -> Class:
     """Decorator: instances of `cls` are nodes without leaves, all structure; they must be hashable.
-
-    Source:     mirrors jax.tree_util.register_static (0.10).
 
     Raises:
         ValueError: the class is a node already.
@@ -405,8 +395,6 @@ def _names(fields: Iterable[str]) -> str:
 def static(**kwargs: Any) -> Any:
     """A dataclass field that is structure; takes the arguments of `dataclasses.field`.
 
-    Source:     mirrors jax.tree.static (0.10).
-
     Example:
         >>> import dataclasses
         >>> @jax.tree_util.register_dataclass
@@ -449,8 +437,6 @@ class Partial(functools.partial[Any]):
     """`functools.partial` as a node: the bound arguments are children, the function structure.
 
     The function must be hashable; two nodes match if their functions are equal.
-
-    Source:     mirrors jax.tree_util.Partial (0.10).
 
     Example:
         >>> scale = jax.tree_util.Partial(jnp.multiply, 3)

@@ -37,8 +37,6 @@ class Primitive(core_primitive.Primitive):
     `extend.mlir.register_lowering` compiled.  `extend.ad` has its derivatives, `extend.batching`
     what it does to batches.  Set `multiple_results = True` for one that returns a sequence.
 
-    Source:     mirrors jax.extend.core.Primitive (0.10).
-
     Example:
         >>> double = jax.extend.core.Primitive("doubled")
         >>> _ = double.def_impl(lambda x: x + x), double.def_abstract_eval(lambda x: x)
@@ -76,8 +74,6 @@ class Primitive(core_primitive.Primitive):
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr) -> Callable[..., Any]:
     """A closed jaxpr as a function of its arguments, which returns a list of results.
 
-    Source:     mirrors jax.extend.core.jaxpr_as_fun (0.10).
-
     Example:
         >>> jaxpr = jax.make_jaxpr(lambda x: x * x + 1)(2)
         >>> jax.extend.core.jaxpr_as_fun(jaxpr)(5)
@@ -109,8 +105,6 @@ def new_jaxpr_eqn(
         source_info: where it comes from, as of another equation.
         ctx: accepted for compatibility.
 
-    Source: mirrors jax.extend.core.new_jaxpr_eqn (0.10).
-
     Example:
         >>> core, number = jax.extend.core, jax.typeof(1.0)
         >>> x, y = core.Var(number), core.Var(number)
@@ -125,8 +119,6 @@ def new_jaxpr_eqn(
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
     """The type of one example of a batch along `axis`; None for what is no batch.
-
-    Source: mirrors jax.extend.core.mapped_aval (0.10).
 
     Raises:
         ValueError: the batch is not of this size.
@@ -149,8 +141,6 @@ def unmapped_aval(
 ) -> ShapedArray:
     """The type of a batch of `size` examples along `axis`; None for what is no batch.
 
-    Source: mirrors jax.extend.core.unmapped_aval (0.10).
-
     Example:
         >>> jax.extend.core.unmapped_aval(8, 0, jax.typeof(jnp.zeros(3)))
         ShapedArray(float32[8,3])
@@ -163,8 +153,6 @@ def unmapped_aval(
 def primal_dtype_to_tangent_dtype(primal_dtype: np.dtype[Any]) -> np.dtype[Any]:
     """The dtype of derivatives by values of a dtype: `float0` where there are none.
 
-    Source: mirrors jax.extend.core.primal_dtype_to_tangent_dtype (0.10).
-
     Example:
         >>> dtype_of = jax.extend.core.primal_dtype_to_tangent_dtype
         >>> dtype_of(np.dtype("float32")), dtype_of(np.dtype("int32")) == jax.dtypes.float0
@@ -175,8 +163,6 @@ def primal_dtype_to_tangent_dtype(primal_dtype: np.dtype[Any]) -> np.dtype[Any]:
 
 def valid_jaxtype(x: object) -> bool:
     """Whether a value has a type: it is an array or a number.
-
-    Source: mirrors jax.extend.core.valid_jaxtype (0.10).
 
     Example:
         >>> jax.extend.core.valid_jaxtype(1.0), jax.extend.core.valid_jaxtype("one")
@@ -189,8 +175,6 @@ def concrete_or_error(
     force: Callable[[Any], Any] | None, val: ArrayLike | Tracer, context: str = ""
 ) -> Any:
     """A value that is known, made what `force` makes of it; None leaves it as it is.
-
-    Source: mirrors jax.extend.core.concrete_or_error (0.10).
 
     Raises:
         ConcretizationTypeError: it is traced.
@@ -222,8 +206,6 @@ class DropVar(Var):
 
     Jaxprs do not tell such variables from others; the class serves `isinstance` in programs that
     ask for it.
-
-    Source:     mirrors jax.extend.core.DropVar (0.10).
 
     Example:
         >>> jaxpr = jax.make_jaxpr(lambda x: x + 1)(1)

@@ -347,8 +347,6 @@ def build_ffi_lowering_function(
 ) -> Callable[..., Any]:
     """As `ffi_lowering`, for rules that build more: the function returns the MLIR operation.
 
-    Source: mirrors jax.ffi.build_ffi_lowering_function (0.10).
-
     Args:
         call_target_name: as for `ffi_lowering`, and so are the other arguments.
         operand_layouts: the order of dimensions of each operand.
@@ -415,7 +413,6 @@ def ffi_lowering(
     The rule passes the primitive's operands, and its parameters as attributes.
 
     Lowers to:  stablehlo.custom_call.
-    Source:     mirrors jax.ffi.ffi_lowering (0.10).
 
     Args:
         call_target_name: the name that `register_ffi_target` was given.

@@ -13,8 +13,6 @@ from minijax.runtime import call_targets
 def include_dir() -> str:
     """The folder of the C++ headers to compile foreign functions with, which come with jaxlib.
 
-    Source: mirrors jax.ffi.include_dir (0.10).
-
     Returns:
         The path; `xla/ffi/api/ffi.h` is in it.
 
@@ -36,8 +34,6 @@ def include_dir() -> str:
 
 def pycapsule(funcptr: Any) -> Any:
     """A Python object around the address of a function, as `register_ffi_target` takes it.
-
-    Source: mirrors jax.ffi.pycapsule (0.10).
 
     Args:
         funcptr: a function of a library that `ctypes` has loaded, or an address as an integer.
@@ -67,8 +63,6 @@ def register_ffi_target(
     """Gives a foreign function a name that `ffi_call` and `ffi_lowering` call it by.
 
     Types that it keeps values of must be registered before, by `register_ffi_type`.
-
-    Source: mirrors jax.ffi.register_ffi_target (0.10).
 
     Args:
         name: the name.
@@ -101,8 +95,6 @@ def register_ffi_type(
     name: str, type_registration: Mapping[str, Any], platform: str = "cpu"
 ) -> None:
     """Makes a C++ type known whose values a foreign function keeps from call to call.
-
-    Source: mirrors jax.ffi.register_ffi_type (0.10).
 
     Args:
         name: the name of the type.
@@ -150,8 +142,6 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
 
     Where `ffi_call(num_batch_dims=k)` calls it, devices that hold parts of these dimensions then
     call it with their own parts, and nothing is gathered.
-
-    Source: mirrors jax.ffi.register_ffi_target_as_batch_partitionable (0.10).
 
     Args:
         name: the name that `register_ffi_target` was given, or will be.

@@ -42,8 +42,6 @@ class ResizeMethod(enum.Enum):
     others weigh samples around by a kernel: a triangle (LINEAR), Keys's cubic polynomials (CUBIC;
     CUBIC_PYTORCH is steeper where it does not smooth), or windowed sines (LANCZOS3, LANCZOS5).
 
-    Source: mirrors jax.image.ResizeMethod (0.10).
-
     Example:
         >>> minijax.image.ResizeMethod.from_string("bilinear").name
         'LINEAR'

@@ -50,8 +50,6 @@ Recompute = Decision("Recompute")
 class Offloadable(NamedTuple):
     """Says: save the results in the memory `dst`, and bring them back to `src` when needed.
 
-    Source:     mirrors jax.ad_checkpoint.Offloadable (0.10).
-
     Example:
         >>> away = jax.ad_checkpoint.Offloadable(src="device", dst="pinned_host")
         >>> def policy(prim, *avals, **params):

@@ -76,7 +76,6 @@ def add(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     numeric.
     Derivative: linear in x and y.
     Lowers to:  stablehlo.add.
-    Source:     mirrors jax.lax.add.
 
     Example:
         >>> lax.add(jnp.array([1, 2, 3]), 10)
@@ -102,7 +101,6 @@ def sub(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     numeric.
     Derivative: linear in x and y.
     Lowers to:  stablehlo.subtract.
-    Source:     mirrors jax.lax.sub.
 
     Example:
         >>> lax.sub(jnp.array([5, 3], jnp.uint8), jnp.array([2, 4], jnp.uint8))
@@ -123,7 +121,6 @@ def mul(x: ArrayLike, y: ArrayLike, *, out_dtype: DTypeLike | None = None) -> Ar
     Dtypes:     numeric.
     Derivative: d(xy) = dx y + x dy.
     Lowers to:  stablehlo.multiply.
-    Source:     mirrors jax.lax.mul.
 
     Example:
         >>> lax.mul(jnp.array([2, 3]), jnp.array([10, 20]))
@@ -166,7 +163,6 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     numeric.
     Derivative: d(x/y) = dx / y - x/y² dy.
     Lowers to:  stablehlo.divide.
-    Source:     mirrors jax.lax.div.
 
     Example:
         >>> lax.div(jnp.array([7, -7]), 2)
@@ -197,7 +193,6 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     integer or floating.
     Derivative: dx - n dy, where n is the quotient rounded towards zero.
     Lowers to:  stablehlo.remainder.
-    Source:     mirrors jax.lax.rem.
 
     Example:
         >>> lax.rem(jnp.array([7, -7]), 3)
@@ -267,7 +262,6 @@ def max(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     any.
     Derivative: that of the operand chosen; of both, halved, where they are equal.
     Lowers to:  stablehlo.maximum.
-    Source:     mirrors jax.lax.max.
 
     Example:
         >>> lax.max(jnp.array([1.0, jnp.nan]), jnp.array([2.0, 2.0]))
@@ -294,7 +288,6 @@ def min(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     any.
     Derivative: that of the operand chosen; of both, halved, where they are equal.
     Lowers to:  stablehlo.minimum.
-    Source:     mirrors jax.lax.min.
 
     Example:
         >>> lax.min(jnp.array([1.0, 5.0]), 3.0)
@@ -327,7 +320,6 @@ def atan2(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: (y dx - x dy) / (x² + y²).
     Lowers to:  stablehlo.atan2.
-    Source:     mirrors jax.lax.atan2.
 
     Example:
         >>> jnp.degrees(lax.atan2(jnp.array([0.0, 1.0]), jnp.array([-1.0, -1.0]))).round(2)
@@ -346,7 +338,6 @@ def nextafter(x1: ArrayLike, x2: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: none.
     Lowers to:  chlo.next_after.
-    Source:     mirrors jax.lax.nextafter.
 
     Example:
         >>> lax.nextafter(jnp.float32(1), jnp.float32(2)) == 1 + jnp.finfo(jnp.float32).eps
@@ -386,7 +377,6 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     all; random keys are compared by all of their words.
     Lowers to:  stablehlo.compare EQ.
-    Source:     mirrors jax.lax.eq.
 
     Example:
         >>> lax.eq(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
@@ -411,7 +401,6 @@ def ne(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     all; random keys are compared by all of their words.
     Lowers to:  stablehlo.compare NE.
-    Source:     mirrors jax.lax.ne.
 
     Example:
         >>> lax.ne(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
@@ -429,7 +418,6 @@ def lt(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare LT.
-    Source:     mirrors jax.lax.lt.
 
     Example:
         >>> lax.lt(jnp.arange(4), 2)
@@ -447,7 +435,6 @@ def le(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare LE.
-    Source:     mirrors jax.lax.le.
 
     Example:
         >>> lax.le(jnp.arange(4), 2)
@@ -465,7 +452,6 @@ def gt(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare GT.
-    Source:     mirrors jax.lax.gt.
 
     Example:
         >>> lax.gt(jnp.arange(4), 2)
@@ -483,7 +469,6 @@ def ge(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> bool[broadcast of s and t].
     Dtypes:     real or bool.
     Lowers to:  stablehlo.compare GE.
-    Source:     mirrors jax.lax.ge.
 
     Example:
         >>> lax.ge(jnp.arange(4), 2)
@@ -513,7 +498,6 @@ def bitwise_and(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.and.
-    Source:     mirrors jax.lax.bitwise_and.
 
     Example:
         >>> lax.bitwise_and(0b1100, 0b1010) == 0b1000
@@ -533,7 +517,6 @@ def bitwise_or(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.or.
-    Source:     mirrors jax.lax.bitwise_or.
 
     Example:
         >>> lax.bitwise_or(jnp.array([0b1100, 4]), 0b0011)
@@ -551,7 +534,6 @@ def bitwise_xor(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.xor.
-    Source:     mirrors jax.lax.bitwise_xor.
 
     Example:
         >>> lax.bitwise_xor(jnp.array([0b1100]), jnp.array([0b1010]))
@@ -569,7 +551,6 @@ def shift_left(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
     Lowers to:  stablehlo.shift_left.
-    Source:     mirrors jax.lax.shift_left.
 
     Example:
         >>> lax.shift_left(jnp.array([1, 1, 1]), jnp.array([0, 4, 32]))
@@ -589,7 +570,6 @@ def shift_right_arithmetic(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
     Lowers to:  stablehlo.shift_right_arithmetic.
-    Source:     mirrors jax.lax.shift_right_arithmetic.
 
     Example:
         >>> lax.shift_right_arithmetic(jnp.array([16, -16]), 2)
@@ -607,7 +587,6 @@ def shift_right_logical(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
     Lowers to:  stablehlo.shift_right_logical.
-    Source:     mirrors jax.lax.shift_right_logical.
 
     Example:
         >>> lax.shift_right_logical(jnp.array([16, -16], jnp.int8), jnp.int8(2))
@@ -649,7 +628,6 @@ def mulhi(x: ArrayLike, y: ArrayLike, /) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer.
     Lowers to:  stablehlo.multiply of half as many digits, four times.
-    Source:     mirrors jax.lax.mulhi.
 
     Example:
         >>> lax.mulhi(jnp.uint8(200), jnp.uint8(200))
@@ -757,7 +735,6 @@ def select_n(which: ArrayLike, *cases: ArrayLike) -> Array:
     Shapes:     which: bool or integer[s] or [], cases: T[s] -> T[s].
     Derivative: linear in the cases together.
     Lowers to:  stablehlo.select.
-    Source:     mirrors jax.lax.select_n.
 
     Raises:
         ValueError: there are no cases.
@@ -778,7 +755,6 @@ def select(pred: ArrayLike, on_true: ArrayLike, on_false: ArrayLike) -> Array:
     Shapes:     pred: bool[s] or bool[], on_true: T[s], on_false: T[s] -> T[s].
     Derivative: linear in both cases together.
     Lowers to:  stablehlo.select.
-    Source:     mirrors jax.lax.select.
 
     Raises:
         TypeError: the cases differ in shape or dtype, or `pred` does not fit them.
@@ -863,7 +839,6 @@ def clamp(min: ArrayLike, x: ArrayLike, max: ArrayLike) -> Array:
     Dtypes:     any.
     Derivative: that of x between the bounds, that of the bound beyond one; zero on a bound.
     Lowers to:  stablehlo.clamp.
-    Source:     mirrors jax.lax.clamp.
 
     Raises:
         TypeError: the dtypes differ, or a bound fits neither a scalar nor the shape of x.

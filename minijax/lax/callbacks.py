@@ -419,7 +419,6 @@ def pure_callback(
     Shapes:     callback(*args, **kwargs) -> a tree like result_shape_dtypes.
     Derivative: none; wrap the call in custom_jvp or custom_vjp.
     Lowers to:  stablehlo.custom_call.
-    Source:     mirrors jax.pure_callback (0.10).
 
     Args:
         callback: a function of trees of arrays; it may use NumPy.
@@ -472,7 +471,6 @@ def io_callback(
     Shapes:     callback(*args, **kwargs) -> a tree like result_shape_dtypes.
     Derivative: none; wrap the call in custom_jvp or custom_vjp.
     Lowers to:  stablehlo.custom_call.
-    Source:     mirrors jax.experimental.io_callback (0.10).
 
     Args:
         callback: a function of trees of arrays.
@@ -559,7 +557,6 @@ def optimization_barrier(operand: T, /) -> T:
     Shapes:     operand: a tree of T_i[s_i] -> T_i[s_i].
     Derivative: tangents and cotangents pass a barrier of their own.
     Lowers to:  stablehlo.optimization_barrier.
-    Source:     mirrors jax.lax.optimization_barrier.
 
     Example:
         >>> jax.make_jaxpr(lambda x: lax.optimization_barrier(x * 2) / 2)(1.0)
@@ -617,8 +614,6 @@ after_all_p = AfterAll()
 def create_token(_: Any = None) -> Any:
     """A new token.
 
-    Source:     mirrors jax.lax.create_token (0.10).
-
     Example:
         >>> jax.typeof(lax.create_token())
         Token()
@@ -628,8 +623,6 @@ def create_token(_: Any = None) -> Any:
 
 def after_all(*operands: Any) -> Any:
     """A token that comes after all of `operands`.
-
-    Source:     mirrors jax.lax.after_all (0.10).
 
     Raises:
         TypeError: an operand is no token.
@@ -710,7 +703,6 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 
     Derivative: none; values pass by.
     Lowers to:  nothing, or a stablehlo.custom_call with a side effect.
-    Source:     mirrors jax.lax.dce_sink (0.10).
 
     Args:
         val: a tree of arrays.

@@ -308,7 +308,6 @@ def conv_general_dilated(
     Dtypes:     any, equal.
     Derivative: both transposes are convolutions.
     Lowers to:  stablehlo.convolution.
-    Source:     mirrors jax.lax.conv_general_dilated (0.10).
 
     Raises:
         TypeError: dtypes or ranks differ, or dimension numbers or padding do not fit them.
@@ -357,8 +356,6 @@ def conv(
 ) -> Array:
     """Computes a convolution with strides and padding, without dilation and groups.
 
-    Source:     mirrors jax.lax.conv (0.10).
-
     Example:
         >>> x, kernel = jnp.array([[[1.0, 2.0, 3.0, 4.0]]]), jnp.array([[[1.0, 10.0]]])
         >>> lax.conv(x, kernel, window_strides=(1,), padding="VALID")
@@ -385,8 +382,6 @@ def conv_with_general_padding(
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Computes a convolution with strides, padding and dilation, without groups.
-
-    Source:     mirrors jax.lax.conv_with_general_padding (0.10).
 
     Example:
         >>> x, kernel = jnp.array([[[1.0, 2.0, 3.0]]]), jnp.array([[[1.0, 10.0]]])
@@ -432,8 +427,6 @@ def conv_transpose(
         preferred_element_type: the dtype of the result.
         use_consistent_padding: whether explicit padding is that of the convolution whose gradient
             this is.
-
-    Source: mirrors jax.lax.conv_transpose (0.10).
 
     Example:
         >>> x, kernel = jnp.array([[[1.0], [2.0]]]), jnp.array([[[1.0]], [[10.0]]])
@@ -490,7 +483,6 @@ def conv_general_dilated_patches(
 
     Shapes: lhs: T[batch, features, space] -> T[batch, features * window, space], in the orders
             of dimension_numbers; the image's features are the slower part.
-    Source: mirrors jax.lax.conv_general_dilated_patches (0.10).
 
     Example:
         >>> x = jnp.array([[[1.0, 2.0, 3.0]]])
@@ -547,8 +539,6 @@ def conv_general_dilated_local(
         rhs_dilation: steps between the window's elements.
         dimension_numbers: orders of dimensions.
         precision: how exactly an accelerator multiplies.
-
-    Source: mirrors jax.lax.conv_general_dilated_local (0.10).
 
     Example:
         >>> x, kernels = jnp.array([[[1.0, 2.0, 3.0]]]), jnp.array([[[1.0, 100.0], [10.0, 1000.0]]])

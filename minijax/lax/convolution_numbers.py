@@ -242,8 +242,6 @@ def conv_dimension_numbers(
 ) -> ConvDimensionNumbers:
     """Orders of dimensions, given by letters, as numbers.
 
-    Source: mirrors jax.lax.conv_dimension_numbers (0.10).
-
     Raises:
         TypeError: ranks differ, the letters do not fit the shapes or each other, or it is none of
             the ways to write dimension numbers.
@@ -277,8 +275,6 @@ def conv_dimension_numbers(
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, ...]:
     """For each of three strings, where its dimensions stand: the two corners, then space.
 
-    Source: mirrors jax.lax.conv_general_permutations (0.10).
-
     Raises:
         TypeError: the strings do not fit each other.
 
@@ -308,8 +304,6 @@ def conv_shape_tuple(
     batch_group_count: int = 1,
 ) -> Shape:
     """The shape of a convolution in the order batch, features, space.
-
-    Source: mirrors jax.lax.conv_shape_tuple (0.10).
 
     Example:
         >>> lax.conv_shape_tuple((8, 3, 28, 28), (16, 3, 5, 5), (1, 1), pads=[(0, 0), (2, 2)])
@@ -352,8 +346,6 @@ def conv_general_shape_tuple(
 ) -> Shape:
     """The shape of a convolution.
 
-    Source:     mirrors jax.lax.conv_general_shape_tuple (0.10).
-
     Example:
         >>> images, kernel, orders = (8, 28, 28, 3), (5, 5, 3, 16), ("NHWC", "HWIO", "NHWC")
         >>> lax.conv_general_shape_tuple(images, kernel, (2, 2), "SAME", orders)
@@ -372,8 +364,6 @@ def conv_transpose_shape_tuple(
     dimension_numbers: Any,
 ) -> Shape:
     """The shape of a transposed convolution, whose strides are how far images are spread.
-
-    Source: mirrors jax.lax.conv_transpose_shape_tuple (0.10).
 
     Example:
         >>> orders = ("NCH", "OIH", "NCH")

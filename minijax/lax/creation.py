@@ -110,7 +110,6 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Shapes:     operand: T[s] -> new_dtype[s].
     Derivative: linear between floats and complex numbers; zero from and to others.
     Lowers to:  stablehlo.convert; a comparison with 0 for booleans.
-    Source:     mirrors jax.lax.convert_element_type.
 
     Raises:
         ValueError: `new_dtype` is None.
@@ -212,7 +211,6 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     Dtypes:     integer or floating; others only to themselves.
     Derivative: zero.
     Lowers to:  stablehlo.bitcast_convert.
-    Source:     mirrors jax.lax.bitcast_convert_type.
 
     Raises:
         TypeError: one dtype is bool or complex, and the other is not the same; or the last
@@ -271,7 +269,6 @@ def reduce_precision(operand: ArrayLike, exponent_bits: int, mantissa_bits: int)
     Dtypes:     floating.
     Derivative: the tangent, rounded likewise.
     Lowers to:  stablehlo.reduce_precision.
-    Source:     mirrors jax.lax.reduce_precision.
 
     Raises:
         ValueError: `exponent_bits` is less than 1, or `mantissa_bits` less than 0.
@@ -327,7 +324,6 @@ def iota(dtype: DTypeLike, size: int) -> Array:
     Shapes:     -> dtype[size].
     Dtypes:     integer, floating or complex.
     Lowers to:  stablehlo.iota.
-    Source:     mirrors jax.lax.iota.
 
     Raises:
         TypeError: the dtype is not numeric, or the size is not an integer of at least 0.
@@ -347,7 +343,6 @@ def broadcasted_iota(
     Shapes:     -> dtype[shape].
     Dtypes:     integer, floating or complex.
     Lowers to:  stablehlo.iota.
-    Source:     mirrors jax.lax.broadcasted_iota.
 
     Raises:
         TypeError: the dtype is not numeric, or the shape is no shape.
@@ -393,7 +388,6 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) 
     """An array whose contents are undefined.
 
     Shapes:     -> dtype[shape].
-    Source:     mirrors jax.lax.empty.
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
@@ -422,7 +416,6 @@ def full(
     Dtypes:     any; that of `fill_value` by default, and as weak.
     Derivative: linear in `fill_value`.
     Lowers to:  stablehlo.broadcast_in_dim.
-    Source:     mirrors jax.lax.full.
 
     Raises:
         TypeError: `fill_value` is not a scalar, or the shape is no shape.
@@ -454,7 +447,6 @@ def full_like(
 
     Shapes:     x: T[s] -> T[s]; fill_value is a scalar.
     Derivative: linear in `fill_value`; `x` gives its type only.
-    Source:     mirrors jax.lax.full_like.
 
     Args:
         x: an array, or anything with a shape and a dtype.
@@ -523,7 +515,6 @@ def dtype(x: ArrayLike) -> np.dtype[Any]:
     """The dtype that a value has as an array, or that a type or a name stands for.
 
     Dtypes: of Python's scalars, the default one of their kind.
-    Source: mirrors jax.lax.dtype (0.10).
 
     Raises:
         TypeError: `x` is neither an array nor a number, nor a type of these.
@@ -540,7 +531,6 @@ def shape_as_value(shape: Sequence[Any]) -> Array:  # noqa: A002 RUF100
     """A shape as an array of integers.
 
     Shapes: n sizes -> int[n].
-    Source: mirrors jax.lax.shape_as_value (0.10).
 
     Raises:
         TypeError: a size is no integer.
@@ -567,8 +557,6 @@ def _stacked(sizes: Sequence[Any]) -> Any:
 
 def stage(x: ArrayLike, /) -> Array:
     """`x` as an array, of a weak type if it is a Python scalar.
-
-    Source: mirrors jax.lax.stage (0.10).
 
     Raises:
         TypeError: `x` is neither an array nor a number.

@@ -85,8 +85,6 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -
     called once for each compilation, with what it has decided.  Under vmap it is told about the
     whole batch.
 
-    Source: mirrors jax.debug.inspect_array_sharding (0.10).
-
     Args:
         value: an array, or a tree of arrays.
         callback: takes a `Sharding` for each array; what it returns is ignored.
@@ -259,8 +257,6 @@ def debug_callback(
     It is called wherever the program passes: for each example under vmap, for each step of a
     loop, and with primal values under differentiation.
 
-    Source: mirrors jax.debug.callback (0.10).
-
     Args:
         callback: the function; what it returns is ignored.  Absent: the result is this function
             with the options given.
@@ -396,8 +392,6 @@ def debug_print(
 ) -> Callable[..., None] | None:
     """Prints values of arrays, when the program runs.
 
-    Source: mirrors jax.debug.print (0.10).
-
     Args:
         fmt: a format as of `str.format`, such as `"loss {:.3f} at {step}"`.  Absent: the result
             is this function with the options given.
@@ -437,8 +431,6 @@ def debug_log(
     **kwargs: Any,
 ) -> None:
     """As `debug.print`, to the logger `minijax.debug` at level INFO.
-
-    Source: mirrors jax.debug.log (0.10).
 
     Raises:
         IndexError, KeyError, ValueError, TypeError: as of `debug.print`.

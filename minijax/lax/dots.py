@@ -42,8 +42,6 @@ from minijax.sharding.named import NamedSharding
 class Precision(enum.Enum):
     """How exactly an accelerator multiplies floats; a CPU always does so in full.
 
-    Source:     mirrors jax.lax.Precision (0.10).
-
     Example:
         >>> lax.Precision.HIGH
         Precision.HIGH
@@ -77,8 +75,6 @@ _NAMES = {
 class DotAlgorithm(NamedTuple):
     """An algorithm for dots: types to multiply and to add in, and how operands are split.
 
-    Source:     mirrors jax.lax.DotAlgorithm (0.10).
-
     Attributes:
         lhs_precision_type: the dtype in which the left operand is multiplied.
         rhs_precision_type: the same for the right one.
@@ -105,8 +101,6 @@ class DotAlgorithm(NamedTuple):
 
 class DotAlgorithmPreset(enum.Enum):
     """Algorithms by name: types of the operands, type of the sums, number of products.
-
-    Source:     mirrors jax.lax.DotAlgorithmPreset (0.10).
 
     Example:
         >>> lax.DotAlgorithmPreset.BF16_BF16_F32_X3
@@ -561,7 +555,6 @@ def dot_general(
                 over bool, then by width, then by range.
     Derivative: linear in each operand; transposes to dots with the cotangent.
     Lowers to:  stablehlo.dot_general.
-    Source:     mirrors jax.lax.dot_general.
 
     Args:
         lhs: the left operand.
@@ -615,7 +608,6 @@ def dot(
     Dtypes:     as dot_general.
     Derivative: linear in each operand.
     Lowers to:  stablehlo.dot_general.
-    Source:     mirrors jax.lax.dot.
 
     Raises:
         ValueError: there are no dimension numbers, and the operands are no vectors or matrices
@@ -644,7 +636,6 @@ def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, k, j] -> T[b, i, j].
     Dtypes:     as dot_general.
-    Source:     mirrors jax.lax.batch_matmul.
 
     Raises:
         ValueError: the operands have different ranks, or fewer than two dimensions.

@@ -125,8 +125,6 @@ def padtype_to_pads(
     `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
     odd element at the end; `"SAME_LOWER"` with the odd element at the start.
 
-    Source:     mirrors jax.lax.padtype_to_pads (0.10).
-
     Raises:
         RuntimeError: the name is not known.
 
@@ -153,8 +151,6 @@ def padtype_to_pads(
 class AccuracyMode(enum.Enum):
     """A named accuracy.
 
-    Source:     mirrors jax.lax.AccuracyMode (0.10).
-
     Example:
         >>> lax.exp(jnp.array([0.0]), accuracy=lax.AccuracyMode.HIGHEST)
         Array([1.], dtype=float32)
@@ -172,8 +168,6 @@ class AccuracyMode(enum.Enum):
 @dataclass(frozen=True)
 class Tolerance:
     """The error that a result may have.
-
-    Source:     mirrors jax.lax.Tolerance (0.10).
 
     Attributes:
         atol: absolute error.

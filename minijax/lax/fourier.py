@@ -40,8 +40,6 @@ _RFFT_DTYPES = (dtypes.float32, dtypes.float64)
 class FftType(enum.IntEnum):
     """Kinds of Fourier transforms: to frequencies or back, of complex or of real values.
 
-    Source: mirrors jax.lax.FftType (0.10).
-
     Example:
         >>> lax.FftType.RFFT.name
         'RFFT'

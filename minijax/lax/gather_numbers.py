@@ -102,8 +102,6 @@ class GatherScatterMode(enum.Enum):
     CLIP moves the window to the nearest place inside; FILL_OR_DROP reads a fill value and drops
     updates; PROMISE_IN_BOUNDS says that there are none; ONE_HOT is FILL_OR_DROP here.
 
-    Source:     mirrors jax.lax.GatherScatterMode (0.10).
-
     Example:
         >>> lax.GatherScatterMode.from_any("clip")
         <GatherScatterMode.CLIP: 1>
@@ -145,8 +143,6 @@ _MODES = {
 class GatherDimensionNumbers(NamedTuple):
     """How dimensions of a gather's operand, indices and result belong together.
 
-    Source:     mirrors jax.lax.GatherDimensionNumbers (0.10).
-
     Attributes:
         offset_dims: dimensions of the result that run over the window.
         collapsed_slice_dims: dimensions of the operand that the window does not keep; size 1.
@@ -170,8 +166,6 @@ class GatherDimensionNumbers(NamedTuple):
 
 class ScatterDimensionNumbers(NamedTuple):
     """How dimensions of a scatter's operand, indices and updates belong together.
-
-    Source:     mirrors jax.lax.ScatterDimensionNumbers (0.10).
 
     Attributes:
         update_window_dims: dimensions of the updates that run over the window.

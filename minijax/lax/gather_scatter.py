@@ -180,7 +180,6 @@ def gather(
     Shapes:     operand: T[s], start_indices: int[b, n] -> T[b with the window at offset_dims].
     Derivative: transposes to scatter_add.
     Lowers to:  stablehlo.gather.
-    Source:     mirrors jax.lax.gather (0.10).
 
     Raises:
         TypeError: shapes and dimension numbers do not fit.
@@ -584,7 +583,6 @@ def scatter_apply(
     Shapes:     operand: T[s], scatter_indices: int[b, n] -> T[s].
     Derivative: none.
     Lowers to:  stablehlo.scatter.
-    Source:     mirrors jax.lax.scatter_apply (0.10).
 
     Raises:
         TypeError: shapes and dimension numbers do not fit, or the function changes the dtype.

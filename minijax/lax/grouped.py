@@ -45,8 +45,6 @@ _RAGGED_DOT = "lax.ragged_dot_general"
 class RaggedDotDimensionNumbers:
     """Which dimensions a ragged product multiplies, sums over, and finds groups along.
 
-    Source:     mirrors jax.lax.RaggedDotDimensionNumbers (0.10).
-
     Attributes:
         dot_dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`.
         lhs_ragged_dimensions: the one dimension of the left operand that is cut into groups.
@@ -265,7 +263,6 @@ def ragged_dot_general(
     Dtypes:     numeric, of the operands; integers of the sizes.
     Derivative: by both operands; transposes to itself.
     Lowers to:  stablehlo.dot_general of masked operands.
-    Source:     mirrors jax.lax.ragged_dot_general (0.10).
 
     Args:
         lhs: the rows.

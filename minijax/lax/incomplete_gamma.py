@@ -263,7 +263,6 @@ def igamma_grad_a(a: ArrayLike, x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: none.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.igamma_grad_a.
 
     Example:
         >>> slope = (lax.igamma(2.01, 2.0) - lax.igamma(1.99, 2.0)) / 0.02
@@ -291,7 +290,6 @@ def igamma(a: ArrayLike, x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: `igamma_grad_a` by a, xᵃ⁻¹ e⁻ˣ / Γ(a) by x.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.igamma.
 
     Example:
         >>> lax.igamma(1.0, jnp.array([0.0, jnp.inf]))
@@ -320,7 +318,6 @@ def igammac(a: ArrayLike, x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: those of `igamma`, negated.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.igammac.
 
     Example:
         >>> lax.igammac(2.0, jnp.array([0.0, jnp.inf]))
@@ -341,7 +338,6 @@ def random_gamma_grad(a: ArrayLike, x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: none.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.random_gamma_grad.
 
     Example:
         >>> rate = lax.random_gamma_grad(2.0, 2.0)

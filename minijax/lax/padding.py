@@ -150,7 +150,6 @@ def pad(
     Dtypes:     any, equal.
     Derivative: transposes to the elements at the operand's places, and the sum of the others.
     Lowers to:  stablehlo.pad.
-    Source:     mirrors jax.lax.pad.
 
     Args:
         operand: the array.
@@ -224,7 +223,6 @@ def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
     Shapes:     operand: T[s] -> T[s * reps].
     Derivative: transposes to a sum over the copies.
     Lowers to:  stablehlo.broadcast_in_dim and stablehlo.reshape.
-    Source:     mirrors jax.lax.tile.
 
     Raises:
         TypeError: `reps` has not one number of at least 0 for each dimension.

@@ -97,8 +97,6 @@ class RandomAlgorithm(enum.IntEnum):
 
     RNG_DEFAULT is the one that is fast on the platform.
 
-    Source:     mirrors jax.lax.RandomAlgorithm (0.10).
-
     Example:
         >>> lax.RandomAlgorithm.RNG_PHILOX
         <RandomAlgorithm.RNG_PHILOX: 2>
@@ -211,7 +209,6 @@ def rng_bit_generator(
     Dtypes:     of bits: unsigned integers.
     Derivative: none.
     Lowers to:  stablehlo.rng_bit_generator.
-    Source:     mirrors jax.lax.rng_bit_generator (0.10).
 
     Raises:
         TypeError: the key is no state, or the dtype is none of bits.
@@ -279,7 +276,6 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     Dtypes:     floats, and integers of at least 32 bits.
     Derivative: none.
     Lowers to:  stablehlo.rng.
-    Source:     mirrors jax.lax.rng_uniform (0.10).
 
     Raises:
         TypeError: the bounds are no scalars of one such dtype.

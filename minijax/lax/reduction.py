@@ -364,7 +364,6 @@ def reduce_sum(
     Dtypes:     numeric; the result has the same dtype, and sums are rounded to it.
     Derivative: transposes to a broadcast.
     Lowers to:  stablehlo.reduce with stablehlo.add.
-    Source:     mirrors jax.lax.reduce_sum.
 
     Raises:
         TypeError: the dtype is bool.
@@ -392,7 +391,6 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Dtypes:     numeric.
     Derivative: exact also where elements are zero.
     Lowers to:  stablehlo.reduce with stablehlo.multiply.
-    Source:     mirrors jax.lax.reduce_prod.
 
     Raises:
         TypeError: the dtype is bool.
@@ -412,7 +410,6 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Dtypes:     any; complex numbers are ordered by real part, then imaginary part.
     Derivative: elements that attain the maximum share it in equal parts.
     Lowers to:  stablehlo.reduce with stablehlo.maximum.
-    Source:     mirrors jax.lax.reduce_max.
 
     Raises:
         ValueError: an axis is out of range, or named twice.
@@ -433,7 +430,6 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Dtypes:     any; complex numbers are ordered by real part, then imaginary part.
     Derivative: elements that attain the minimum share it in equal parts.
     Lowers to:  stablehlo.reduce with stablehlo.minimum.
-    Source:     mirrors jax.lax.reduce_min.
 
     Raises:
         ValueError: an axis is out of range, or named twice.
@@ -451,7 +447,6 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     bool or integer.
     Lowers to:  stablehlo.reduce with stablehlo.and.
-    Source:     mirrors jax.lax.reduce_and.
 
     Raises:
         TypeError: the dtype is neither bool nor integer.
@@ -470,7 +465,6 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     bool or integer.
     Lowers to:  stablehlo.reduce with stablehlo.or.
-    Source:     mirrors jax.lax.reduce_or.
 
     Raises:
         TypeError: the dtype is neither bool nor integer.
@@ -489,7 +483,6 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     bool or integer.
     Lowers to:  stablehlo.reduce with stablehlo.xor.
-    Source:     mirrors jax.lax.reduce_xor.
 
     Raises:
         TypeError: the dtype is neither bool nor integer.
@@ -570,7 +563,6 @@ def argmax(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Dtypes:     ordered; index_dtype is an integer dtype.
     Derivative: none; the result is an integer.
     Lowers to:  stablehlo.reduce for the value, then for its places.
-    Source:     mirrors jax.lax.argmax.
 
     Raises:
         ValueError: the axis is out of range, or its dimension is empty.
@@ -590,7 +582,6 @@ def argmin(operand: ArrayLike, axis: int, index_dtype: DTypeLike) -> Array:
     Dtypes:     ordered; index_dtype is an integer dtype.
     Derivative: none; the result is an integer.
     Lowers to:  stablehlo.reduce for the value, then for its places.
-    Source:     mirrors jax.lax.argmin.
 
     Raises:
         ValueError: the axis is out of range, or its dimension is empty.
@@ -744,7 +735,6 @@ def reduce(
     Dtypes:     any.
     Derivative: that of a computation by halves.
     Lowers to:  stablehlo.reduce; a known operation from its identity becomes its own primitive.
-    Source:     mirrors jax.lax.reduce.
 
     Args:
         operands: arrays of one shape.

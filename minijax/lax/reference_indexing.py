@@ -31,8 +31,6 @@ from minijax.runtime.array import Array
 class Slice(NamedTuple):
     """`size` positions of one dimension from `start` on, which may be traced.
 
-    Source:     mirrors jax.experimental.pallas.Slice (0.10).
-
     Example:
         >>> from minijax.experimental import pallas as pl
         >>> minijax.new_ref(jnp.arange(6))[pl.Slice(1, 3, stride=2)]
@@ -51,8 +49,6 @@ def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
         start: the first position; the size where that is omitted, of a slice from 0 on.
         size: how many positions.
         stride: from one position to the next; 1 by default.
-
-    Source:     mirrors jax.ds (0.10).
 
     Example:
         >>> ref = jax.new_ref(jnp.arange(6))

@@ -653,7 +653,6 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Hashable = None) -
 
     Derivative: references made inside a differentiated function are differentiated with it.
     Lowers to:  nothing: references are discharged to values.
-    Source:     mirrors jax.new_ref (0.10).
 
     Args:
         init_val: an array or a number.
@@ -690,8 +689,6 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Hashable = None) -
 def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
     """A mutable reference to an array of the shape and dtype of `ty`; its contents are undefined.
 
-    Source: mirrors jax.empty_ref (0.10).
-
     Args:
         ty: anything with a shape and a dtype.
         memory_space: accepted for compatibility; must be None.
@@ -707,8 +704,6 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Ref:
 
 def freeze(ref: Any) -> Array:
     """The value of a reference, which cannot be used afterwards.
-
-    Source: mirrors jax.freeze (0.10).
 
     Raises:
         ValueError: `ref` is no reference, or part of one, or was frozen before.
@@ -730,8 +725,6 @@ def freeze(ref: Any) -> Array:
 def free_ref(ref: Any) -> None:
     """Ends the life of a reference, whose value is not needed.
 
-    Source: mirrors jax.free_ref (0.10).
-
     Example:
         >>> ref = jax.new_ref(jnp.zeros(1000))
         >>> jax.free_ref(ref)
@@ -747,8 +740,6 @@ def get(ref: Any, idx: Any = None) -> Array:
 
     An index is made of integers, slices, `...`, arrays of integers, and `ds(start, size)`, whose
     start may be traced.  Positions that are traced and out of bounds are clamped.
-
-    Source: mirrors jax.ref.get (0.10).
 
     Raises:
         ValueError: an index is out of bounds, or there are too many.
@@ -769,8 +760,6 @@ def get(ref: Any, idx: Any = None) -> Array:
 def swap(ref: Any, idx: Any, value: Any) -> Array:
     """Replaces the elements at an index by `value`, and returns the former ones.
 
-    Source: mirrors jax.ref.swap (0.10).
-
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.
 
@@ -784,8 +773,6 @@ def swap(ref: Any, idx: Any, value: Any) -> Array:
 
 def set(ref: Any, idx: Any, value: Any) -> None:
     """Replaces the elements at an index by `value`: `ref[idx] = value`.
-
-    Source: mirrors jax.ref.set (0.10).
 
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.
@@ -811,8 +798,6 @@ def _written(primitive: Primitive, name: str, ref: Any, idx: Any, value: Any) ->
 
 def addupdate(ref: Any, idx: Any, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index; to one that occurs several times, each time.
-
-    Source: mirrors jax.ref.addupdate (0.10).
 
     Raises:
         ValueError: the value's shape or dtype is not that of the elements.

@@ -38,8 +38,6 @@ class SemaphoreType(enum.Enum):
 
     A member is the type of one semaphore; `SemaphoreType.DMA((2,))` is that of an array of them.
 
-    Source:     mirrors jax.experimental.pallas.tpu.SemaphoreType (0.10).
-
     Example:
         >>> from minijax.experimental import pallas as pl
         >>> from minijax.experimental.pallas import tpu as pltpu
@@ -239,8 +237,6 @@ def semaphore_signal(
 ) -> None:
     """Adds `inc` to the count of a semaphore.
 
-    Source: mirrors jax.experimental.pallas.semaphore_signal (0.10).
-
     Args:
         sem_or_view: a semaphore, or `sem.at[i]` of an array of them.
         inc: an integer.
@@ -277,8 +273,6 @@ def semaphore_signal(
 def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) -> None:
     """Waits until a semaphore counts `value`, and takes that from the count.
 
-    Source: mirrors jax.experimental.pallas.semaphore_wait (0.10).
-
     Args:
         sem_or_view: a semaphore, or `sem.at[i]` of an array of them.
         value: an integer.
@@ -308,8 +302,6 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
 
 def semaphore_read(sem_or_view: Any) -> Any:
     """What a semaphore counts; of one for copies, the bytes that have arrived.
-
-    Source: mirrors jax.experimental.pallas.semaphore_read (0.10).
 
     Raises:
         TypeError: `sem_or_view` is no semaphore.
@@ -473,8 +465,6 @@ class AsyncCopyDescriptor(NamedTuple):
 def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
     """Describes a copy from one reference to another, without starting it.
 
-    Source: mirrors jax.experimental.pallas.tpu.make_async_copy (0.10).
-
     Args:
         src_ref: a reference, or a part of one: `ref.at[idx]`.
         dst_ref: the same, of the same shape and dtype.
@@ -502,8 +492,6 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
 def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
     """Copies from one reference to another, and waits until that is done.
 
-    Source: mirrors jax.experimental.pallas.tpu.sync_copy (0.10).
-
     Args:
         src_ref: a reference, or a part of one: `ref.at[idx]`.
         dst_ref: the same, of the same shape and dtype.
@@ -530,8 +518,6 @@ def async_copy(
     src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
 ) -> AsyncCopyDescriptor:
     """Starts a copy from one reference to another, and describes it.
-
-    Source: mirrors jax.experimental.pallas.tpu.async_copy (0.10).
 
     Args:
         src_ref: a reference, or a part of one: `ref.at[idx]`.

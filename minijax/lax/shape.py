@@ -62,7 +62,6 @@ def broadcast_in_dim(
     Dtypes:     any.
     Derivative: transposes to a sum over the repeated dimensions.
     Lowers to:  stablehlo.broadcast_in_dim.
-    Source:     mirrors jax.lax.broadcast_in_dim.
 
     Raises:
         TypeError: the operand does not fit into the shape.
@@ -97,7 +96,6 @@ def broadcast(
     """Broadcasts `operand` along new leading dimensions.
 
     Shapes:     operand: T[s] -> T[sizes + s].
-    Source:     mirrors jax.lax.broadcast.
 
     Raises:
         TypeError: `sizes` are not all integers of at least 0.
@@ -117,8 +115,6 @@ def broadcast(
 def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
     """Broadcasts `arr` to the shape of `like_arr`, by NumPy's rules.
 
-    Source:     mirrors jax.lax.broadcast_like.
-
     Raises:
         ValueError: the shapes do not fit together.
 
@@ -136,8 +132,6 @@ def broadcast_like(arr: ArrayLike, like_arr: ArrayLike) -> Array:
 
 def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     """The shape to which `shapes` broadcast together, by NumPy's rules.
-
-    Source:     mirrors jax.lax.broadcast_shapes.
 
     Raises:
         ValueError: the shapes do not fit together.
@@ -163,8 +157,6 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
 def broadcast_to_rank(x: ArrayLike, rank: int) -> Array:
     """`x` with leading dimensions of size 1, up to `rank`.
 
-    Source:     mirrors jax.lax.broadcast_to_rank (0.10).
-
     Example:
         >>> lax.broadcast_to_rank(jnp.ones((2, 3)), 4).shape
         (1, 1, 2, 3)
@@ -177,7 +169,6 @@ def expand_dims(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     """Inserts dimensions of size 1, at the given positions of the result.
 
     Shapes:     array: T[s] -> T[s with ones at dimensions].
-    Source:     mirrors jax.lax.expand_dims.
 
     Raises:
         ValueError: a position is out of range, or given twice.
@@ -202,7 +193,6 @@ def transpose(operand: ArrayLike, permutation: Sequence[int]) -> Array:
     Shapes:     operand: T[s] -> T[s[p] for p in permutation].
     Derivative: transposes to the inverse permutation.
     Lowers to:  stablehlo.transpose.
-    Source:     mirrors jax.lax.transpose.
 
     Raises:
         TypeError: not a permutation of the operand's dimensions.
@@ -310,7 +300,6 @@ def reshape(
     Shapes:     operand: T[s] -> T[new_sizes], with as many elements.
     Derivative: transposes to a reshape back.
     Lowers to:  stablehlo.reshape, after stablehlo.transpose where `dimensions` permute.
-    Source:     mirrors jax.lax.reshape.
 
     Args:
         operand: the array.
@@ -344,7 +333,6 @@ def collapse(operand: ArrayLike, start_dimension: int, stop_dimension: int | Non
     """Collapses a range of dimensions into one; the range is read as a Python slice.
 
     Shapes:     operand: T[a + b + c] -> T[a + (prod(b),) + c].
-    Source:     mirrors jax.lax.collapse.
 
     Raises:
         ValueError: the range ends before it starts.
@@ -399,7 +387,6 @@ def squeeze(array: ArrayLike, dimensions: Sequence[int]) -> Array:
     Shapes:     array: T[s] -> T[s without dimensions].
     Derivative: transposes to a reshape back.
     Lowers to:  stablehlo.reshape.
-    Source:     mirrors jax.lax.squeeze.
 
     Raises:
         ValueError: a dimension is out of range, named twice, or not of size 1.
@@ -479,7 +466,6 @@ def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
     Dtypes:     any, all equal.
     Derivative: transposes to a split.
     Lowers to:  stablehlo.concatenate.
-    Source:     mirrors jax.lax.concatenate.
 
     Raises:
         ValueError: there are no operands.
@@ -565,7 +551,6 @@ def split(operand: ArrayLike, sizes: Sequence[int], axis: int = 0) -> list[Array
     Shapes:     operand: T[.., sum of sizes, ..] -> T[.., n, ..] for each n in sizes.
     Derivative: transposes to a concatenation.
     Lowers to:  stablehlo.slice, one for each part.
-    Source:     mirrors jax.lax.split.
 
     Raises:
         ValueError: the axis is out of range, or the sizes do not add up to its dimension.
@@ -617,7 +602,6 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
     Shapes:     operand: T[s] -> T[s].
     Derivative: transposes to itself.
     Lowers to:  stablehlo.reverse.
-    Source:     mirrors jax.lax.rev.
 
     Raises:
         TypeError: a dimension is out of range, or named twice.
@@ -690,7 +674,6 @@ def stack(operands: Sequence[ArrayLike], axis: int = 0) -> Array:
     Dtypes:     any, all equal.
     Derivative: transposes to `unstack`.
     Lowers to:  stablehlo.concatenate.
-    Source:     mirrors jax.lax.stack.
 
     Raises:
         ValueError: there are no operands, their shapes differ, or the axis is out of range.
@@ -754,7 +737,6 @@ def unstack(x: ArrayLike, axis: int = 0) -> tuple[Array, ...]:
     Shapes:     x: T[.., n, ..] -> T[.., ..], n times.
     Derivative: transposes to `stack`.
     Lowers to:  stablehlo.slice and stablehlo.reshape, for each part.
-    Source:     mirrors jax.lax.unstack.
 
     Raises:
         ValueError: the axis is out of range.

@@ -316,8 +316,6 @@ def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
 def with_sharding_constraint(x: T, shardings: Any) -> T:
     """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
 
-    Source: mirrors jax.lax.with_sharding_constraint (0.10).
-
     Args:
         x: a tree of arrays.
         shardings: a sharding, a `PartitionSpec` for the mesh in force, or a tree prefix of

@@ -116,7 +116,6 @@ def slice(
     Shapes:     operand: T[s] -> T[ceil((limit - start) / stride)].
     Derivative: transposes to pad.
     Lowers to:  stablehlo.slice.
-    Source:     mirrors jax.lax.slice (0.10).
 
     Raises:
         TypeError: the bounds do not fit the operand.
@@ -432,7 +431,6 @@ def dynamic_slice(
     Shapes:     operand: T[s], starts: int[] for each dimension or int[ndim] -> T[slice_sizes].
     Derivative: transposes to dynamic_update_slice.
     Lowers to:  stablehlo.dynamic_slice.
-    Source:     mirrors jax.lax.dynamic_slice (0.10).
 
     Raises:
         ValueError: the number of starts is not that of dimensions.
@@ -463,7 +461,6 @@ def dynamic_update_slice(
     Shapes:     operand: T[s], update: T[t], starts: int[] for each dimension -> T[s].
     Derivative: the update's cotangent is a dynamic_slice.
     Lowers to:  stablehlo.dynamic_update_slice.
-    Source:     mirrors jax.lax.dynamic_update_slice (0.10).
 
     Raises:
         ValueError: the number of starts is not that of dimensions.
@@ -488,8 +485,6 @@ def slice_in_dim(
 ) -> Array:
     """Extracts a slice along one dimension; negative bounds count from the end.
 
-    Source: mirrors jax.lax.slice_in_dim (0.10).
-
     Example:
         >>> lax.slice_in_dim(jnp.array([[1, 2, 3], [4, 5, 6]]), -2, None, axis=1)
         Array([[2, 3],
@@ -509,8 +504,6 @@ def slice_in_dim(
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
     """One element along a dimension, at a known index.
-
-    Source:     mirrors jax.lax.index_in_dim (0.10).
 
     Raises:
         IndexError: the position is out of range.
@@ -542,8 +535,6 @@ def dynamic_slice_in_dim(
 ) -> Array:
     """`dynamic_slice` along one dimension.
 
-    Source:     mirrors jax.lax.dynamic_slice_in_dim (0.10).
-
     Example:
         >>> lax.dynamic_slice_in_dim(jnp.array([[1, 2, 3], [4, 5, 6]]), 1, 2, axis=1)
         Array([[2, 3],
@@ -567,8 +558,6 @@ def dynamic_index_in_dim(
 ) -> Array:
     """One element along a dimension, at an index that is a value.
 
-    Source: mirrors jax.lax.dynamic_index_in_dim (0.10).
-
     Example:
         >>> lax.dynamic_index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
         Array([3, 4], dtype=int32)
@@ -589,8 +578,6 @@ def dynamic_update_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """`dynamic_update_slice` along one dimension.
-
-    Source: mirrors jax.lax.dynamic_update_slice_in_dim (0.10).
 
     Example:
         >>> lax.dynamic_update_slice_in_dim(jnp.zeros((2, 3)), jnp.ones((2, 1)), 2, axis=1)
@@ -616,8 +603,6 @@ def dynamic_update_index_in_dim(
     allow_negative_indices: bool = True,
 ) -> Array:
     """Replaces one element along a dimension, at an index that is a value.
-
-    Source: mirrors jax.lax.dynamic_update_index_in_dim (0.10).
 
     Example:
         >>> lax.dynamic_update_index_in_dim(jnp.zeros((2, 3)), jnp.ones(2), 1, axis=1)
@@ -645,7 +630,6 @@ def index_take(src: ArrayLike, idxs: Sequence[Any], axes: Sequence[int]) -> Arra
     Shapes:     src: T[s], idxs: int[n] … -> T[n, s without axes].
     Derivative: transposes to scatter_add.
     Lowers to:  stablehlo.gather.
-    Source:     mirrors jax.lax.index_take (0.10).
 
     Raises:
         TypeError: the vectors do not fit together, or the axes are not ascending.

@@ -222,7 +222,6 @@ def sort(
     Dtypes:     any; NaNs come last, complex numbers are ordered lexicographically.
     Derivative: tangents are permuted with the elements.
     Lowers to:  stablehlo.sort.
-    Source:     mirrors jax.lax.sort.
 
     Args:
         operand: an array, or a sequence of arrays of one shape.
@@ -265,7 +264,6 @@ def sort_key_val(
     Shapes:     keys: T[s], values: U[s] -> T[s], U[s].
     Derivative: tangents are permuted with the elements.
     Lowers to:  stablehlo.sort.
-    Source:     mirrors jax.lax.sort_key_val.
 
     Raises:
         TypeError: the shapes differ.
@@ -345,7 +343,6 @@ def top_k(operand: ArrayLike, k: int, *, axis: int = -1) -> list[Array]:
     Dtypes:     ordered; NaN is larger than all numbers.
     Derivative: tangents of the elements chosen.
     Lowers to:  chlo.top_k.
-    Source:     mirrors jax.lax.top_k.
 
     Raises:
         ValueError: `k` or the axis is out of range, or the dtype is complex.
@@ -459,7 +456,6 @@ def approx_max_k(
     Dtypes:     floating.
     Derivative: tangents of the elements chosen.
     Lowers to:  chlo.top_k; the result is exact.
-    Source:     mirrors jax.lax.approx_max_k.
 
     Args:
         operand: the array.

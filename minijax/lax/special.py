@@ -144,7 +144,6 @@ def erf(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: 2/√π exp(-x²).
     Lowers to:  chlo.erf.
-    Source:     mirrors jax.lax.erf.
 
     Example:
         >>> lax.erf(jnp.array([0.0, jnp.inf]))
@@ -168,7 +167,6 @@ def erfc(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: -2/√π exp(-x²).
     Lowers to:  chlo.erfc.
-    Source:     mirrors jax.lax.erfc.
 
     Example:
         >>> lax.erfc(jnp.array([0.0, -jnp.inf]))
@@ -193,7 +191,6 @@ def erf_inv(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: √π/2 exp(y²), where y is the result.
     Lowers to:  chlo.erf_inv.
-    Source:     mirrors jax.lax.erf_inv.
 
     Example:
         >>> lax.erf_inv(jnp.array([0.0, 1.0, 2.0]))
@@ -213,7 +210,6 @@ def lgamma(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: digamma.
     Lowers to:  chlo.lgamma.
-    Source:     mirrors jax.lax.lgamma.
 
     Example:
         >>> jnp.exp(lax.lgamma(jnp.array([1.0, 5.0]))).round(2)
@@ -236,7 +232,6 @@ def digamma(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: polygamma(1, x).
     Lowers to:  chlo.digamma.
-    Source:     mirrors jax.lax.digamma.
 
     Example:
         >>> (lax.digamma(jnp.array([3.0])) - lax.digamma(jnp.array([2.0]))).round(4)
@@ -269,7 +264,6 @@ def polygamma(m: ArrayLike, x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: polygamma(m + 1, x) by x.
     Lowers to:  chlo.polygamma.
-    Source:     mirrors jax.lax.polygamma.
 
     Raises:
         ValueError: it is differentiated with respect to m.
@@ -291,7 +285,6 @@ def zeta(x: ArrayLike, q: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: none.
     Lowers to:  chlo.zeta.
-    Source:     mirrors jax.lax.zeta.
 
     Example:
         >>> (6 * lax.zeta(2.0, jnp.array([1.0])) / jnp.pi**2).round(4)
@@ -356,7 +349,6 @@ def bessel_i0e(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: bessel_i1e(x) - sign(x) y, where y is the result.
     Lowers to:  a Chebyshev series.
-    Source:     mirrors jax.lax.bessel_i0e.
 
     Example:
         >>> lax.bessel_i0e(jnp.array([0.0, jnp.inf])).round(4)
@@ -383,7 +375,6 @@ def bessel_i1e(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: bessel_i0e(x) - (sign(x) + 1/x) y, where y is the result.
     Lowers to:  chlo.bessel_i1e.
-    Source:     mirrors jax.lax.bessel_i1e.
 
     Example:
         >>> lax.bessel_i1e(jnp.array([0.0]))
@@ -512,7 +503,6 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) by x.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.betainc.
 
     Raises:
         ValueError: it is differentiated with respect to a or b.

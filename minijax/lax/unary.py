@@ -76,7 +76,6 @@ def neg(x: ArrayLike) -> Array:
     Dtypes:     numeric.
     Derivative: linear.
     Lowers to:  stablehlo.negate.
-    Source:     mirrors jax.lax.neg.
 
     Example:
         >>> lax.neg(jnp.array([1, -2]))
@@ -102,7 +101,6 @@ def sign(x: ArrayLike) -> Array:
     Dtypes:     numeric.
     Derivative: zero.
     Lowers to:  stablehlo.sign.
-    Source:     mirrors jax.lax.sign.
 
     Example:
         >>> lax.sign(jnp.array([-5.0, 0.0, 3.0]))
@@ -152,7 +150,6 @@ def abs(x: ArrayLike) -> Array:
     Dtypes:     signed integer, floating or complex.
     Derivative: that of x or -x; of x at 0.
     Lowers to:  stablehlo.abs.
-    Source:     mirrors jax.lax.abs.
 
     Example:
         >>> lax.abs(jnp.array([-2, 3]))
@@ -172,7 +169,6 @@ def floor(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: zero.
     Lowers to:  stablehlo.floor.
-    Source:     mirrors jax.lax.floor.
 
     Example:
         >>> lax.floor(jnp.array([1.7, -1.2]))
@@ -190,7 +186,6 @@ def ceil(x: ArrayLike) -> Array:
     Dtypes:     floating.
     Derivative: zero.
     Lowers to:  stablehlo.ceil.
-    Source:     mirrors jax.lax.ceil.
 
     Example:
         >>> lax.ceil(jnp.array([1.2, -1.7]))
@@ -245,7 +240,6 @@ def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FR
     Dtypes:     floating.
     Derivative: zero.
     Lowers to:  stablehlo.round_nearest_afz or round_nearest_even.
-    Source:     mirrors jax.lax.round.
 
     Raises:
         ValueError: there is no such method.
@@ -267,7 +261,6 @@ def is_finite(x: ArrayLike) -> Array:
 
     Dtypes:     floating.
     Lowers to:  stablehlo.is_finite.
-    Source:     mirrors jax.lax.is_finite.
 
     Example:
         >>> lax.is_finite(jnp.array([1.0, jnp.inf, jnp.nan]))
@@ -285,7 +278,6 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: eˣ.
     Lowers to:  stablehlo.exponential.
-    Source:     mirrors jax.lax.exp.
 
     Example:
         >>> lax.exp(jnp.array([0.0, -jnp.inf]))
@@ -309,7 +301,6 @@ def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: 2ˣ ln 2.
     Lowers to:  stablehlo.exponential of x ln 2.
-    Source:     mirrors jax.lax.exp2.
 
     Example:
         >>> lax.exp2(jnp.array([3.0, -1.0]))
@@ -332,7 +323,6 @@ def expm1(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: eˣ.
     Lowers to:  stablehlo.exponential_minus_one.
-    Source:     mirrors jax.lax.expm1.
 
     Example:
         >>> lax.expm1(jnp.float32(1e-10)) > 0, lax.exp(jnp.float32(1e-10)) - 1 > 0
@@ -350,7 +340,6 @@ def log(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / x.
     Lowers to:  stablehlo.log.
-    Source:     mirrors jax.lax.log.
 
     Example:
         >>> lax.log(jnp.array([1.0, 0.0, -1.0]))
@@ -373,7 +362,6 @@ def log1p(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / (1 + x).
     Lowers to:  stablehlo.log_plus_one.
-    Source:     mirrors jax.lax.log1p.
 
     Example:
         >>> lax.log1p(jnp.float32(1e-10)) > 0, lax.log(1 + jnp.float32(1e-10)) > 0
@@ -397,7 +385,6 @@ def logistic(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: y (1 - y), where y is the result.
     Lowers to:  stablehlo.logistic.
-    Source:     mirrors jax.lax.logistic.
 
     Example:
         >>> lax.logistic(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -416,7 +403,6 @@ def bitwise_not(x: ArrayLike) -> Array:
 
     Dtypes:     integer or bool.
     Lowers to:  stablehlo.not.
-    Source:     mirrors jax.lax.bitwise_not.
 
     Example:
         >>> lax.bitwise_not(jnp.array([0, 5]))
@@ -437,7 +423,6 @@ def population_count(x: ArrayLike) -> Array:
 
     Dtypes:     integer.
     Lowers to:  stablehlo.popcnt.
-    Source:     mirrors jax.lax.population_count.
 
     Example:
         >>> lax.population_count(jnp.array([0, 7, 8]))
@@ -454,7 +439,6 @@ def clz(x: ArrayLike) -> Array:
 
     Dtypes:     integer.
     Lowers to:  stablehlo.count_leading_zeros.
-    Source:     mirrors jax.lax.clz.
 
     Example:
         >>> lax.clz(jnp.array([0, 1, 255], jnp.uint8))
@@ -480,7 +464,6 @@ def real(x: ArrayLike) -> Array:
     Dtypes:     complex -> floating.
     Derivative: linear over the reals.
     Lowers to:  stablehlo.real.
-    Source:     mirrors jax.lax.real.
 
     Example:
         >>> lax.real(jnp.array([1 + 2j]))
@@ -506,7 +489,6 @@ def imag(x: ArrayLike) -> Array:
     Dtypes:     complex -> floating.
     Derivative: linear over the reals.
     Lowers to:  stablehlo.imag.
-    Source:     mirrors jax.lax.imag.
 
     Example:
         >>> lax.imag(jnp.array([1 + 2j]))
@@ -535,7 +517,6 @@ def complex(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     float32 or float64.
     Derivative: linear in x and y.
     Lowers to:  stablehlo.complex.
-    Source:     mirrors jax.lax.complex.
 
     Example:
         >>> lax.complex(jnp.array([1.0, 2.0]), 3.0)
@@ -583,7 +564,6 @@ def conj(x: ArrayLike) -> Array:
     Dtypes:     float32, float64 or complex -> complex.
     Derivative: linear over the reals.
     Lowers to:  chlo.conj.
-    Source:     mirrors jax.lax.conj.
 
     Example:
         >>> lax.conj(jnp.array([1 + 2j]))
@@ -609,7 +589,6 @@ def stop_gradient(x: T) -> T:
 
     Derivative: zero.
     Lowers to:  nothing.
-    Source:     mirrors jax.lax.stop_gradient.
 
     Example:
         >>> jax.grad(lambda x: x * lax.stop_gradient(x))(3.0)
@@ -635,7 +614,6 @@ def square(x: ArrayLike) -> Array:
     Dtypes:     numeric.
     Derivative: 2 x.
     Lowers to:  stablehlo.multiply.
-    Source:     mirrors jax.lax.square.
 
     Example:
         >>> lax.square(jnp.array([3, -4]))
@@ -653,7 +631,6 @@ def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / (2 √x).
     Lowers to:  stablehlo.sqrt.
-    Source:     mirrors jax.lax.sqrt.
 
     Example:
         >>> lax.sqrt(jnp.array([9.0, -1.0]))
@@ -676,7 +653,6 @@ def rsqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: -1 / (2 x √x).
     Lowers to:  stablehlo.rsqrt.
-    Source:     mirrors jax.lax.rsqrt.
 
     Example:
         >>> lax.rsqrt(jnp.array([4.0, 0.0]))
@@ -696,7 +672,6 @@ def cbrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating.
     Derivative: 1 / (3 y²), where y is the result.
     Lowers to:  stablehlo.cbrt.
-    Source:     mirrors jax.lax.cbrt.
 
     Example:
         >>> lax.cbrt(jnp.array([27.0, -8.0])).round(4)
@@ -765,7 +740,6 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     Dtypes:     numeric; inexact where y is negative.
     Derivative: y xʸ⁻¹.
     Lowers to:  stablehlo.multiply, repeatedly.
-    Source:     mirrors jax.lax.integer_pow.
 
     Raises:
         TypeError: y is negative and x integer, or y is no integer.
@@ -785,7 +759,6 @@ def reciprocal(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: -1 / x².
     Lowers to:  stablehlo.divide.
-    Source:     mirrors jax.lax.reciprocal.
 
     Example:
         >>> lax.reciprocal(jnp.array([2.0, 0.0]))
@@ -853,7 +826,6 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     Dtypes:     floating or complex; exponents may be integers.
     Derivative: y xʸ⁻¹ dx + xʸ ln x dy.
     Lowers to:  stablehlo.power.
-    Source:     mirrors jax.lax.pow.
 
     Example:
         >>> lax.pow(jnp.array([2.0, 9.0]), jnp.array([3.0, 0.5]))
@@ -880,7 +852,6 @@ def sin(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: cos x.
     Lowers to:  stablehlo.sine.
-    Source:     mirrors jax.lax.sin.
 
     Example:
         >>> lax.sin(jnp.array([0.0, jnp.pi / 2]))
@@ -898,7 +869,6 @@ def cos(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: -sin x.
     Lowers to:  stablehlo.cosine.
-    Source:     mirrors jax.lax.cos.
 
     Example:
         >>> lax.cos(jnp.array([0.0, jnp.pi]))
@@ -916,7 +886,6 @@ def tan(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 + y², where y is the result.
     Lowers to:  stablehlo.tan.
-    Source:     mirrors jax.lax.tan.
 
     Example:
         >>> lax.tan(jnp.array([0.0, jnp.pi / 4])).round(4)
@@ -939,7 +908,6 @@ def asin(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / √(1 - x²).
     Lowers to:  chlo.asin.
-    Source:     mirrors jax.lax.asin.
 
     Example:
         >>> jnp.degrees(lax.asin(jnp.array([0.0, 1.0, 2.0]))).round(2)
@@ -962,7 +930,6 @@ def acos(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: -1 / √(1 - x²).
     Lowers to:  chlo.acos.
-    Source:     mirrors jax.lax.acos.
 
     Example:
         >>> jnp.degrees(lax.acos(jnp.array([1.0, -1.0]))).round(2)
@@ -985,7 +952,6 @@ def atan(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / (1 + x²).
     Lowers to:  chlo.atan.
-    Source:     mirrors jax.lax.atan.
 
     Example:
         >>> jnp.degrees(lax.atan(jnp.array([1.0, jnp.inf]))).round(2)
@@ -1003,7 +969,6 @@ def sinh(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: cosh x.
     Lowers to:  chlo.sinh.
-    Source:     mirrors jax.lax.sinh.
 
     Example:
         >>> lax.sinh(jnp.array([0.0, jnp.log(2.0)])).round(4)
@@ -1021,7 +986,6 @@ def cosh(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: sinh x.
     Lowers to:  chlo.cosh.
-    Source:     mirrors jax.lax.cosh.
 
     Example:
         >>> lax.cosh(jnp.array([0.0, jnp.log(2.0)])).round(4)
@@ -1045,7 +1009,6 @@ def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     Dtypes:     floating or complex.
     Derivative: (1 + y) (1 - y), where y is the result.
     Lowers to:  stablehlo.tanh.
-    Source:     mirrors jax.lax.tanh.
 
     Example:
         >>> lax.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -1068,7 +1031,6 @@ def asinh(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / √(x² + 1).
     Lowers to:  chlo.asinh.
-    Source:     mirrors jax.lax.asinh.
 
     Example:
         >>> lax.asinh(jnp.sinh(jnp.array([0.0, 2.0]))).round(4)
@@ -1091,7 +1053,6 @@ def acosh(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / (√(x - 1) √(x + 1)).
     Lowers to:  chlo.acosh.
-    Source:     mirrors jax.lax.acosh.
 
     Example:
         >>> lax.acosh(jnp.array([1.0, 0.0]))
@@ -1114,7 +1075,6 @@ def atanh(x: ArrayLike) -> Array:
     Dtypes:     floating or complex.
     Derivative: 1 / (1 - x²).
     Lowers to:  chlo.atanh.
-    Source:     mirrors jax.lax.atanh.
 
     Example:
         >>> lax.atanh(jnp.array([0.0, 1.0, 2.0]))

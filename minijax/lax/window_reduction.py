@@ -237,7 +237,6 @@ def reduce_window(
     Dtypes:     any.
     Derivative: a known operation has its own rule; any other is applied place by place.
     Lowers to:  stablehlo.reduce_window.
-    Source:     mirrors jax.lax.reduce_window.
 
     Args:
         operand: arrays of one shape.
@@ -417,7 +416,6 @@ def cumsum(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Dtypes:     numeric.
     Derivative: transposes to the sum in the other direction.
     Lowers to:  stablehlo.reduce_window over blocks.
-    Source:     mirrors jax.lax.cumsum.
 
     Raises:
         ValueError: the axis is out of range.
@@ -439,7 +437,6 @@ def cumprod(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Dtypes:     numeric.
     Derivative: exact also where elements are zero.
     Lowers to:  stablehlo.reduce_window over blocks.
-    Source:     mirrors jax.lax.cumprod.
 
     Raises:
         ValueError: the axis is out of range.
@@ -460,7 +457,6 @@ def cummax(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Dtypes:     numeric.
     Derivative: equal elements share it.
     Lowers to:  stablehlo.reduce_window over blocks.
-    Source:     mirrors jax.lax.cummax.
 
     Raises:
         ValueError: the axis is out of range.
@@ -480,7 +476,6 @@ def cummin(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Array:
     Dtypes:     numeric.
     Derivative: equal elements share it.
     Lowers to:  stablehlo.reduce_window over blocks.
-    Source:     mirrors jax.lax.cummin.
 
     Raises:
         ValueError: the axis is out of range.
@@ -500,7 +495,6 @@ def cumlogsumexp(operand: ArrayLike, axis: int = 0, reverse: bool = False) -> Ar
     Dtypes:     inexact.
     Derivative: the softmax of the elements up to each one.
     Lowers to:  stablehlo.reduce_window over blocks.
-    Source:     mirrors jax.lax.cumlogsumexp.
 
     Raises:
         ValueError: the axis is out of range.

@@ -156,8 +156,6 @@ def reduce_window_shape_tuple(
 ) -> Shape:
     """The shape of the result of `reduce_window`.
 
-    Source:     mirrors jax.lax.reduce_window_shape_tuple (0.10).
-
     Example:
         >>> lax.reduce_window_shape_tuple((10, 10), (3, 3), (2, 2), [(1, 1), (0, 0)])
         (5, 4)

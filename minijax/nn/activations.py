@@ -31,8 +31,6 @@ _activation = one_program()
 def identity(x: ArrayLike) -> Array:
     """`x` itself, as an array.
 
-    Source:     mirrors jax.nn.identity (0.10).
-
     Example:
         >>> jax.nn.identity(np.array([1, 2]))
         Array([1, 2], dtype=int32)
@@ -45,7 +43,6 @@ def relu(x: ArrayLike) -> Array:
     """max(`x`, 0), with derivative 0 at 0.
 
     Shapes: T[s] -> T[s].
-    Source: mirrors jax.nn.relu (0.10).
 
     Example:
         >>> jax.nn.relu(jnp.array([-2.0, 0.0, 3.0]))
@@ -63,8 +60,6 @@ def relu(x: ArrayLike) -> Array:
 def relu6(x: ArrayLike) -> Array:
     """min(max(`x`, 0), 6), with derivative 0 at both kinks.
 
-    Source:     mirrors jax.nn.relu6 (0.10).
-
     Example:
         >>> jax.nn.relu6(jnp.array([-2.0, 3.0, 9.0]))
         Array([0., 3., 6.], dtype=float32)
@@ -77,8 +72,6 @@ def relu6(x: ArrayLike) -> Array:
 def sigmoid(x: ArrayLike) -> Array:
     """1 / (1 + exp(-x)).
 
-    Source:     mirrors jax.nn.sigmoid (0.10).
-
     Example:
         >>> jax.nn.sigmoid(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([0. , 0.5, 1. ], dtype=float32)
@@ -90,8 +83,6 @@ def sigmoid(x: ArrayLike) -> Array:
 def softplus(x: ArrayLike) -> Array:
     """log(1 + exp(`x`)).
 
-    Source:     mirrors jax.nn.softplus (0.10).
-
     Example:
         >>> jax.nn.softplus(jnp.array([-1000.0, 1000.0]))
         Array([   0., 1000.], dtype=float32)
@@ -102,8 +93,6 @@ def softplus(x: ArrayLike) -> Array:
 @_activation
 def sparse_plus(x: ArrayLike) -> Array:
     """0 below -1, (x+1)²/4 up to 1, `x` above.
-
-    Source:     mirrors jax.nn.sparse_plus (0.10).
 
     Example:
         >>> jax.nn.sparse_plus(jnp.array([-2.0, 0.0, 1.0, 5.0]))
@@ -119,8 +108,6 @@ def sparse_plus(x: ArrayLike) -> Array:
 def sparse_sigmoid(x: ArrayLike) -> Array:
     """(x+1)/2 between -1 and 1, else 0 or 1.
 
-    Source:     mirrors jax.nn.sparse_sigmoid (0.10).
-
     Example:
         >>> jax.nn.sparse_sigmoid(jnp.array([-2.0, 0.0, 0.5, 5.0]))
         Array([0.  , 0.5 , 0.75, 1.  ], dtype=float32)
@@ -133,8 +120,6 @@ def sparse_sigmoid(x: ArrayLike) -> Array:
 def soft_sign(x: ArrayLike) -> Array:
     """`x` / (1 + |x|).
 
-    Source:     mirrors jax.nn.soft_sign (0.10).
-
     Example:
         >>> jax.nn.soft_sign(jnp.array([-1.0, 0.0, 3.0]))
         Array([-0.5 ,  0.  ,  0.75], dtype=float32)
@@ -146,8 +131,6 @@ def soft_sign(x: ArrayLike) -> Array:
 @_activation
 def silu(x: ArrayLike) -> Array:
     """`x` · sigmoid(x).
-
-    Source:     mirrors jax.nn.silu (0.10).
 
     Example:
         >>> jax.nn.silu(jnp.array([-1000.0, 0.0, 1000.0]))
@@ -164,8 +147,6 @@ swish = silu
 def mish(x: ArrayLike) -> Array:
     """`x` · tanh(softplus(x)).
 
-    Source:     mirrors jax.nn.mish (0.10).
-
     Example:
         >>> jax.nn.mish(jnp.array([-1000.0, 0.0, 1000.0]))
         Array([  -0.,    0., 1000.], dtype=float32)
@@ -177,8 +158,6 @@ def mish(x: ArrayLike) -> Array:
 @_activation
 def log_sigmoid(x: ArrayLike) -> Array:
     """log(sigmoid(`x`)).
-
-    Source:     mirrors jax.nn.log_sigmoid (0.10).
 
     Example:
         >>> jax.nn.log_sigmoid(jnp.array([-1000.0, 1000.0]))
@@ -195,8 +174,6 @@ def _exponential_below(x: Array) -> Array:
 @_activation
 def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     """`x` above 0, alpha · (exp(x) - 1) below.
-
-    Source:     mirrors jax.nn.elu (0.10).
 
     Example:
         >>> jax.nn.elu(jnp.array([-jnp.inf, 0.0, 3.0]), alpha=2.0)
@@ -245,8 +222,6 @@ def selu(x: ArrayLike) -> Array:
 def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
     """`x` from 0 on, negative_slope · x below.
 
-    Source:     mirrors jax.nn.leaky_relu (0.10).
-
     Example:
         >>> jax.nn.leaky_relu(jnp.array([-4.0, 4.0]), negative_slope=0.25)
         Array([-1.,  4.], dtype=float32)
@@ -259,8 +234,6 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 1e-2) -> Array:
 @_activation
 def hard_tanh(x: ArrayLike) -> Array:
     """`x` between -1 and 1, else the nearer of them.
-
-    Source:     mirrors jax.nn.hard_tanh (0.10).
 
     Example:
         >>> jax.nn.hard_tanh(jnp.array([-3.0, 0.5, 3.0]))
@@ -275,8 +248,6 @@ def hard_tanh(x: ArrayLike) -> Array:
 def hard_sigmoid(x: ArrayLike) -> Array:
     """relu6(`x` + 3) / 6.
 
-    Source:     mirrors jax.nn.hard_sigmoid (0.10).
-
     Example:
         >>> jax.nn.hard_sigmoid(jnp.array([-4.0, 0.0, 4.0]))
         Array([0. , 0.5, 1. ], dtype=float32)
@@ -287,8 +258,6 @@ def hard_sigmoid(x: ArrayLike) -> Array:
 @_activation
 def hard_silu(x: ArrayLike) -> Array:
     """`x` · hard_sigmoid(x).
-
-    Source:     mirrors jax.nn.hard_silu (0.10).
 
     Example:
         >>> jax.nn.hard_silu(jnp.array([-4.0, 0.0, 4.0]))
@@ -355,8 +324,6 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
 def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
     """(x + sqrt(x² + b)) / 2.
 
-    Source:     mirrors jax.nn.squareplus (0.10).
-
     Example:
         >>> jax.nn.squareplus(jnp.array([-3.0, 0.0, 3.0]), b=16)
         Array([1., 2., 4.], dtype=float32)
@@ -387,8 +354,6 @@ def log1mexp(x: ArrayLike) -> Array:
 def tanh(x: ArrayLike, /) -> Array:
     """The hyperbolic tangent.
 
-    Source:     mirrors jax.nn.tanh (0.10).
-
     Example:
         >>> jax.nn.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
         Array([-1.,  0.,  1.], dtype=float32)
@@ -403,7 +368,6 @@ def one_hot(
     """Vectors that are 1 at the position that each number names, else 0.
 
     Shapes: int[s] -> float[s with num_classes at `axis`].
-    Source: mirrors jax.nn.one_hot (0.10).
 
     Args:
         x: the positions; one out of range gives only zeros.
@@ -444,8 +408,6 @@ def logmeanexp(
 ) -> Array:
     """log(mean(exp(x))) without overflow.
 
-    Source:     mirrors jax.nn.logmeanexp (0.10).
-
     Example:
         >>> jax.nn.logmeanexp(jnp.array([1000.0, 1000.0]))
         Array(1000., dtype=float32)
@@ -482,8 +444,6 @@ def standardize(
         where: which elements count for the mean and the variance.
         algorithm: "fast" takes the variance from the mean of the squares, "stable" from
             differences to the mean.
-
-    Source: mirrors jax.nn.standardize (0.10).
 
     Raises:
         ValueError: the algorithm is not known.

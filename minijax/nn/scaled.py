@@ -58,8 +58,6 @@ class BlockScaleConfig:
 def get_scaled_dot_general_config(mode: str, global_scale: Array | None = None) -> BlockScaleConfig:
     """How operands of `scaled_dot_general` are quantized in a known format.
 
-    Source: mirrors jax.nn.get_scaled_dot_general_config (0.10).
-
     Args:
         mode: "mxfp8": blocks of 32 float8_e4m3fn with powers of two as scales; "nvfp4": blocks of
             16 float4_e2m1fn with float8_e4m3fn as scales.
@@ -97,7 +95,6 @@ def scaled_matmul(
                 rhs_scales: S[b, n, k / p] -> T[b, m, n], with blocks of p.
     Dtypes:     any of floats; sums are in float32.
     Derivative: by all four.
-    Source:     mirrors jax.nn.scaled_matmul (0.10).
 
     Raises:
         ValueError: the shapes do not fit.

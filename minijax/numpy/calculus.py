@@ -61,7 +61,6 @@ def diff(
 
     Shapes:     a: T[.., k, ..] -> T[.., k - n, ..].
     Dtypes:     numeric; of booleans, whether neighbours differ.
-    Source:     mirrors jax.numpy.diff.
 
     Raises:
         ValueError: `a` is a scalar, or n negative.
@@ -102,7 +101,6 @@ def ediff1d(
     """Computes the differences between consecutive elements of the flattened array.
 
     Shapes:     ary: T[s] -> T[size - 1 + sizes of the ends].
-    Source:     mirrors jax.numpy.ediff1d.
 
     Example:
         >>> jnp.ediff1d(jnp.array([[1, 4], [9, 16]]), to_begin=0)
@@ -130,7 +128,6 @@ def gradient(
 
     Shapes:     f: T[s] -> T[s]; a list of these if there are several axes.
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.gradient.
 
     Raises:
         NotImplementedError: `edge_order` is given, and not 1.
@@ -196,7 +193,6 @@ def trapezoid(
 
     Shapes:     y: T[.., n, ..] -> T[.., ..].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.trapezoid.
 
     Example:
         >>> jnp.trapezoid(jnp.array([0.0, 1.0, 4.0]), dx=0.5)
@@ -226,7 +222,6 @@ def unwrap(
 
     Shapes:     p: T[s] -> T[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.unwrap.
 
     Raises:
         ValueError: `p` is complex.
@@ -279,7 +274,6 @@ def interp(
 
     Shapes:     x: T[s], xp: T[n], fp: T[n] -> T[s].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.interp.
 
     Raises:
         ValueError: `xp` and `fp` do not have one dimension of one size; coordinates are complex;
@@ -373,7 +367,6 @@ def convolve(
     Shapes:     a: T[n], v: T[m] -> T[n + m - 1] for "full", T[max(n, m)] for "same",
                 T[|n - m| + 1] for "valid".
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.convolve.
 
     Raises:
         ValueError: an argument is no vector, or empty, or the mode is not known.
@@ -405,7 +398,6 @@ def correlate(
     Shapes:     a: T[n], v: T[m] -> T[n + m - 1] for "full", T[max(n, m)] for "same",
                 T[|n - m| + 1] for "valid".
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.correlate.
 
     Raises:
         ValueError: an argument is no vector, or empty, or the mode is not known.
@@ -442,7 +434,6 @@ def cross(
         axis: the same for all three.
 
     Shapes:     a: T[s, 3], b: U[t, 3] -> V[broadcast of s and t, 3].
-    Source:     mirrors jax.numpy.cross.
 
     Raises:
         ValueError: vectors have neither 2 nor 3 components.
@@ -486,7 +477,6 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
     Shapes:     p: T[n, ..], x: U[s] -> V[s].
     Dtypes:     numeric, promoted.
-    Source:     mirrors jax.numpy.polyval.
 
     Example:
         >>> jnp.polyval(jnp.array([1, 0, -2]), jnp.array([1, 2, 3]))  # x² - 2
@@ -512,7 +502,6 @@ def polyadd(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Adds two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
-    Source:     mirrors jax.numpy.polyadd.
 
     Example:
         >>> jnp.polyadd(jnp.array([1, 2, 3]), jnp.array([10, 20]))
@@ -527,7 +516,6 @@ def polysub(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Subtracts one polynomial from another.
 
     Shapes:     a1: T[n], a2: U[m] -> V[max(n, m)].
-    Source:     mirrors jax.numpy.polysub.
 
     Example:
         >>> jnp.polysub(jnp.array([1, 2, 3]), jnp.array([10, 20]))
@@ -548,7 +536,6 @@ def polymul(a1: ArrayLike, a2: ArrayLike, *, trim_leading_zeros: bool = False) -
     """Multiplies two polynomials.
 
     Shapes:     a1: T[n], a2: U[m] -> V[n + m - 1].
-    Source:     mirrors jax.numpy.polymul.
 
     Raises:
         TracerArrayConversionError: zeros are to be trimmed, and coefficients are traced.
@@ -568,7 +555,6 @@ def polydiv(u: ArrayLike, v: ArrayLike, *, trim_leading_zeros: bool = False) -> 
 
     Shapes:     u: T[n], v: U[m] -> V[n - m + 1], V[n].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.polydiv.
 
     Raises:
         TracerArrayConversionError: zeros are to be trimmed, and coefficients are traced.
@@ -603,7 +589,6 @@ def polyder(p: ArrayLike, m: int = 1) -> Array:
 
     Shapes:     p: T[n] -> T[n - m].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.polyder.
 
     Raises:
         ValueError: m is negative.
@@ -633,7 +618,6 @@ def polyint(p: ArrayLike, m: int = 1, k: ArrayLike | None = None) -> Array:
 
     Shapes:     p: T[n], k: T[m] or T[] -> T[n + m].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.polyint.
 
     Raises:
         ValueError: m is negative, or the number of constants does not fit.
@@ -662,7 +646,6 @@ def poly(seq_of_zeros: ArrayLike) -> Array:
     Shapes:     seq_of_zeros: T[n], the zeros, or T[n, n], a matrix whose eigenvalues they are
                 -> T[n + 1].
     Dtypes:     inexact; integers become floats; complex of a matrix.
-    Source:     mirrors jax.numpy.poly.
 
     Raises:
         ValueError: the zeros are neither a vector nor a square matrix.
@@ -688,7 +671,6 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
 
     Shapes:     p: T[n] -> complex T[n - 1], or fewer where leading coefficients are stripped.
     Dtypes:     complex.
-    Source:     mirrors jax.numpy.roots (0.10).
 
     Args:
         p: the coefficients, that of the highest power first.
@@ -774,7 +756,6 @@ def polyfit(
 
     Shapes:     x: T[m], y: T[m] or T[m, k] -> T[deg + 1] or T[deg + 1, k].
     Dtypes:     inexact, promoted; integers become floats.
-    Source:     mirrors jax.numpy.polyfit (0.10).
 
     Args:
         x: where the points are.

@@ -77,7 +77,6 @@ def dot(
     Dtypes:     promoted; the result is of `preferred_element_type` where that is given.
     Derivative: linear in each operand.
     Lowers to:  stablehlo.dot_general.
-    Source:     mirrors jax.numpy.dot (0.10).
 
     Raises:
         TypeError: the sizes differ.
@@ -110,7 +109,6 @@ def matmul(
     Dtypes:     promoted; the result is of `preferred_element_type` where that is given.
     Derivative: linear in each operand.
     Lowers to:  stablehlo.dot_general.
-    Source:     mirrors jax.numpy.matmul (0.10).
 
     Raises:
         ValueError: an operand is a scalar, or leading dimensions do not fit.
@@ -190,7 +188,6 @@ def vdot(
     """Computes the dot product of two flattened arrays, conjugating the first.
 
     Shapes:     a, b: T[s] -> T[].
-    Source:     mirrors jax.numpy.vdot (0.10).
 
     Raises:
         TypeError: the sizes differ.
@@ -223,7 +220,6 @@ def inner(
     """Computes the inner product over the last axes of two arrays.
 
     Shapes:     a: T[s, k], b: T[t, k] -> T[s, t].
-    Source:     mirrors jax.numpy.inner (0.10).
 
     Raises:
         TypeError: the sizes differ.
@@ -242,7 +238,6 @@ def outer(a: ArrayLike, b: ArrayLike, out: None = None) -> Array:
     """Computes the outer product of two flattened arrays.
 
     Shapes:     a: T[s], b: T[t] -> T[prod(s), prod(t)].
-    Source:     mirrors jax.numpy.outer (0.10).
 
     Raises:
         NotImplementedError: `out` is given.
@@ -264,7 +259,6 @@ def kron(a: ArrayLike, b: ArrayLike) -> Array:
     """Computes the Kronecker product of two arrays.
 
     Shapes:     a: T[s], b: T[t] -> T[s * t], where the shorter is filled up with ones in front.
-    Source:     mirrors jax.numpy.kron (0.10).
 
     Example:
         >>> jnp.kron(jnp.array([[1, 2]]), jnp.array([[1, 1], [0, 1]]))
@@ -305,7 +299,6 @@ def tensordot(
         out_sharding: of the result.
 
     Shapes:     a: T[s, k], b: T[k, t] -> T[s, t], where s, t and k are any number of dimensions.
-    Source:     mirrors jax.numpy.tensordot (0.10).
 
     Raises:
         TypeError: `axes` does not fit the operands.
@@ -355,7 +348,6 @@ def matvec(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Computes matrix-vector products, broadcasting the leading dimensions.
 
     Shapes:     x1: T[..., m, n], x2: T[..., n] -> T[..., m].
-    Source:     mirrors jax.numpy.matvec (0.10).
 
     Raises:
         ValueError: the shapes do not fit.
@@ -376,7 +368,6 @@ def vecmat(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Computes vector-matrix products, conjugating the vectors.
 
     Shapes:     x1: T[..., n], x2: T[..., n, m] -> T[..., m].
-    Source:     mirrors jax.numpy.vecmat (0.10).
 
     Raises:
         ValueError: the shapes do not fit.
@@ -404,7 +395,6 @@ def vecdot(
     """Computes the dot product of vectors along `axis`, conjugating the first.
 
     Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
-    Source:     mirrors jax.numpy.vecdot (0.10).
 
     Raises:
         ValueError: the shapes do not fit.
@@ -448,7 +438,6 @@ def einsum(
         out_sharding: of the result.
 
     Lowers to:  stablehlo.dot_general for two operands, and for each contraction of more.
-    Source:     mirrors jax.numpy.einsum (0.10).
 
     Raises:
         ValueError: the subscripts do not fit the operands.
@@ -647,8 +636,6 @@ def einsum_path(
     subscripts: Any, /, *operands: Any, optimize: str | bool | Sequence[Any] = "auto"
 ) -> tuple[list[tuple[int, ...]], Array]:
     """Finds the order in which `einsum` would contract its operands, and describes it.
-
-    Source:     mirrors jax.numpy.einsum_path (0.10).
 
     Example:
         >>> path, text = jnp.einsum_path("ij,jk,kl->il", *(jnp.ones((2, 2)),) * 3)

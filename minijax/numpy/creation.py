@@ -91,7 +91,6 @@ def zeros(
 
     Shapes:     -> dtype[shape].
     Dtypes:     float32, or float64 with x64, by default.
-    Source:     mirrors jax.numpy.zeros.
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
@@ -115,7 +114,6 @@ def ones(
 
     Shapes:     -> dtype[shape].
     Dtypes:     float32, or float64 with x64, by default.
-    Source:     mirrors jax.numpy.ones.
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
@@ -138,7 +136,6 @@ def empty(
 
     Shapes:     -> dtype[shape].
     Dtypes:     float32, or float64 with x64, by default.
-    Source:     mirrors jax.numpy.empty.
 
     Raises:
         TypeError: the shape is no shape, or the dtype no dtype.
@@ -162,7 +159,6 @@ def full(
 
     Shapes:     fill_value: T[t] -> T[shape], where t broadcasts to the shape.
     Dtypes:     that of `fill_value` by default, and as weak.
-    Source:     mirrors jax.numpy.full.
 
     Raises:
         TypeError: the shape is no shape, the dtype no dtype, or the value no array.
@@ -256,7 +252,6 @@ def zeros_like(
     """Creates an array of zeros with the shape and dtype of `a`.
 
     Shapes:     a: T[s] -> T[s].
-    Source:     mirrors jax.numpy.zeros_like.
 
     Raises:
         TypeError: `a` is no array and describes none.
@@ -279,7 +274,6 @@ def ones_like(
     """Creates an array of ones with the shape and dtype of `a`.
 
     Shapes:     a: T[s] -> T[s].
-    Source:     mirrors jax.numpy.ones_like.
 
     Raises:
         TypeError: `a` is no array and describes none.
@@ -301,7 +295,6 @@ def empty_like(
     """Creates an array with the shape and dtype of `prototype` and unspecified elements.
 
     Shapes:     prototype: T[s] -> T[s].
-    Source:     mirrors jax.numpy.empty_like.
 
     Raises:
         TypeError: `prototype` is no array and describes none.
@@ -325,7 +318,6 @@ def full_like(
     """Creates an array filled with a value, with the shape and dtype of `a`.
 
     Shapes:     a: T[s] -> T[s].
-    Source:     mirrors jax.numpy.full_like.
 
     Raises:
         TypeError: `a` is no array and describes none, or `fill_value` is no array.
@@ -363,7 +355,6 @@ def array(
         out_sharding: the sharding of the array.
 
     Shapes:     those of the nesting, with those of the arrays within.
-    Source:     mirrors jax.numpy.array.
 
     Raises:
         TypeError: an element is no number, or the dtype no dtype.
@@ -525,7 +516,6 @@ def asarray(
     """Converts the input to an array; it copies arrays only where `copy` says so.
 
     Shapes:     those of the nesting, with those of the arrays within.
-    Source:     mirrors jax.numpy.asarray.
 
     Raises:
         TypeError: an element is no number, or the dtype no dtype.
@@ -544,7 +534,6 @@ def copy(a: ArrayLike, order: str | None = None) -> Array:
     """Returns a copy of an array.
 
     Shapes:     a: T[s] -> T[s].
-    Source:     mirrors jax.numpy.copy.
 
     Example:
         >>> x = jnp.arange(3)
@@ -563,7 +552,6 @@ def astype(
     imaginary part, booleans say whether an element differs from zero.
 
     Shapes:     x: T[s] -> dtype[s].
-    Source:     mirrors jax.numpy.astype.
 
     Raises:
         TypeError: `x` is no array, or the dtype no dtype.
@@ -589,7 +577,6 @@ def from_dlpack(x: Any, /, *, device: Placement = None, copy: bool | None = None
     """Creates an array from an object that supports the DLPack protocol.
 
     Shapes:     x: T[s] -> T[s].
-    Source:     mirrors jax.numpy.from_dlpack.
 
     Raises:
         TypeError: the object does not speak DLPack.
@@ -605,7 +592,6 @@ def frombuffer(buffer: Any, dtype: DTypeLike = float, count: int = -1, offset: i
     """Interprets a buffer as an array of one dimension.
 
     Shapes:     -> dtype[count].
-    Source:     mirrors jax.numpy.frombuffer.
 
     Raises:
         ValueError: the buffer's size does not fit.
@@ -627,7 +613,6 @@ def fromstring(string: str, dtype: DTypeLike = float, count: int = -1, *, sep: s
     """Creates an array of one dimension from the numbers in a string.
 
     Shapes:     -> dtype[count].
-    Source:     mirrors jax.numpy.fromstring.
 
     Raises:
         ValueError: the text does not hold such numbers.

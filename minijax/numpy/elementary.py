@@ -125,7 +125,6 @@ def divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.divide.
 
     Example:
         >>> jnp.divide(jnp.array([7, 0, -1]), jnp.array([2, 0, 0]))
@@ -143,7 +142,6 @@ def floor_divide(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.
     Derivative: zero.
-    Source:     mirrors jax.numpy.floor_divide.
 
     Raises:
         TypeError: an operand is complex.
@@ -186,7 +184,6 @@ def remainder(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.  Integers modulo 0 give 0.
     Derivative: dx1 - n dx2, where n is the quotient rounded down.
-    Source:     mirrors jax.numpy.remainder.
 
     Raises:
         TypeError: an operand is complex.
@@ -220,7 +217,6 @@ def fmod(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.  Integers modulo 0 give 0.
-    Source:     mirrors jax.numpy.fmod.
 
     Raises:
         TypeError: an operand is complex.
@@ -239,7 +235,6 @@ def divmod(x1: ArrayLike, x2: ArrayLike, /) -> tuple[Array, Array]:
 
     Shapes:     x1: T[s], x2: U[t] -> two of V[broadcast of s and t].
     Dtypes:     real, promoted; booleans become integers.
-    Source:     mirrors jax.numpy.divmod.
 
     Raises:
         TypeError: an operand is complex.
@@ -277,7 +272,6 @@ def positive(x: ArrayLike, /) -> Array:
     """Returns the elements unchanged: `+x`.
 
     Shapes:     x: T[s] -> T[s].
-    Source:     mirrors jax.numpy.positive.
 
     Example:
         >>> jnp.positive(jnp.array([1, -2]))
@@ -291,7 +285,6 @@ def absolute(x: ArrayLike, /) -> Array:
     """Computes the absolute value of each element; of complex numbers, the modulus.
 
     Shapes:     x: T[s] -> T[s], or the real dtype of T.
-    Source:     mirrors jax.numpy.absolute.
 
     Example:
         >>> jnp.absolute(jnp.array([3 + 4j, -2]))
@@ -312,7 +305,6 @@ def fabs(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> float[s].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.fabs.
 
     Raises:
         TypeError: `x` is complex.
@@ -329,7 +321,6 @@ def sign(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     numeric.
-    Source:     mirrors jax.numpy.sign.
 
     Raises:
         TypeError: `x` is boolean.
@@ -346,7 +337,6 @@ def reciprocal(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.reciprocal.
 
     Example:
         >>> jnp.reciprocal(jnp.array([1, 2, 4]))
@@ -361,7 +351,6 @@ def square(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     numeric; booleans become integers.
-    Source:     mirrors jax.numpy.square.
 
     Example:
         >>> jnp.square(jnp.array([3, -4]))
@@ -375,7 +364,6 @@ def sqrt(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.sqrt.
 
     Example:
         >>> jnp.sqrt(jnp.array([4.0, -1.0]))
@@ -391,7 +379,6 @@ def cbrt(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.cbrt.
 
     Example:
         >>> jnp.cbrt(jnp.array([8.0, -8.0]))
@@ -406,7 +393,6 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     numeric, promoted; floats keep their dtype beside integer exponents.
-    Source:     mirrors jax.numpy.power.
 
     Raises:
         TypeError: `x1` holds integers, and `x2` is a negative Python integer.
@@ -470,7 +456,6 @@ def float_power(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.float_power.
 
     Example:
         >>> jnp.float_power(jnp.array([2, 4]), -1)
@@ -512,7 +497,6 @@ def fmax(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.fmax.
 
     Example:
         >>> jnp.fmax(jnp.array([1.0, 3.0, jnp.nan]), 2.0)
@@ -528,7 +512,6 @@ def fmin(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.fmin.
 
     Example:
         >>> jnp.fmin(jnp.array([1.0, 3.0, jnp.nan]), 2.0)
@@ -547,7 +530,6 @@ def clip(
 
     Shapes:     arr: T[s], min: U[t], max: V[u] -> W[broadcast of s, t and u].
     Dtypes:     real, promoted.
-    Source:     mirrors jax.numpy.clip.
 
     Raises:
         ValueError: there is no array, or it is complex.
@@ -576,7 +558,6 @@ def hypot(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.hypot.
 
     Raises:
         ValueError: an operand is complex.
@@ -601,7 +582,6 @@ def heaviside(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.heaviside.
 
     Example:
         >>> jnp.heaviside(jnp.array([-2.0, 0.0, 3.0]), 0.5)
@@ -619,7 +599,6 @@ def gcd(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted.
-    Source:     mirrors jax.numpy.gcd.
 
     Raises:
         ValueError: an operand is not of integers.
@@ -638,7 +617,6 @@ def lcm(x1: ArrayLike, x2: ArrayLike) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted.
-    Source:     mirrors jax.numpy.lcm.
 
     Raises:
         ValueError: an operand is not of integers.
@@ -682,7 +660,6 @@ def sin(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.sin.
 
     Example:
         >>> jnp.sin(jnp.radians(jnp.array([0, 30, 90]))).round(3)
@@ -696,7 +673,6 @@ def cos(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.cos.
 
     Example:
         >>> jnp.cos(jnp.radians(jnp.array([0, 60, 180]))).round(3)
@@ -710,7 +686,6 @@ def tan(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.tan.
 
     Example:
         >>> jnp.tan(jnp.radians(jnp.array([0, 45, 135]))).round(3)
@@ -724,7 +699,6 @@ def arcsin(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arcsin.
 
     Example:
         >>> jnp.degrees(jnp.arcsin(jnp.array([0.0, 0.5, 2.0]))).round()
@@ -741,7 +715,6 @@ def arccos(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arccos.
 
     Example:
         >>> jnp.degrees(jnp.arccos(jnp.array([1.0, 0.5, 2.0]))).round()
@@ -758,7 +731,6 @@ def arctan(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arctan.
 
     Example:
         >>> jnp.degrees(jnp.arctan(jnp.array([0.0, 1.0, jnp.inf]))).round()
@@ -775,7 +747,6 @@ def sinh(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.sinh.
 
     Example:
         >>> jnp.sinh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -789,7 +760,6 @@ def cosh(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.cosh.
 
     Example:
         >>> jnp.cosh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -803,7 +773,6 @@ def tanh(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.tanh.
 
     Example:
         >>> jnp.tanh(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -817,7 +786,6 @@ def arcsinh(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arcsinh.
 
     Example:
         >>> jnp.sinh(jnp.arcsinh(jnp.array([-3.0, 0.0, 3.0]))).round()
@@ -834,7 +802,6 @@ def arccosh(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arccosh.
 
     Example:
         >>> jnp.arccosh(jnp.array([1.0, 0.5, jnp.inf]))
@@ -851,7 +818,6 @@ def arctanh(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arctanh.
 
     Example:
         >>> jnp.arctanh(jnp.array([0.0, 1.0, 2.0]))
@@ -868,7 +834,6 @@ def exp(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.exp.
 
     Example:
         >>> jnp.exp(jnp.array([-jnp.inf, 0.0, 89.0]))  # float32 ends at exp(88.7)
@@ -882,7 +847,6 @@ def exp2(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.exp2.
 
     Example:
         >>> jnp.exp2(jnp.array([3, 0, -1]))
@@ -896,7 +860,6 @@ def expm1(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.expm1.
 
     Example:
         >>> jnp.expm1(1e-10), jnp.exp(1e-10) - 1
@@ -910,7 +873,6 @@ def log(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.log.
 
     Example:
         >>> jnp.log(jnp.array([1.0, 0.0, -1.0]))
@@ -924,7 +886,6 @@ def log1p(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.log1p.
 
     Example:
         >>> jnp.log1p(1e-10), jnp.log(jnp.float32(1) + 1e-10)
@@ -938,7 +899,6 @@ def arctan2(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     inexact, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.arctan2.
 
     Example:
         >>> jnp.degrees(jnp.arctan2(jnp.array([1.0, -1.0]), jnp.array([1.0, -1.0]))).round()
@@ -955,7 +915,6 @@ def degrees(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.degrees.
 
     Example:
         >>> jnp.degrees(jnp.array([0.0, jnp.pi]))
@@ -970,7 +929,6 @@ def radians(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.radians.
 
     Example:
         >>> jnp.radians(jnp.array([0, 180])) / jnp.pi
@@ -989,7 +947,6 @@ def log2(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.log2.
 
     Example:
         >>> jnp.log2(jnp.array([1, 8, 0.5]))
@@ -1006,7 +963,6 @@ def log10(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.log10.
 
     Example:
         >>> jnp.log10(jnp.array([1, 100, 0.1])).round(5)
@@ -1086,7 +1042,6 @@ def sinc(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.sinc.
 
     Example:
         >>> jnp.sinc(jnp.array([0.0, 1.0])).round(3)
@@ -1112,7 +1067,6 @@ def i0(x: ArrayLike) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.i0.
 
     Raises:
         ValueError: `x` is complex.
@@ -1134,7 +1088,6 @@ def floor(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.floor.
 
     Raises:
         TypeError: `x` is complex.
@@ -1153,7 +1106,6 @@ def ceil(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.ceil.
 
     Raises:
         TypeError: `x` is complex.
@@ -1172,7 +1124,6 @@ def trunc(x: ArrayLike) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.trunc.
 
     Raises:
         TypeError: `x` is complex.
@@ -1197,7 +1148,6 @@ def rint(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.rint.
 
     Example:
         >>> jnp.rint(jnp.array([0.5, 1.5, 2.5]))
@@ -1225,7 +1175,6 @@ def round(a: ArrayLike, decimals: int = 0, out: None = None) -> Array:
 
     Shapes:     a: T[s] -> T[s].
     Dtypes:     numeric; integers pass unless `decimals` is negative.
-    Source:     mirrors jax.numpy.round.
 
     Raises:
         NotImplementedError: `out` is given, or integers are rounded to tens or more.
@@ -1271,7 +1220,6 @@ def real(val: ArrayLike, /) -> Array:
     """Returns the real part of each element.
 
     Shapes:     val: T[s] -> the real dtype of T [s].
-    Source:     mirrors jax.numpy.real.
 
     Example:
         >>> jnp.real(jnp.array([1 + 2j, 3]))
@@ -1286,7 +1234,6 @@ def imag(val: ArrayLike, /) -> Array:
     """Returns the imaginary part of each element; zeros for real arrays.
 
     Shapes:     val: T[s] -> the real dtype of T [s].
-    Source:     mirrors jax.numpy.imag.
 
     Example:
         >>> jnp.imag(jnp.array([1 + 2j, 3]))
@@ -1301,7 +1248,6 @@ def conjugate(x: ArrayLike, /) -> Array:
     """Returns the complex conjugate of each element.
 
     Shapes:     x: T[s] -> T[s].
-    Source:     mirrors jax.numpy.conjugate.
 
     Example:
         >>> jnp.conjugate(jnp.array([1 + 2j, 3]))
@@ -1320,7 +1266,6 @@ def angle(z: ArrayLike, deg: bool = False) -> Array:
 
     Shapes:     z: T[s] -> the real dtype of T [s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.angle.
 
     Example:
         >>> jnp.angle(jnp.array([1j, -1.0]), deg=True)

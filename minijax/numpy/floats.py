@@ -47,7 +47,6 @@ def signbit(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> bool[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.signbit.
 
     Raises:
         ValueError: `x` is complex.
@@ -72,7 +71,6 @@ def copysign(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     real, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.copysign.
 
     Raises:
         TypeError: an operand is complex.
@@ -93,7 +91,6 @@ def nextafter(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     floating, promoted; integers and booleans become floats.
-    Source:     mirrors jax.numpy.nextafter.
 
     Example:
         >>> jnp.nextafter(1.0, 2.0) - 1 == jnp.finfo(jnp.float32).eps
@@ -108,7 +105,6 @@ def spacing(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     floating; integers and booleans become floats.
-    Source:     mirrors jax.numpy.spacing.
 
     Raises:
         ValueError: `x` is complex.
@@ -148,7 +144,6 @@ def modf(x: ArrayLike, /, out: None = None) -> tuple[Array, Array]:
 
     Shapes:     x: T[s] -> two of T[s].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.modf.
 
     Raises:
         TypeError: `x` is complex.
@@ -173,7 +168,6 @@ def frexp(x: ArrayLike, /) -> tuple[Array, Array]:
     Shapes:     x: T[s] -> T[s], int32[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: that of m alone: dx / 2 ** e.
-    Source:     mirrors jax.numpy.frexp.
 
     Raises:
         TypeError: `x` is complex.
@@ -236,7 +230,6 @@ def ldexp(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: integer[t] -> T[broadcast of s and t].
     Dtypes:     x1 real, x2 integer or bool; integers in x1 become floats.
-    Source:     mirrors jax.numpy.ldexp.
 
     Raises:
         ValueError: `x1` is complex, or `x2` not of integers.
@@ -278,7 +271,6 @@ def nan_to_num(
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     all; integers and booleans pass.
-    Source:     mirrors jax.numpy.nan_to_num.
 
     Example:
         >>> jnp.nan_to_num(jnp.array([1.0, jnp.nan, jnp.inf]), nan=0.0, posinf=99.0)
@@ -312,7 +304,6 @@ def packbits(a: ArrayLike, axis: int | None = None, bitorder: str = "big") -> Ar
 
     Shapes:     a: T[.., n, ..] -> uint8[.., ceil(n / 8), ..]; without an axis, of the flat array.
     Dtypes:     integer or bool.
-    Source:     mirrors jax.numpy.packbits.
 
     Raises:
         TypeError: `a` holds neither integers nor booleans.
@@ -347,7 +338,6 @@ def unpackbits(
         bitorder: "big" if the highest bit comes first, else "little".
 
     Shapes:     a: uint8[.., n, ..] -> uint8[.., 8 n, ..]; without an axis, of the flat array.
-    Source:     mirrors jax.numpy.unpackbits.
 
     Raises:
         TypeError: `a` does not hold bytes.

@@ -75,7 +75,6 @@ def concatenate(
     Dtypes:     promoted to a common one.
     Derivative: transposes to a split.
     Lowers to:  stablehlo.concatenate.
-    Source:     mirrors jax.numpy.concatenate (0.10).
 
     Raises:
         ValueError: there are no arrays, or they are scalars.
@@ -107,7 +106,6 @@ def concat(arrays: ArrayLike | Sequence[ArrayLike], /, *, axis: int | None = 0) 
     """Joins arrays along an existing axis; see `concatenate`.
 
     Shapes:     as of `concatenate`.
-    Source:     mirrors jax.numpy.concat.
 
     Example:
         >>> jnp.concat([jnp.array([[1], [2]]), jnp.array([[3], [4]])], axis=1)
@@ -128,7 +126,6 @@ def stack(
 
     Shapes:     T[s], T[s], … -> T[s with their number at axis].
     Dtypes:     promoted to a common one.
-    Source:     mirrors jax.numpy.stack (0.10).
 
     Raises:
         ValueError: there are no arrays, or their shapes differ.
@@ -161,7 +158,6 @@ def unstack(x: ArrayLike, /, *, axis: int = 0) -> tuple[Array, ...]:
     """Splits an array into its slices along an axis, which is removed.
 
     Shapes:     x: T[.., n, ..] -> n times T[.., ..].
-    Source:     mirrors jax.numpy.unstack (0.10).
 
     Raises:
         ValueError: `x` is a scalar, or the axis is out of range.
@@ -181,7 +177,6 @@ def vstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """Stacks arrays vertically, as rows.
 
     Shapes:     T[n] or T[k, n] each -> T[total, n].
-    Source:     mirrors jax.numpy.vstack.
 
     Example:
         >>> jnp.vstack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
@@ -198,7 +193,6 @@ def hstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """Stacks arrays horizontally: along axis 1, vectors along axis 0.
 
     Shapes:     T[n] each -> T[total]; or T[m, n, ...] each -> T[m, total, ...].
-    Source:     mirrors jax.numpy.hstack.
 
     Example:
         >>> jnp.hstack([jnp.array([1, 2]), jnp.array([3])])
@@ -213,7 +207,6 @@ def dstack(tup: ArrayLike | Sequence[ArrayLike], dtype: DTypeLike | None = None)
     """Stacks arrays depth-wise, along axis 2.
 
     Shapes:     T[n], T[m, n] or T[m, n, k] each -> T[m, n, total], where vectors have m = 1.
-    Source:     mirrors jax.numpy.dstack.
 
     Example:
         >>> jnp.dstack([jnp.array([1, 2]), jnp.array([3, 4])])
@@ -228,7 +221,6 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
     """Stacks vectors as the columns of a matrix.
 
     Shapes:     T[m] or T[m, n] each -> T[m, total].
-    Source:     mirrors jax.numpy.column_stack.
 
     Example:
         >>> jnp.column_stack([jnp.array([1, 2]), jnp.array([[3, 4], [5, 6]])])
@@ -242,8 +234,6 @@ def column_stack(tup: ArrayLike | Sequence[ArrayLike]) -> Array:
 @one_program()
 def block(arrays: ArrayOrLists) -> Array:
     """Assembles an array from nested lists of blocks.
-
-    Source:     mirrors jax.numpy.block (0.10).
 
     Raises:
         ValueError: the lists are not equally deep, or empty.
@@ -289,7 +279,6 @@ def split(
     """Splits an array into equal parts, or before the given positions.
 
     Shapes:     ary: T[.., n, ..] -> T[.., n / sections, ..], or parts that add up to n.
-    Source:     mirrors jax.numpy.split (0.10).
 
     Raises:
         ValueError: the dimension does not divide, or the positions do not ascend.
@@ -309,7 +298,6 @@ def array_split(
     """Splits an array into parts of nearly equal size, or before the given positions.
 
     Shapes:     ary: T[s] -> a list of T[s but for axis].
-    Source:     mirrors jax.numpy.array_split.
 
     Example:
         >>> jnp.array_split(jnp.arange(5), 2)
@@ -352,7 +340,6 @@ def hsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
     """Splits an array horizontally: along axis 1, vectors along axis 0.
 
     Shapes:     ary: T[m, n, ...] -> a list of T[m, parts of n, ...]; of vectors, T[parts of m].
-    Source:     mirrors jax.numpy.hsplit.
 
     Example:
         >>> jnp.hsplit(jnp.array([[1, 2], [3, 4]]), 2)
@@ -368,7 +355,6 @@ def vsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
     """Splits an array vertically, along axis 0.
 
     Shapes:     ary: T[m, n, ...] -> a list of T[parts of m, n, ...].
-    Source:     mirrors jax.numpy.vsplit.
 
     Example:
         >>> jnp.vsplit(jnp.array([[1, 2], [3, 4]]), 2)
@@ -381,7 +367,6 @@ def dsplit(ary: ArrayLike, indices_or_sections: ArrayLike | Sequence[int]) -> li
     """Splits an array depth-wise, along axis 2.
 
     Shapes:     ary: T[m, n, k, ...] -> a list of T[m, n, parts of k, ...].
-    Source:     mirrors jax.numpy.dsplit.
 
     Example:
         >>> [part.shape for part in jnp.dsplit(jnp.ones((2, 3, 4)), [1])]
@@ -395,7 +380,6 @@ def append(arr: ArrayLike, values: ArrayLike, axis: int | None = None) -> Array:
     """Appends values to the end of an array.
 
     Shapes:     arr: T[s], values: U[t] -> V[size of both], or joined along `axis`.
-    Source:     mirrors jax.numpy.append.
 
     Example:
         >>> jnp.append(jnp.array([[1, 2]]), 3)
@@ -436,8 +420,6 @@ def delete(
         obj: positions: a number, an array, a mask or a slice.
         axis: the dimension.
         assume_unique_indices: a promise, with which positions may be traced.
-
-    Source:     mirrors jax.numpy.delete (0.10).
 
     Raises:
         ConcretizationTypeError: positions are traced.
@@ -483,8 +465,6 @@ def insert(
         obj: positions in `arr`: a number, an array or a slice; may be traced.
         values: what is put in; takes the array's dtype, and broadcasts.
         axis: the dimension.
-
-    Source:     mirrors jax.numpy.insert (0.10).
 
     Raises:
         ValueError: positions are no integers, or the values do not fit.
@@ -541,8 +521,6 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
         filt: the array, which must be known.
         trim: which ends: "f" for the front, "b" for the back.
         axis: the dimensions.
-
-    Source:     mirrors jax.numpy.trim_zeros (0.10).
 
     Raises:
         ConcretizationTypeError: the array is traced.
@@ -641,7 +619,6 @@ def ravel_pytree(pytree: Any) -> tuple[Array, Callable[[Array], Any]]:
     Dtypes:     the leaves' dtypes promoted.  The function takes this dtype and gives each leaf its
                 own; a vector for a tree of one dtype may have any, which its leaves then have.
     Derivative: linear, as is the function.
-    Source:     mirrors jax.flatten_util.ravel_pytree (0.10).
 
     Raises:
         TypeError: a leaf is neither an array nor a number; the function is given another dtype.

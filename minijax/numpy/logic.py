@@ -46,7 +46,6 @@ def equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.equal.
 
     Example:
         >>> jnp.equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
@@ -60,7 +59,6 @@ def not_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.not_equal.
 
     Example:
         >>> jnp.not_equal(jnp.array([1.0, jnp.nan]), jnp.array([1.0, jnp.nan]))
@@ -74,7 +72,6 @@ def less(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.less.
 
     Example:
         >>> jnp.less(jnp.array([1, 2, 3]), 2)
@@ -88,7 +85,6 @@ def less_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.less_equal.
 
     Example:
         >>> jnp.less_equal(jnp.array([1, 2, 3]), 2)
@@ -102,7 +98,6 @@ def greater(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.greater.
 
     Example:
         >>> jnp.greater(jnp.array([1, 2, 3]), 2)
@@ -116,7 +111,6 @@ def greater_equal(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.greater_equal.
 
     Example:
         >>> jnp.greater_equal(jnp.array([1, 2, 3]), 2)
@@ -178,7 +172,6 @@ def logical_not(x: ArrayLike, /) -> Array:
     """Computes the logical not of each element.
 
     Shapes:     x: T[s] -> bool[s].
-    Source:     mirrors jax.numpy.logical_not.
 
     Example:
         >>> jnp.logical_not(jnp.array([0, 1, 2]))
@@ -234,7 +227,6 @@ def bitwise_not(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     integer or bool.
-    Source:     mirrors jax.numpy.bitwise_not.
 
     Example:
         >>> jnp.bitwise_not(jnp.array([0, 5]))
@@ -254,7 +246,6 @@ def left_shift(x: ArrayLike, y: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s], y: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted; booleans become integers.
-    Source:     mirrors jax.numpy.left_shift.
 
     Example:
         >>> jnp.left_shift(jnp.array([1, 3]), 4)
@@ -271,7 +262,6 @@ def right_shift(x1: ArrayLike, x2: ArrayLike, /) -> Array:
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     integer, promoted; booleans become integers.
-    Source:     mirrors jax.numpy.right_shift.
 
     Example:
         >>> jnp.right_shift(jnp.array([17, -17]), 1)
@@ -292,7 +282,6 @@ def bitwise_count(x: ArrayLike, /) -> Array:
 
     Shapes:     x: T[s] -> uint8[s].
     Dtypes:     integer or bool.
-    Source:     mirrors jax.numpy.bitwise_count.
 
     Example:
         >>> jnp.bitwise_count(jnp.array([0, 7, -8]))
@@ -307,7 +296,6 @@ def isnan(x: ArrayLike, /) -> Array:
     """Tests each element for NaN.
 
     Shapes:     x: T[s] -> bool[s].
-    Source:     mirrors jax.numpy.isnan.
 
     Example:
         >>> jnp.isnan(jnp.array([1.0, jnp.inf, jnp.nan]))
@@ -322,7 +310,6 @@ def isfinite(x: ArrayLike, /) -> Array:
     """Tests each element for being finite: neither infinite nor NaN.
 
     Shapes:     x: T[s] -> bool[s].
-    Source:     mirrors jax.numpy.isfinite.
 
     Example:
         >>> jnp.isfinite(jnp.array([1.0, jnp.inf, jnp.nan]))
@@ -340,7 +327,6 @@ def isinf(x: ArrayLike, /) -> Array:
     """Tests each element for being infinite, of either sign.
 
     Shapes:     x: T[s] -> bool[s].
-    Source:     mirrors jax.numpy.isinf.
 
     Example:
         >>> jnp.isinf(jnp.array([1.0, -jnp.inf, jnp.nan]))
@@ -360,7 +346,6 @@ def isposinf(x: ArrayLike, /, out: None = None) -> Array:
 
     Shapes:     x: T[s] -> bool[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.isposinf.
 
     Raises:
         ValueError: `x` is complex.
@@ -379,7 +364,6 @@ def isneginf(x: ArrayLike, /, out: None = None) -> Array:
 
     Shapes:     x: T[s] -> bool[s].
     Dtypes:     real.
-    Source:     mirrors jax.numpy.isneginf.
 
     Raises:
         ValueError: `x` is complex.
@@ -406,7 +390,6 @@ def iscomplex(x: ArrayLike) -> Array:
     """Tests each element for a nonzero imaginary part.
 
     Shapes:     x: T[s] -> bool[s].
-    Source:     mirrors jax.numpy.iscomplex.
 
     Example:
         >>> jnp.iscomplex(jnp.array([1j, 2 + 0j]))
@@ -420,7 +403,6 @@ def isreal(x: ArrayLike) -> Array:
     """Tests each element for being real: an imaginary part of zero, or none.
 
     Shapes:     x: T[s] -> bool[s].
-    Source:     mirrors jax.numpy.isreal.
 
     Example:
         >>> jnp.isreal(jnp.array([1j, 2 + 0j]))
@@ -431,8 +413,6 @@ def isreal(x: ArrayLike) -> Array:
 
 def iscomplexobj(x: object) -> bool:
     """Tests whether the dtype of `x` is complex.
-
-    Source:     mirrors jax.numpy.iscomplexobj.
 
     Example:
         >>> jnp.iscomplexobj(jnp.array([2 + 0j]))
@@ -448,8 +428,6 @@ def iscomplexobj(x: object) -> bool:
 def isrealobj(x: object) -> bool:
     """Tests whether the dtype of `x` is not complex.
 
-    Source:     mirrors jax.numpy.isrealobj.
-
     Example:
         >>> jnp.isrealobj(jnp.array([2 + 0j]))
         False
@@ -459,8 +437,6 @@ def isrealobj(x: object) -> bool:
 
 def isscalar(element: object) -> bool:
     """Tests whether `element` is a Python or NumPy scalar, or an array without dimensions.
-
-    Source:     mirrors jax.numpy.isscalar.
 
     Example:
         >>> jnp.isscalar(1.5), jnp.isscalar(jnp.array(1.5)), jnp.isscalar(jnp.array([1.5]))
@@ -483,7 +459,6 @@ def isclose(
 
     Shapes:     a: T[s], b: U[t] -> bool[broadcast of s and t].
     Dtypes:     all, promoted.
-    Source:     mirrors jax.numpy.isclose.
 
     Example:
         >>> jnp.isclose(jnp.array([1e5, 1e-9, jnp.nan]), jnp.array([1e5 + 1, 0, jnp.nan]))
@@ -518,7 +493,6 @@ def allclose(
     """Tests whether all elements of two arrays are close, as `isclose` defines it.
 
     Shapes:     a: T[s], b: U[t] -> bool[].
-    Source:     mirrors jax.numpy.allclose.
 
     Example:
         >>> jnp.allclose(jnp.array([1.0, 2.0]), jnp.array([1.0, 2.00001]))
@@ -536,7 +510,6 @@ def array_equal(a1: ArrayLike, a2: ArrayLike, equal_nan: bool = False) -> Array:
     """Tests whether two arrays have the same shape and equal elements.
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
-    Source:     mirrors jax.numpy.array_equal.
 
     Example:
         >>> jnp.array_equal(jnp.array([1, 2]), jnp.array([[1, 2]]))
@@ -556,7 +529,6 @@ def array_equiv(a1: ArrayLike, a2: ArrayLike) -> Array:
     """Tests whether two arrays have equal elements once they are broadcast together.
 
     Shapes:     a1: T[s], a2: U[t] -> bool[].
-    Source:     mirrors jax.numpy.array_equiv.
 
     Example:
         >>> jnp.array_equiv(jnp.array([1, 2]), jnp.array([[1, 2], [1, 2]]))

@@ -67,7 +67,6 @@ def eye(
         device: where the matrix is placed.
 
     Shapes:     -> dtype[N, M].
-    Source:     mirrors jax.numpy.eye.
 
     Raises:
         TypeError: a size is no integer of at least 0.
@@ -109,7 +108,6 @@ def identity(n: int, dtype: DTypeLike | None = None) -> Array:
     """Creates the identity matrix with n rows.
 
     Shapes:     -> dtype[n, n].
-    Source:     mirrors jax.numpy.identity.
 
     Example:
         >>> jnp.identity(2)
@@ -124,7 +122,6 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
 
     Shapes:     -> dtype[N, M].
     Dtypes:     float32 by default.
-    Source:     mirrors jax.numpy.tri.
 
     Raises:
         TypeError: a size is no integer of at least 0.
@@ -151,7 +148,6 @@ def tril(m: ArrayLike, k: int = 0) -> Array:
     """Returns the lower triangle of matrices: zeros above diagonal k.
 
     Shapes:     m: T[.., n, m] -> T[.., n, m].
-    Source:     mirrors jax.numpy.tril.
 
     Raises:
         ValueError: `m` has fewer than two dimensions.
@@ -169,7 +165,6 @@ def triu(m: ArrayLike, k: int = 0) -> Array:
     """Returns the upper triangle of matrices: zeros below diagonal k.
 
     Shapes:     m: T[.., n, m] -> T[.., n, m].
-    Source:     mirrors jax.numpy.triu.
 
     Raises:
         ValueError: `m` has fewer than two dimensions.
@@ -198,8 +193,6 @@ def _check_is_matrix(name: str, x: Array) -> None:
 def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Returns the indices of the lower triangle of an n by m matrix.
 
-    Source:     mirrors jax.numpy.tril_indices.
-
     Example:
         >>> jnp.tril_indices(2)
         (Array([0, 1, 1], dtype=int32), Array([0, 0, 1], dtype=int32))
@@ -209,8 +202,6 @@ def tril_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array
 
 def triu_indices(n: int, k: int = 0, m: int | None = None) -> tuple[Array, Array]:
     """Returns the indices of the upper triangle of an n by m matrix.
-
-    Source:     mirrors jax.numpy.triu_indices.
 
     Example:
         >>> jnp.triu_indices(2, k=1)
@@ -227,8 +218,6 @@ def _indices_on_host(places: Any) -> tuple[Any, Any]:
 def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the indices of the lower triangle of a given matrix.
 
-    Source:     mirrors jax.numpy.tril_indices_from.
-
     Raises:
         ValueError: `arr` is no matrix.
 
@@ -243,8 +232,6 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
 
 def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the indices of the upper triangle of a given matrix.
-
-    Source:     mirrors jax.numpy.triu_indices_from.
 
     Raises:
         ValueError: `arr` is no matrix.
@@ -271,8 +258,6 @@ def mask_indices(
 ) -> tuple[Array, Array]:
     """Returns the indices of an n by n matrix that `mask_func(matrix, k)` keeps.
 
-    Source:     mirrors jax.numpy.mask_indices.
-
     Example:
         >>> jnp.mask_indices(2, jnp.triu)
         (Array([0, 0, 1], dtype=int32), Array([0, 1, 1], dtype=int32))
@@ -284,8 +269,6 @@ def mask_indices(
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
     """Returns the indices of the main diagonal of an array of `ndim` dimensions of size n.
-
-    Source:     mirrors jax.numpy.diag_indices.
 
     Raises:
         ValueError: n or `ndim` is negative.
@@ -301,8 +284,6 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
 def diag_indices_from(arr: ArrayLike) -> tuple[Array, ...]:
     """Returns the indices of the main diagonal of an array whose dimensions are equal.
-
-    Source:     mirrors jax.numpy.diag_indices_from.
 
     Raises:
         ValueError: `arr` has fewer than two dimensions, or unequal ones.
@@ -323,7 +304,6 @@ def diagonal(a: ArrayLike, offset: int = 0, axis1: int = 0, axis2: int = 1) -> A
     """Returns the diagonals of the matrices in two axes, as the last dimension.
 
     Shapes:     a: T[n, m, ..] -> T[.., k], where k is the length of the diagonal.
-    Source:     mirrors jax.numpy.diagonal.
 
     Raises:
         ValueError: `a` has fewer than two dimensions, or the axes are equal or out of range.
@@ -356,7 +336,6 @@ def diag(v: ArrayLike, k: int = 0) -> Array:
     """Extracts the diagonal of a matrix, or constructs a diagonal matrix from a vector.
 
     Shapes:     v: T[n, m] -> T[length of diagonal k]; v: T[n] -> T[n + |k|, n + |k|].
-    Source:     mirrors jax.numpy.diag.
 
     Raises:
         ValueError: `v` has neither one nor two dimensions.
@@ -386,7 +365,6 @@ def diagflat(v: ArrayLike, k: int = 0) -> Array:
     """Creates a matrix with the flattened input on diagonal k.
 
     Shapes:     v: T[s] -> T[n + |k|, n + |k|] for n elements.
-    Source:     mirrors jax.numpy.diagflat.
 
     Example:
         >>> jnp.diagflat(jnp.array([[1], [2]]))
@@ -409,7 +387,6 @@ def trace(
 
     Shapes:     a: T[n, m, ..] -> T[..].
     Dtypes:     all; narrow integers are widened, booleans counted.
-    Source:     mirrors jax.numpy.trace.
 
     Raises:
         ValueError: `a` has fewer than two dimensions, or the axes are equal or out of range.
@@ -434,7 +411,6 @@ def meshgrid(
         indexing: "ij": dimensions in the order given; "xy": with the first two exchanged.
 
     Shapes:     T_i[n_i] for each -> T_i[n_0, n_1, ..] for each.
-    Source:     mirrors jax.numpy.meshgrid.
 
     Raises:
         ValueError: an array does not have one dimension, `copy` is False, or `indexing` unknown.
@@ -493,7 +469,6 @@ def indices(
 
     Shapes:     -> dtype[rank, *dimensions]; a tuple of arrays if `sparse`.
     Dtypes:     int32, or int64 with x64, by default.
-    Source:     mirrors jax.numpy.indices.
 
     Example:
         >>> rows, columns = jnp.indices((2, 3))
@@ -515,7 +490,6 @@ def vander(x: ArrayLike, N: int | None = None, increasing: bool = False) -> Arra
 
     Shapes:     x: T[n] -> T[n, N].
     Dtypes:     numeric.
-    Source:     mirrors jax.numpy.vander.
 
     Raises:
         ValueError: `x` does not have one dimension, or N is negative.
@@ -538,7 +512,6 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     """Makes an open mesh of index arrays, which selects the product of the given positions.
 
     Shapes:     int[n_i] for each of k vectors -> int[1, .., n_i, .., 1], with k dimensions.
-    Source:     mirrors jax.numpy.ix_ (0.10).
 
     Raises:
         ValueError: an argument is no vector.
@@ -573,7 +546,6 @@ def unravel_index(indices: ArrayLike, shape: ShapeLike) -> tuple[Array, ...]:
         shape: of the array.
 
     Shapes:     indices: int[s] -> int[s] for each dimension.
-    Source:     mirrors jax.numpy.unravel_index (0.10).
 
     Example:
         >>> jnp.unravel_index(jnp.array([5, 0]), (2, 3))
@@ -609,7 +581,6 @@ def ravel_multi_index(
         dtype: of the result.
 
     Shapes:     int[s] for each dimension -> int[s].
-    Source:     mirrors jax.numpy.ravel_multi_index (0.10).
 
     Raises:
         ValueError: the arguments do not fit, or a place is out of range.

@@ -166,8 +166,6 @@ class __array_namespace_info__:  # noqa: N801  the standard's name
 def ndim(a: ArrayLike) -> int:
     """Returns the number of dimensions of an array.
 
-    Source:     mirrors jax.numpy.ndim.
-
     Raises:
         TypeError: `a` is no array.
 
@@ -180,8 +178,6 @@ def ndim(a: ArrayLike) -> int:
 
 def shape(a: ArrayLike) -> tuple[int, ...]:
     """Returns the shape of an array.
-
-    Source:     mirrors jax.numpy.shape.
 
     Raises:
         TypeError: `a` is no array.
@@ -197,8 +193,6 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
 
 def size(a: ArrayLike, axis: Axis = None) -> int:
     """Returns the number of elements of an array, or along the given axes.
-
-    Source:     mirrors jax.numpy.size.
 
     Raises:
         TypeError: `a` is no array.
@@ -223,8 +217,6 @@ def array_repr(
 ) -> str:
     """Returns the string representation of an array.
 
-    Source:     mirrors jax.numpy.array_repr.
-
     Example:
         >>> jnp.array_repr(jnp.array([0.5, 2.0]))
         'array([0.5, 2. ], dtype=float32)'
@@ -240,8 +232,6 @@ def array_str(
 ) -> str:
     """Returns the elements of an array as a string.
 
-    Source:     mirrors jax.numpy.array_str.
-
     Example:
         >>> jnp.array_str(jnp.array([1 / 3, 2 / 3]), precision=2)
         '[0.33 0.67]'
@@ -253,7 +243,6 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     """Loads an array from a file written by `save`, or NumPy's archive written by `savez`.
 
     Dtypes:     elements of two bytes that NumPy cannot name are those of bfloat16.
-    Source:     mirrors jax.numpy.load.
 
     Example:
         >>> import tempfile

@@ -51,8 +51,6 @@ def softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) 
         axis: a dimension, several, or None for all; names of mapped axes are allowed among them.
         where: which elements count; the others give 0.
 
-    Source: mirrors jax.nn.softmax (0.10).
-
     Example:
         >>> jax.nn.softmax(jnp.array([1000.0, 1000.0]))
         Array([0.5, 0.5], dtype=float32)
@@ -69,8 +67,6 @@ def softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) 
 @one_program(static=("axis",))
 def log_softmax(x: ArrayLike, axis: NamedAxis = -1, where: ArrayLike | None = None) -> Array:
     """Computes the logarithm of the softmax along `axis`, without overflow.
-
-    Source:     mirrors jax.nn.log_softmax (0.10).
 
     Example:
         >>> jax.nn.log_softmax(jnp.array([0.0, 1000.0]))
@@ -132,8 +128,6 @@ def logsumexp(
         keepdims: whether reduced dimensions stay, of size 1.
         return_sign: whether to return (logarithm of the absolute value, sign).
         where: which elements count.
-
-    Source: mirrors jax.nn.logsumexp (0.10).
 
     Example:
         >>> jax.nn.logsumexp(jnp.array([1000.0, -1000.0]))

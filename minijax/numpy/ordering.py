@@ -50,7 +50,6 @@ def sort(
     Dtypes:     all; complex numbers are ordered by real parts, then imaginary ones.
     Derivative: the tangents are permuted as the elements.
     Lowers to:  stablehlo.sort.
-    Source:     mirrors jax.numpy.sort (0.10).
 
     Raises:
         ValueError: the axis is out of range.
@@ -84,7 +83,6 @@ def argsort(
 
     Shapes:     a: T[s] -> int[s].
     Lowers to:  stablehlo.sort.
-    Source:     mirrors jax.numpy.argsort (0.10).
 
     Raises:
         ValueError: the axis is out of range.
@@ -116,7 +114,6 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 
     Shapes:     keys: T[s] each -> int[s].
     Lowers to:  stablehlo.sort.
-    Source:     mirrors jax.numpy.lexsort (0.10).
 
     Raises:
         TypeError: there are no keys.
@@ -145,8 +142,6 @@ def lexsort(keys: ArrayLike | Sequence[ArrayLike], axis: int = -1) -> Array:
 def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Partitions an array so that the element at `kth` is where sorting would put it.
 
-    Source:     mirrors jax.numpy.partition (0.10).
-
     Raises:
         ValueError: `kth` or the axis is out of range.
 
@@ -160,8 +155,6 @@ def partition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
 
 def argpartition(a: ArrayLike, kth: int, axis: int = -1) -> Array:
     """Returns the indices that would partition an array.
-
-    Source:     mirrors jax.numpy.argpartition (0.10).
 
     Raises:
         ValueError: `kth` or the axis is out of range.
@@ -186,8 +179,6 @@ def _check_kth(name: str, a: Any, kth: int, axis: int) -> None:
 
 def sort_complex(a: ArrayLike) -> Array:
     """Sorts an array as complex numbers: by the real parts, then by the imaginary ones.
-
-    Source:     mirrors jax.numpy.sort_complex (0.10).
 
     Example:
         >>> jnp.sort_complex(jnp.array([2 - 1j, 1, 2 - 3j]))
@@ -217,7 +208,6 @@ def searchsorted(
             "scan", "scan_unrolled" and "sort", mean a search by halves.
 
     Shapes:     a: T[n], v: T[s] -> int[s].
-    Source:     mirrors jax.numpy.searchsorted (0.10).
 
     Raises:
         ValueError: the side or method is not known, or `a` is no vector.
@@ -296,7 +286,6 @@ def digitize(
         method: how to search, see `searchsorted`.
 
     Shapes:     x: T[s], bins: T[n] -> int[s].
-    Source:     mirrors jax.numpy.digitize (0.10).
 
     Raises:
         ValueError: `bins` is no vector.

@@ -63,7 +63,6 @@ def pad(
         kwargs: what the mode takes.
 
     Shapes:     array: T[s] -> T[s + before + after].
-    Source:     mirrors jax.numpy.pad (0.10).
 
     Raises:
         TypeError: a width is no integer.

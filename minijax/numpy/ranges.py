@@ -67,7 +67,6 @@ def arange(
 
     Shapes:     -> T[ceil((stop - start) / step)].
     Dtypes:     real; by default the common one of the bounds.
-    Source:     mirrors jax.numpy.arange.
 
     Raises:
         ConcretizationTypeError: a bound is traced.
@@ -184,7 +183,6 @@ def linspace(
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
     Dtypes:     inexact by default.
-    Source:     mirrors jax.numpy.linspace.
 
     Raises:
         ValueError: `num` is negative.
@@ -260,7 +258,6 @@ def logspace(
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
     Dtypes:     inexact by default.
-    Source:     mirrors jax.numpy.logspace.
 
     Raises:
         ValueError: `num` is negative.
@@ -291,7 +288,6 @@ def geomspace(
 
     Shapes:     start: T[s], stop: U[t] -> V[.., num, ..] of the broadcast of s and t.
     Dtypes:     inexact by default.
-    Source:     mirrors jax.numpy.geomspace.
 
     Raises:
         ValueError: `num` is negative.
@@ -333,7 +329,6 @@ def fromfunction(
     """Creates an array by calling a function on the indices of each element.
 
     Shapes:     -> T[shape], where the function maps indices to T[].
-    Source:     mirrors jax.numpy.fromfunction.
 
     Raises:
         TypeError: the shape is no shape.
@@ -365,7 +360,6 @@ def bartlett(M: int) -> Array:
     """Returns the Bartlett window of M points: a triangle that is 0 at both ends.
 
     Shapes:     -> float[M].
-    Source:     mirrors jax.numpy.bartlett.
 
     Example:
         >>> jnp.bartlett(5)
@@ -378,7 +372,6 @@ def blackman(M: int) -> Array:
     """Returns the Blackman window of M points: a sum of three cosine terms.
 
     Shapes:     -> float[M].
-    Source:     mirrors jax.numpy.blackman.
 
     Example:
         >>> (100 * jnp.blackman(5)).round()
@@ -396,7 +389,6 @@ def hamming(M: int) -> Array:
     """Returns the Hamming window of M points: a raised cosine that is 0.08 at both ends.
 
     Shapes:     -> float[M].
-    Source:     mirrors jax.numpy.hamming.
 
     Example:
         >>> (100 * jnp.hamming(5)).round()
@@ -409,7 +401,6 @@ def hanning(M: int) -> Array:
     """Returns the Hann window of M points: a raised cosine that is 0 at both ends.
 
     Shapes:     -> float[M].
-    Source:     mirrors jax.numpy.hanning.
 
     Example:
         >>> (100 * jnp.hanning(5)).round()
@@ -422,7 +413,6 @@ def kaiser(M: int, beta: ArrayLike) -> Array:
     """Returns the Kaiser window of M points, narrower for a larger `beta`.
 
     Shapes:     beta: T[] -> float[M].
-    Source:     mirrors jax.numpy.kaiser.
 
     Example:
         >>> (100 * jnp.kaiser(5, 4.0)).round()

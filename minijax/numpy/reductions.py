@@ -234,7 +234,6 @@ def sum(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; booleans are counted.
-    Source:     mirrors jax.numpy.sum.
 
     Raises:
         ValueError: an axis is out of range or named twice, or `initial` is no scalar.
@@ -269,7 +268,6 @@ def prod(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; narrow integers and booleans are widened.
-    Source:     mirrors jax.numpy.prod.
 
     Raises:
         ValueError: an axis is out of range or named twice, or `initial` is no scalar.
@@ -314,7 +312,6 @@ def max(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; complex numbers compare real parts, then imaginary ones.
-    Source:     mirrors jax.numpy.max.
 
     Raises:
         ValueError: there are no elements, or `where` is given, and no `initial`; or an axis is
@@ -347,7 +344,6 @@ def min(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     all; complex numbers compare real parts, then imaginary ones.
-    Source:     mirrors jax.numpy.min.
 
     Raises:
         ValueError: there are no elements, or `where` is given, and no `initial`; or an axis is
@@ -390,7 +386,6 @@ def all(
     """Tests whether all elements over the given axes are nonzero.
 
     Shapes:     a: T[s] -> bool[s without axis].
-    Source:     mirrors jax.numpy.all.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -417,7 +412,6 @@ def any(
     """Tests whether any element over the given axes is nonzero.
 
     Shapes:     a: T[s] -> bool[s without axis].
-    Source:     mirrors jax.numpy.any.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -438,7 +432,6 @@ def ptp(a: ArrayLike, axis: NamedAxis = None, out: None = None, keepdims: bool =
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     numeric.
-    Source:     mirrors jax.numpy.ptp.
 
     Raises:
         ValueError: there are no elements, or an axis is out of range or named twice.
@@ -457,7 +450,6 @@ def count_nonzero(a: ArrayLike, axis: NamedAxis = None, keepdims: bool = False) 
     """Counts the nonzero elements over the given axes.
 
     Shapes:     a: T[s] -> int[s without axis].
-    Source:     mirrors jax.numpy.count_nonzero.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -498,7 +490,6 @@ def mean(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.mean.
 
     Raises:
         ValueError: an axis is out of range or named twice.
@@ -564,7 +555,6 @@ def var(
 
     Shapes:     a: T[s] -> float[s without axis].
     Dtypes:     inexact; integers and booleans become floats; real for complex numbers.
-    Source:     mirrors jax.numpy.var.
 
     Raises:
         ValueError: `ddof` and `correction` are both given, a real dtype is asked of complex
@@ -636,7 +626,6 @@ def std(
 
     Shapes:     a: T[s] -> float[s without axis].
     Dtypes:     inexact; integers and booleans become floats; real for complex numbers.
-    Source:     mirrors jax.numpy.std.
 
     Raises:
         ValueError: as `var`.
@@ -681,7 +670,6 @@ def argmax(
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Dtypes:     real or bool.
-    Source:     mirrors jax.numpy.argmax.
 
     Raises:
         ValueError: there are no elements, or the axis is out of range.
@@ -704,7 +692,6 @@ def argmin(
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
     Dtypes:     real or bool.
-    Source:     mirrors jax.numpy.argmin.
 
     Raises:
         ValueError: there are no elements, or the axis is out of range.
@@ -748,7 +735,6 @@ def cumsum(
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Dtypes:     all; booleans are counted.
-    Source:     mirrors jax.numpy.cumsum.
 
     Raises:
         ValueError: the axis is out of range.
@@ -771,7 +757,6 @@ def cumprod(
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
     Dtypes:     all; booleans become integers.
-    Source:     mirrors jax.numpy.cumprod.
 
     Raises:
         ValueError: the axis is out of range.
@@ -815,7 +800,6 @@ def cumulative_sum(
 
     Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
     Dtypes:     all; narrow integers are widened, booleans counted.
-    Source:     mirrors jax.numpy.cumulative_sum.
 
     Raises:
         ValueError: there are several dimensions and no axis, or none at all.
@@ -843,7 +827,6 @@ def cumulative_prod(
 
     Shapes:     x: T[.., n, ..] -> T[.., n, ..], or [.., n + 1, ..] with `include_initial`.
     Dtypes:     all; booleans become integers.
-    Source:     mirrors jax.numpy.cumulative_prod.
 
     Raises:
         ValueError: there are several dimensions and no axis, or none at all.

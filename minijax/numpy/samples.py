@@ -68,7 +68,6 @@ def cov(
 
     Shapes:     m: T[n, k] -> T[n, n], or T[] for one variable.
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.cov.
 
     Raises:
         ValueError: an array has more than two dimensions, or weights do not fit.
@@ -154,7 +153,6 @@ def corrcoef(
 
     Shapes:     x: T[n, k] -> T[n, n], or T[] for one variable.
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.corrcoef.
 
     Raises:
         ValueError: an array has more than two dimensions.
@@ -196,7 +194,6 @@ def histogram_bin_edges(
 
     Shapes:     a: T[s] -> T[bins + 1].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.histogram_bin_edges.
 
     Raises:
         NotImplementedError: `bins` is the name of a rule.
@@ -250,7 +247,6 @@ def histogram(
 
     Shapes:     a: T[s] -> T[bins], T[bins + 1].
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.histogram.
 
     Raises:
         ValueError: the shape of the weights is not that of `a`.
@@ -302,7 +298,6 @@ def histogram2d(
     """Computes the two-dimensional histogram of points, and the edges along both axes.
 
     Shapes:     x: T[n], y: T[n] -> T[a, b], T[a + 1], T[b + 1].
-    Source:     mirrors jax.numpy.histogram2d.
 
     Raises:
         ValueError: the bins, ranges or weights do not fit the points.
@@ -340,7 +335,6 @@ def histogramdd(
 
     Shapes:     sample: T[n, d] -> T[b_1, .., b_d], T[b_i + 1] for each axis.
     Dtypes:     int32 without weights and density.
-    Source:     mirrors jax.numpy.histogramdd.
 
     Raises:
         ValueError: the bins, ranges or weights do not fit the points.
@@ -407,7 +401,6 @@ def bincount(
         out_sharding: the sharding of the result.
 
     Shapes:     x: integer[n] -> T[max(max(x) + 1, minlength)], or T[length].
-    Source:     mirrors jax.numpy.bincount.
 
     Raises:
         TypeError: `x` does not hold integers.

@@ -86,7 +86,6 @@ def where(
     Dtypes:     values are promoted; a condition that is not zero counts as true.
     Derivative: linear in x and y.
     Lowers to:  stablehlo.select.
-    Source:     mirrors jax.numpy.where (0.10).
 
     Raises:
         TypeError: only one of `x` and `y` is given, or an argument is no array.
@@ -131,7 +130,6 @@ def nonzero(
         fill_value: what stands for missing indices, one number or one for each dimension; 0.
 
     Shapes:     a: T[s] -> int[size] for each dimension.
-    Source:     mirrors jax.numpy.nonzero (0.10).
 
     Raises:
         ConcretizationTypeError: `a` is traced and `size` is not given.
@@ -179,7 +177,6 @@ def flatnonzero(
     """Returns the indices of the nonzero elements of the flattened array.
 
     Shapes:     a: T[s] -> int[count], or int[size].
-    Source:     mirrors jax.numpy.flatnonzero.
 
     Example:
         >>> jnp.flatnonzero(jnp.array([[0, 5], [7, 0]]))
@@ -203,7 +200,6 @@ def argwhere(
     """Returns the indices of the nonzero elements, as the rows of a matrix.
 
     Shapes:     a: T[s] -> int[size, len(s)].
-    Source:     mirrors jax.numpy.argwhere (0.10).
 
     Example:
         >>> jnp.argwhere(jnp.array([[0, 5], [7, 0]]))
@@ -223,7 +219,6 @@ def select(
     """Returns, for each element, the choice of the first condition that is true.
 
     Shapes:     bool[s] and T[s], as many of each, T[] -> T[s]; shapes are broadcast.
-    Source:     mirrors jax.numpy.select (0.10).
 
     Raises:
         ValueError: there are no conditions, or not as many choices.
@@ -256,7 +251,6 @@ def choose(
         mode: what happens to numbers out of range: "raise", "clip" or "wrap".
 
     Shapes:     a: int[s], choices: T[s] each -> T[s]; shapes are broadcast.
-    Source:     mirrors jax.numpy.choose (0.10).
 
     Raises:
         ValueError: a number is out of range, or no integer, or the mode is not known.
@@ -322,7 +316,6 @@ def take(
     Shapes:     a: T[.., n, ..], indices: int[t] -> T[.., *t, ..].
     Derivative: transposes to a scatter that adds.
     Lowers to:  stablehlo.gather.
-    Source:     mirrors jax.numpy.take (0.10).
 
     Raises:
         ValueError: indices are no integers, the mode is not known, or the axis is out of range.
@@ -410,7 +403,6 @@ def take_along_axis(
     Shapes:     arr: T[s], indices: int[t] -> T[t], where s and t agree, or are 1, but at axis.
     Derivative: transposes to a scatter that adds.
     Lowers to:  stablehlo.gather.
-    Source:     mirrors jax.numpy.take_along_axis (0.10).
 
     Raises:
         TypeError: indices are no integers.
@@ -516,7 +508,6 @@ def put_along_axis(
     """Returns a copy of `arr` with values put at matching indices along `axis`.
 
     Shapes:     arr: T[s], indices: int[t], values: T[t] -> T[s].
-    Source:     mirrors jax.numpy.put_along_axis (0.10).
 
     Raises:
         ValueError: `inplace` is true.
@@ -562,7 +553,6 @@ def put(
         inplace: must be false.
 
     Shapes:     a: T[s], ind: int[n], v: T[m] -> T[s].
-    Source:     mirrors jax.numpy.put (0.10).
 
     Raises:
         ValueError: `inplace` is true, or the mode is not known.
@@ -609,7 +599,6 @@ def place(arr: ArrayLike, mask: ArrayLike, vals: ArrayLike, *, inplace: bool = T
         inplace: must be false.
 
     Shapes:     arr: T[s], mask: U[s], vals: T[m] -> T[s].
-    Source:     mirrors jax.numpy.place (0.10).
 
     Raises:
         ValueError: `inplace` is true, the sizes differ, or there are no values.
@@ -649,7 +638,6 @@ def fill_diagonal(
         inplace: must be false.
 
     Shapes:     a: T[s], val: T[m] -> T[s].
-    Source:     mirrors jax.numpy.fill_diagonal (0.10).
 
     Raises:
         NotImplementedError: `inplace` or `wrap` is true.
@@ -698,8 +686,6 @@ def compress(
         fill_value: what stands for missing ones.
         out: nothing; NumPy has it.
 
-    Source:     mirrors jax.numpy.compress (0.10).
-
     Raises:
         ConcretizationTypeError: the condition is traced and `size` is not given.
         ValueError: the condition is no vector, or too long.
@@ -729,7 +715,6 @@ def extract(
     """Returns the elements of the flattened array where a condition is true.
 
     Shapes:     condition: bool[s], arr: T[s] -> T[count], or T[size].
-    Source:     mirrors jax.numpy.extract.
 
     Example:
         >>> jnp.extract(jnp.array([True, False, True]), jnp.array([1, 2, 3]))

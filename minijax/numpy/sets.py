@@ -142,8 +142,6 @@ def unique(
         fill_value: what fills the result up; the least element.
         sorted: accepted for compatibility; results are sorted.
 
-    Source:     mirrors jax.numpy.unique (0.10).
-
     Raises:
         ConcretizationTypeError: `ar` is traced and `size` is not given.
         ValueError: the array is empty, and no `fill_value` given to fill the result up.
@@ -229,7 +227,6 @@ def unique_all(
     """Finds unique elements, their first indices, the inverse indices, and the counts.
 
     Shapes:     x: T[s] -> T[k], int[k], int[s], int[k].
-    Source:     mirrors jax.numpy.unique_all.
 
     Example:
         >>> jnp.unique_all(jnp.array([5, 1, 5])).inverse_indices
@@ -245,7 +242,6 @@ def unique_counts(
     """Finds the unique elements of an array, and how often each occurs.
 
     Shapes:     x: T[s] -> T[k], int[k].
-    Source:     mirrors jax.numpy.unique_counts.
 
     Example:
         >>> jnp.unique_counts(jnp.array([5, 1, 5])).counts
@@ -261,7 +257,6 @@ def unique_inverse(
     """Finds the unique elements of an array, and the indices that reconstruct it.
 
     Shapes:     x: T[s] -> T[k], int[s].
-    Source:     mirrors jax.numpy.unique_inverse.
 
     Example:
         >>> values, inverse = jnp.unique_inverse(jnp.array([5, 1, 5]))
@@ -278,7 +273,6 @@ def unique_values(
     """Finds the unique elements of an array.
 
     Shapes:     x: T[s] -> T[k].
-    Source:     mirrors jax.numpy.unique_values.
 
     Example:
         >>> jnp.unique_values(jnp.array([[5, 1], [5, 5]]))
@@ -306,7 +300,6 @@ def isin(
         method: "compare_all" compares all pairs; "auto", "binary_search" and "sort" sort.
 
     Shapes:     element: T[s], test_elements: T[t] -> bool[s].
-    Source:     mirrors jax.numpy.isin (0.10).
 
     Raises:
         ValueError: the method is not known.
@@ -361,8 +354,6 @@ def union1d(
 ) -> Array:
     """Finds the sorted union of two arrays.
 
-    Source:     mirrors jax.numpy.union1d (0.10).
-
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
 
@@ -385,7 +376,6 @@ def setdiff1d(
     """Finds the sorted set difference: the elements of `ar1` that are not in `ar2`.
 
     Dtypes:     that of `ar1`.
-    Source:     mirrors jax.numpy.setdiff1d (0.10).
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
@@ -420,8 +410,6 @@ def setxor1d(
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Finds the sorted symmetric difference of two arrays.
-
-    Source:     mirrors jax.numpy.setxor1d (0.10).
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.
@@ -489,8 +477,6 @@ def intersect1d(
         return_indices: whether to return the first positions in both arrays, too.
         size: how many to return; needed where an array is traced.
         fill_value: what fills the result up; the least element of it by default.
-
-    Source:     mirrors jax.numpy.intersect1d (0.10).
 
     Raises:
         ConcretizationTypeError: an array is traced and `size` is not given.

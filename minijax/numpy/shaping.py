@@ -94,7 +94,6 @@ def reshape(
     Shapes:     a: T[s] -> T[shape].
     Derivative: transposes to a reshape back.
     Lowers to:  stablehlo.reshape, after stablehlo.transpose for order "F".
-    Source:     mirrors jax.numpy.reshape (0.10).
 
     Raises:
         TypeError: the sizes do not fit.
@@ -134,7 +133,6 @@ def ravel(a: ArrayLike, order: str = "C", *, out_sharding: ShardingLike = None) 
     """Flattens an array to one dimension.
 
     Shapes:     a: T[s] -> T[prod(s)].
-    Source:     mirrors jax.numpy.ravel (0.10).
 
     Example:
         >>> jnp.ravel(jnp.array([[1, 2], [3, 4]]))
@@ -150,7 +148,6 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
     Shapes:     a: T[s] -> T[s[axes]].
     Derivative: transposes to the inverse permutation.
     Lowers to:  stablehlo.transpose.
-    Source:     mirrors jax.numpy.transpose (0.10).
 
     Raises:
         ValueError: an axis is out of range.
@@ -177,7 +174,6 @@ def permute_dims(a: ArrayLike, /, axes: tuple[int, ...]) -> Array:
     """Permutes the axes of an array.
 
     Shapes:     a: T[s] -> T[s permuted].
-    Source:     mirrors jax.numpy.permute_dims.
 
     Example:
         >>> jnp.permute_dims(jnp.ones((2, 3, 4)), (2, 0, 1)).shape
@@ -190,7 +186,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """Transposes the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., n, m].
-    Source:     mirrors jax.numpy.matrix_transpose.
 
     Raises:
         ValueError: `x` has fewer than two dimensions.
@@ -208,7 +203,6 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
     """Interchanges two axes of an array.
 
     Shapes:     a: T[s] -> T[s with two sizes exchanged].
-    Source:     mirrors jax.numpy.swapaxes.
 
     Example:
         >>> jnp.swapaxes(jnp.ones((2, 3, 4)), 0, -1).shape
@@ -225,8 +219,6 @@ def swapaxes(a: ArrayLike, axis1: int, axis2: int) -> Array:
 @one_program(static=("source", "destination"))
 def moveaxis(a: ArrayLike, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
     """Moves axes of an array to new positions; the others keep their order.
-
-    Source:     mirrors jax.numpy.moveaxis (0.10).
 
     Raises:
         ValueError: there are not as many destinations as sources.
@@ -252,7 +244,6 @@ def rollaxis(a: ArrayLike, axis: int, start: int = 0) -> Array:
     """Rolls an axis backwards until it lies before position `start`.
 
     Shapes:     a: T[s] -> T[s permuted].
-    Source:     mirrors jax.numpy.rollaxis.
 
     Raises:
         ValueError: axis or start is out of range.
@@ -275,7 +266,6 @@ def expand_dims(a: ArrayLike, axis: int | Sequence[int]) -> Array:
 
     Shapes:     a: T[s] -> T[s with ones at axis].
     Lowers to:  stablehlo.broadcast_in_dim.
-    Source:     mirrors jax.numpy.expand_dims (0.10).
 
     Raises:
         ValueError: an axis is out of range, or named twice.
@@ -292,7 +282,6 @@ def squeeze(a: ArrayLike, axis: Axis = None) -> Array:
     """Removes axes of size 1: all of them, or the given ones.
 
     Shapes:     a: T[s] -> T[s without axis].
-    Source:     mirrors jax.numpy.squeeze (0.10).
 
     Raises:
         ValueError: a dimension to drop has another size.
@@ -313,7 +302,6 @@ def broadcast_to(array: ArrayLike, shape: ShapeLike, *, out_sharding: ShardingLi
 
     Shapes:     array: T[s] -> T[shape], where s, aligned at the end, is equal to it or 1.
     Derivative: transposes to a sum.
-    Source:     mirrors jax.numpy.broadcast_to (0.10).
 
     Raises:
         ValueError: the shapes do not fit.
@@ -343,7 +331,6 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
     """Broadcasts arrays against each other.
 
     Shapes:     T[s] each -> T[broadcast of all s] each.
-    Source:     mirrors jax.numpy.broadcast_arrays.
 
     Raises:
         ValueError: there is none.
@@ -359,8 +346,6 @@ def broadcast_arrays(*args: ArrayLike) -> list[Array]:
 
 def broadcast_shapes(*shapes: ShapeLike) -> Shape:
     """Broadcasts shapes into a single shape.
-
-    Source:     mirrors jax.numpy.broadcast_shapes.
 
     Raises:
         ValueError: there is none.
@@ -390,7 +375,6 @@ def atleast_1d(*arys: ArrayLike) -> Array:
     """Converts inputs to arrays with at least one dimension.
 
     Shapes:     T[] -> T[1]; others pass.
-    Source:     mirrors jax.numpy.atleast_1d.
 
     Example:
         >>> jnp.atleast_1d(5)
@@ -403,7 +387,6 @@ def atleast_2d(*arys: ArrayLike) -> Array:
     """Converts inputs to arrays with at least two dimensions.
 
     Shapes:     T[n] -> T[1, n]; T[] -> T[1, 1]; others pass.
-    Source:     mirrors jax.numpy.atleast_2d.
 
     Example:
         >>> jnp.atleast_2d(jnp.array([1, 2]))
@@ -416,7 +399,6 @@ def atleast_3d(*arys: ArrayLike) -> Array:
     """Converts inputs to arrays with at least three dimensions.
 
     Shapes:     T[m, n] -> T[m, n, 1]; T[n] -> T[1, n, 1]; T[] -> T[1, 1, 1]; others pass.
-    Source:     mirrors jax.numpy.atleast_3d.
 
     Example:
         >>> jnp.atleast_3d(jnp.ones((2, 3))).shape
@@ -431,7 +413,6 @@ def flip(m: ArrayLike, axis: Axis = None) -> Array:
 
     Shapes:     m: T[s] -> T[s].
     Lowers to:  stablehlo.reverse.
-    Source:     mirrors jax.numpy.flip (0.10).
 
     Raises:
         ValueError: an axis is out of range, or named twice.
@@ -454,7 +435,6 @@ def fliplr(m: ArrayLike) -> Array:
     """Reverses the order of the elements along axis 1.
 
     Shapes:     m: T[m, n, ...] -> T[m, n, ...].
-    Source:     mirrors jax.numpy.fliplr.
 
     Example:
         >>> jnp.fliplr(jnp.array([[1, 2], [3, 4]]))
@@ -468,7 +448,6 @@ def flipud(m: ArrayLike) -> Array:
     """Reverses the order of the elements along axis 0.
 
     Shapes:     m: T[m, ...] -> T[m, ...].
-    Source:     mirrors jax.numpy.flipud.
 
     Example:
         >>> jnp.flipud(jnp.array([[1, 2], [3, 4]]))
@@ -481,8 +460,6 @@ def flipud(m: ArrayLike) -> Array:
 @one_program(static=("k", "axes"))
 def rot90(m: ArrayLike, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     """Rotates an array by 90 degrees, `k` times, in the plane of two axes.
-
-    Source:     mirrors jax.numpy.rot90 (0.10).
 
     Raises:
         ValueError: the axes are the same, or out of range.
@@ -514,7 +491,6 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
         axis: one dimension or several.
 
     Shapes:     a: T[s] -> T[s].
-    Source:     mirrors jax.numpy.roll (0.10).
 
     Raises:
         ValueError: shifts and axes are not equally many, or an axis is out of range.
@@ -580,7 +556,6 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     """Repeats an array `reps` times along each axis.
 
     Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
-    Source:     mirrors jax.numpy.tile (0.10).
 
     Raises:
         TypeError: a number of repeats is no integer, or negative.
@@ -620,8 +595,6 @@ def repeat(
         total_repeat_length: the size of the result; needed where `repeats` is traced.  What is
             missing is filled up with the last element.
         out_sharding: of the result.
-
-    Source:     mirrors jax.numpy.repeat (0.10).
 
     Raises:
         ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
@@ -697,8 +670,6 @@ def slicing_take(a: Any, positions: Any, axis: int) -> Array:
 @one_program(static=("new_shape",))
 def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
     """Returns an array of a new shape, repeating the elements if it is larger.
-
-    Source:     mirrors jax.numpy.resize (0.10).
 
     Raises:
         ValueError: a dimension is negative.

@@ -86,7 +86,6 @@ def average(
 
     Shapes:     a: T[s] -> T[s without axis]; with `returned`, two of these.
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.numpy.average.
 
     Raises:
         ValueError: the shapes of `a` and the weights do not fit, or an axis is out of range.
@@ -153,7 +152,6 @@ def quantile(
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.  NaN makes NaN.
-    Source:     mirrors jax.numpy.quantile.
 
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
@@ -185,7 +183,6 @@ def nanquantile(
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.nanquantile.
 
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
@@ -216,7 +213,6 @@ def percentile(
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.percentile.
 
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
@@ -247,7 +243,6 @@ def nanpercentile(
 
     Shapes:     a: T[s], q: T[k] or T[] -> T[k, *s without axis], or T[s without axis].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.nanpercentile.
 
     Raises:
         ValueError: `a` is complex, q has several dimensions, or the method is not known.
@@ -273,7 +268,6 @@ def median(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.median.
 
     Raises:
         ValueError: `a` is complex, or an axis is out of range.
@@ -298,7 +292,6 @@ def nanmedian(
 
     Shapes:     a: T[s] -> T[s without axis].
     Dtypes:     real; integers and booleans become floats.
-    Source:     mirrors jax.numpy.nanmedian.
 
     Raises:
         ValueError: `a` is complex, or an axis is out of range.
@@ -443,7 +436,6 @@ def nansum(
     """Sums the elements over the given axes, treating NaN as zero.
 
     Shapes:     a: T[s] -> T[s without axis].
-    Source:     mirrors jax.numpy.nansum.
 
     Example:
         >>> jnp.nansum(jnp.array([1.0, jnp.nan, 2.0]))
@@ -466,7 +458,6 @@ def nanprod(
     """Multiplies the elements over the given axes, treating NaN as one.
 
     Shapes:     a: T[s] -> T[s without axis].
-    Source:     mirrors jax.numpy.nanprod.
 
     Example:
         >>> jnp.nanprod(jnp.array([3.0, jnp.nan, 2.0]))
@@ -495,7 +486,6 @@ def nanmax(
     """Returns the maximum over the given axes, ignoring NaN; NaN if nothing else is left.
 
     Shapes:     a: T[s] -> T[s without axis].
-    Source:     mirrors jax.numpy.nanmax.
 
     Example:
         >>> jnp.nanmax(jnp.array([1.0, jnp.nan, 2.0]))
@@ -519,7 +509,6 @@ def nanmin(
     """Returns the minimum over the given axes, ignoring NaN; NaN if nothing else is left.
 
     Shapes:     a: T[s] -> T[s without axis].
-    Source:     mirrors jax.numpy.nanmin.
 
     Example:
         >>> jnp.nanmin(jnp.array([[1.0, jnp.nan], [jnp.nan, jnp.nan]]), axis=1)
@@ -551,7 +540,6 @@ def nanmean(
     """Computes the mean over the given axes, ignoring NaN; NaN if nothing is left.
 
     Shapes:     a: T[s] -> T[s without axis].
-    Source:     mirrors jax.numpy.nanmean.
 
     Example:
         >>> jnp.nanmean(jnp.array([1.0, jnp.nan, 2.0]))
@@ -577,7 +565,6 @@ def nanvar(
     """Computes the variance over the given axes, ignoring NaN.
 
     Shapes:     a: T[s] -> float[s without axis].
-    Source:     mirrors jax.numpy.nanvar.
 
     Example:
         >>> jnp.nanvar(jnp.array([1.0, jnp.nan, 3.0]))
@@ -603,7 +590,6 @@ def nanstd(
     """Computes the standard deviation over the given axes, ignoring NaN.
 
     Shapes:     a: T[s] -> float[s without axis].
-    Source:     mirrors jax.numpy.nanstd.
 
     Example:
         >>> jnp.nanstd(jnp.array([1.0, jnp.nan, 5.0]))
@@ -619,7 +605,6 @@ def nancumsum(
     """Computes the cumulative sum along `axis`, treating NaN as zero.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
-    Source:     mirrors jax.numpy.nancumsum.
 
     Example:
         >>> jnp.nancumsum(jnp.array([1.0, jnp.nan, 2.0]))
@@ -637,7 +622,6 @@ def nancumprod(
     """Computes the cumulative product along `axis`, treating NaN as one.
 
     Shapes:     a: T[s] -> T[s]; without an axis, T[n] of the flat array.
-    Source:     mirrors jax.numpy.nancumprod.
 
     Example:
         >>> jnp.nancumprod(jnp.array([3.0, jnp.nan, 2.0]))
@@ -655,7 +639,6 @@ def nanargmax(
     """Returns the index of the maximum along `axis`, ignoring NaN; -1 if nothing is left.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
-    Source:     mirrors jax.numpy.nanargmax.
 
     Example:
         >>> jnp.nanargmax(jnp.array([1.0, jnp.nan, 2.0]))
@@ -673,7 +656,6 @@ def nanargmin(
     """Returns the index of the minimum along `axis`, ignoring NaN; -1 if nothing is left.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
-    Source:     mirrors jax.numpy.nanargmin.
 
     Example:
         >>> jnp.nanargmin(jnp.array([jnp.nan, jnp.nan]))

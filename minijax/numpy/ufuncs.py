@@ -92,8 +92,6 @@ def vectorize(
         signature: the core dimensions of arguments and results, such as "(n,m),(m)->(n)"; all
             scalars by default.
 
-    Source:     mirrors jax.numpy.vectorize.
-
     Raises:
         ValueError: the signature is not understood; when called, arguments or results do not fit.
 
@@ -194,7 +192,6 @@ def apply_along_axis(
     """Applies a function of vectors to all slices of one dimension along `axis`.
 
     Shapes:     arr: T[.., n, ..] -> U[.., *t, ..], where func1d maps T[n] to U[t].
-    Source:     mirrors jax.numpy.apply_along_axis.
 
     Raises:
         ValueError: the axis is out of range.
@@ -222,8 +219,6 @@ def apply_over_axes(
     func: Callable[[Any, int], Any], a: ArrayLike, axes: int | Sequence[int]
 ) -> Array:
     """Applies a reducing function over several axes in turn, keeping the dimensions.
-
-    Source:     mirrors jax.numpy.apply_over_axes.
 
     Raises:
         ValueError: the function changes the number of dimensions by more than the reduced one.
@@ -266,7 +261,6 @@ def piecewise(
         kw: keyword arguments for the functions.
 
     Shapes:     x: T[s] -> T[s].
-    Source:     mirrors jax.numpy.piecewise.
 
     Raises:
         ValueError: the numbers of conditions and functions do not fit.
@@ -428,8 +422,6 @@ def applied_at(function: Function, x: Array, indices: Any, others: Sequence[Any]
 @source.boundaries("__init__", "reduce", "accumulate", "at", "outer", "reduceat")
 class ufunc:  # noqa: N801  NumPy's name
     """Represents a universal function: it works element by element, and along axes.
-
-    Source:     mirrors jax.numpy.ufunc.
 
     Args:
         func: the function of scalars or arrays.
@@ -719,8 +711,6 @@ def _check_slices(name: str, a: Array, indices: Array, axis: object) -> None:
 
 def frompyfunc(func: Callable[..., Any], /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
     """Makes a ufunc of a Python function of scalars.
-
-    Source:     mirrors jax.numpy.frompyfunc.
 
     Example:
         >>> distance = jnp.frompyfunc(lambda x, y: abs(x - y), 2, 1)

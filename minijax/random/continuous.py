@@ -68,7 +68,6 @@ def bits(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Uniform random bits as unsigned integers.
 
     Shapes: key[] -> uint[shape].
-    Source: mirrors jax.random.bits (0.10).
 
     Raises:
         ValueError: the dtype is no unsigned integer.
@@ -93,7 +92,6 @@ def uniform(
     """Samples of the uniform distribution on [minval, maxval).
 
     Shapes: key[] -> float[shape]; the bounds broadcast to the shape.
-    Source: mirrors jax.random.uniform (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the bounds do not fit the shape.
@@ -132,7 +130,6 @@ def normal(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the standard normal distribution; complex ones have variance 1 in all.
 
     Shapes: key[] -> float[shape] or complex[shape].
-    Source: mirrors jax.random.normal (0.10).
 
     Raises:
         ValueError: the dtype is neither float nor complex.
@@ -167,7 +164,6 @@ def truncated_normal(
     """Samples of the standard normal distribution truncated to [lower, upper].
 
     Shapes: key[], float[s], float[s] -> float[shape], by default that of the bounds.
-    Source: mirrors jax.random.truncated_normal (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the bounds do not fit the shape.
@@ -197,7 +193,6 @@ def exponential(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the exponential distribution of rate 1.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.exponential (0.10).
 
     Raises:
         ValueError: the dtype is no float.
@@ -224,7 +219,6 @@ def gumbel(
     """Samples of the standard Gumbel distribution.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.gumbel (0.10).
 
     Args:
         key: a random key.
@@ -269,7 +263,6 @@ def laplace(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the Laplace distribution of scale 1.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.laplace (0.10).
 
     Raises:
         ValueError: the dtype is no float.
@@ -288,7 +281,6 @@ def logistic(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the logistic distribution of scale 1.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.logistic (0.10).
 
     Raises:
         ValueError: the dtype is no float.
@@ -307,7 +299,6 @@ def cauchy(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the standard Cauchy distribution.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.cauchy (0.10).
 
     Raises:
         ValueError: the dtype is no float.
@@ -326,7 +317,6 @@ def maxwell(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of the Maxwell distribution: norms of standard normal vectors of length 3.
 
     Shapes: key[] -> float[shape].
-    Source: mirrors jax.random.maxwell (0.10).
 
     Raises:
         ValueError: the dtype is no float.
@@ -355,7 +345,6 @@ def rayleigh(
     """Samples of the Rayleigh distribution: norms of normal vectors of length 2.
 
     Shapes: key[], float[s] -> float[shape], by default that of the scale.
-    Source: mirrors jax.random.rayleigh (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the scale does not fit the shape.
@@ -381,7 +370,6 @@ def pareto(
     """Samples of the Pareto distribution with exponent `b`.
 
     Shapes: key[], float[s] -> float[shape], by default that of `b`.
-    Source: mirrors jax.random.pareto (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the exponent does not fit the shape.
@@ -406,7 +394,6 @@ def lognormal(
     """Samples of the log-normal distribution: their logarithms have standard deviation `sigma`.
 
     Shapes: key[], float[s] -> float[shape] or complex[shape], by default that of `sigma`.
-    Source: mirrors jax.random.lognormal (0.10).
 
     Raises:
         ValueError: the dtype is neither float nor complex, or `sigma` does not fit the shape.
@@ -433,7 +420,6 @@ def triangular(
     """Samples of the triangular distribution on [left, right], whose density is highest at `mode`.
 
     Shapes: key[], three float[s] -> float[shape], by default that of the parameters.
-    Source: mirrors jax.random.triangular (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the parameters do not fit the shape.
@@ -500,7 +486,6 @@ def weibull_min(
     """Samples of the Weibull distribution.
 
     Shapes: key[], float[s], float[s] -> float of the shapes broadcast together.
-    Source: mirrors jax.random.weibull_min (0.10).
 
     Raises:
         ValueError: the dtype is no float.
@@ -533,7 +518,6 @@ def multivariate_normal(
         that of s and t.
     Dtypes:     floating; `dtype` is that of z, by default the one common to the parameters.
     Derivative: by the mean and the covariance.
-    Source:     mirrors jax.random.multivariate_normal (0.10).
 
     Args:
         key: a random key.

@@ -335,7 +335,6 @@ def multinomial(
 
     Shapes: key[], float[s], float[s, k] -> float[shape], by default the parameters' shape.
     Dtypes: any numeric; the computation is in the dtype of the parameters.
-    Source: mirrors jax.random.multinomial (0.10).
 
     Args:
         key: a random key.

@@ -44,7 +44,6 @@ def bernoulli(
     """Samples that are true with probability `p`.
 
     Shapes: key[], float[s] -> bool[shape], by default that of `p`.
-    Source: mirrors jax.random.bernoulli (0.10).
 
     Args:
         key: a random key.
@@ -81,7 +80,6 @@ def rademacher(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     """Samples of -1 and 1.
 
     Shapes: key[] -> T[shape], int by default.
-    Source: mirrors jax.random.rademacher (0.10).
 
     Example:
         >>> draws = jax.random.rademacher(jax.random.key(0), (1000,))
@@ -109,7 +107,6 @@ def randint(
     """Uniform integers from [minval, maxval).
 
     Shapes: key[], int[s], int[s] -> int[shape].
-    Source: mirrors jax.random.randint (0.10).
 
     Raises:
         OverflowError: a Python integer does not fit the default integer dtype.
@@ -206,7 +203,6 @@ def categorical(
     """Samples of positions along `axis`, with the logarithms of their probabilities given.
 
     Shapes: key[], float[s] -> int[shape], by default s without `axis`.
-    Source: mirrors jax.random.categorical (0.10).
 
     Args:
         key: a random key.
@@ -285,8 +281,6 @@ def permutation(
         independent: whether every row has an order of its own.
         out_sharding: how the samples are split over a mesh.
 
-    Source: mirrors jax.random.permutation (0.10).
-
     Raises:
         TypeError: `x` is a scalar, but no integer.
 
@@ -349,8 +343,6 @@ def choice(
         p: the probabilities of the elements; uniform by default.
         axis: the dimension to draw along.
         mode: "low", or "high" for twice the random bits where `p` is given and not `replace`.
-
-    Source: mirrors jax.random.choice (0.10).
 
     Raises:
         ValueError: there are too few elements, or the probabilities do not fit.
@@ -442,7 +434,6 @@ def geometric(
     """The number of trials up to the first success of probability `p`.
 
     Shapes: key[], float[s] -> int[shape], by default that of `p`.
-    Source: mirrors jax.random.geometric (0.10).
 
     Raises:
         ValueError: the dtype is no integer, or `p` does not fit the shape.

@@ -251,7 +251,6 @@ def loggamma(
     Shapes:     key[], float[s] -> float[shape], by default that of `a`.
     Dtypes:     floating; parameters are converted.
     Derivative: as that of `gamma`, divided by the sample.
-    Source:     mirrors jax.random.loggamma (0.10).
 
     Raises:
         ValueError: the dtype is no float, or `a` does not fit the shape.
@@ -283,7 +282,6 @@ def beta(
     Shapes:     key[], float[s], float[s] -> float[shape], by default that of the parameters.
     Dtypes:     floating.
     Derivative: by both parameters, through `loggamma`.
-    Source:     mirrors jax.random.beta (0.10).
 
     Raises:
         TypePromotionError: the dtype cannot hold a parameter.
@@ -315,7 +313,6 @@ def chisquare(
     Shapes:     key[], float[s] -> float[shape], by default that of `df`.
     Dtypes:     floating.
     Derivative: by `df`, through `loggamma`.
-    Source:     mirrors jax.random.chisquare (0.10).
 
     Raises:
         TypePromotionError: the dtype cannot hold `df`.
@@ -347,7 +344,6 @@ def f(
     Shapes:     key[], float[s], float[s] -> float[shape], by default that of the parameters.
     Dtypes:     floating.
     Derivative: by both parameters, through `loggamma`.
-    Source:     mirrors jax.random.f (0.10).
 
     Raises:
         TypePromotionError: the dtype cannot hold a parameter.
@@ -411,7 +407,6 @@ def dirichlet(
     Shapes:     key[], float[s, k] -> float[shape, k], where `shape` is s by default.
     Dtypes:     floating; parameters are converted.
     Derivative: by `alpha`, through `loggamma`.
-    Source:     mirrors jax.random.dirichlet (0.10).
 
     Args:
         key: a random key.
@@ -466,7 +461,6 @@ def generalized_normal(
     Shapes:     key[], float[s] -> float[shape].
     Dtypes:     floating.
     Derivative: by `p`, through `gamma`.
-    Source:     mirrors jax.random.generalized_normal (0.10).
 
     Raises:
         ValueError: the dtype is no float, or `p` does not fit the shape.
@@ -539,7 +533,6 @@ def double_sided_maxwell(
     """Samples of the Maxwell distribution with a random sign, scaled and moved.
 
     Shapes: key[], float[s], float[s] -> float[*shape, *s], where `shape` is s by default.
-    Source: mirrors jax.random.double_sided_maxwell (0.10).
 
     Raises:
         ValueError: the dtype is no float, or the parameters do not fit each other.

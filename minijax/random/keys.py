@@ -325,7 +325,6 @@ def key(seed: int | ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = No
     """A random key from an integer.
 
     Shapes: int[] -> key[].
-    Source: mirrors jax.random.key (0.10).
 
     Raises:
         TypeError: the seed is no integer scalar.
@@ -345,7 +344,6 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:  # noqa: N802 
     """An old-style random key from an integer.
 
     Shapes: int[] -> u32[2], or u32[4].
-    Source: mirrors jax.random.PRNGKey (0.10).
 
     Raises:
         TypeError: the seed is no integer scalar.
@@ -415,7 +413,6 @@ def split(key: ArrayLike, num: int | Sequence[int] = 2) -> Array:
     """New keys from one key, which should not be used again.
 
     Shapes: key[] -> key[num].
-    Source: mirrors jax.random.split (0.10).
 
     Example:
         >>> key, other = jax.random.split(jax.random.key(0))
@@ -433,7 +430,6 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
     """A new key from a key and an integer.
 
     Shapes: key[], int[] -> key[].
-    Source: mirrors jax.random.fold_in (0.10).
 
     Raises:
         OverflowError: a Python integer does not fit 32 bits.
@@ -461,7 +457,6 @@ def key_data(keys: ArrayLike) -> Array:
     """The integers underneath keys.
 
     Shapes: key[s] -> u32[s, words].
-    Source: mirrors jax.random.key_data (0.10).
 
     Example:
         >>> jax.random.key_data(jax.random.key(7))
@@ -477,7 +472,6 @@ def wrap_key_data(
     """Integers as keys.
 
     Shapes: u32[s, words] -> key[s].
-    Source: mirrors jax.random.wrap_key_data (0.10).
 
     Raises:
         TypeError: the array is not u32[..., words].
@@ -494,8 +488,6 @@ def wrap_key_data(
 def key_impl(keys: Any) -> Any:
     """The name of the generator of keys.
 
-    Source:     mirrors jax.random.key_impl (0.10).
-
     Example:
         >>> jax.random.key_impl(jax.random.key(0, impl="rbg"))
         'rbg'
@@ -508,8 +500,6 @@ def key_impl(keys: Any) -> Any:
 def key_dtype(impl_spec: Any = None) -> np.dtype[Any]:
     """The dtype of the keys of a generator.
 
-    Source:     mirrors jax.random.key_dtype (0.10).
-
     Example:
         >>> jax.random.key_dtype("threefry2x32") == jax.random.key(0).dtype
         True
@@ -521,8 +511,6 @@ def key_dtype(impl_spec: Any = None) -> np.dtype[Any]:
 
 def clone(key: ArrayLike) -> Array:
     """The same key again, with the promise that using it twice is meant.
-
-    Source: mirrors jax.random.clone (0.10).
 
     Example:
         >>> key = jax.random.key(0)

@@ -571,8 +571,6 @@ class Shard:
 class Token:
     """A token outside compiled programs: an empty array of booleans stands for it.
 
-    Source:     mirrors jax.extend.core.Token (0.10).
-
     Example:
         >>> isinstance(lax.create_token().block_until_ready(), jax.extend.core.Token)
         True
@@ -687,8 +685,6 @@ def array_from_host(
 
 def live_arrays(platform: str | None = None) -> list[Array]:
     """All arrays that have memory on the devices of a platform; the default one by default.
-
-    Source:     mirrors jax.live_arrays (0.10).
 
     Example:
         >>> x = jnp.arange(7777)

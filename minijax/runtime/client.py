@@ -111,8 +111,6 @@ def register_backend_factory(platform: str, factory: Callable[[], Any]) -> None:
         platform: the name that `devices`, `default_device` and their like take.
         factory: returns a client of jaxlib, or an object with its methods.
 
-    Source:     mirrors jax.extend.backend.register_backend_factory (0.10).
-
     Example:
         >>> host = jax.extend.backend.get_backend("cpu")
         >>> jax.extend.backend.register_backend_factory("alias", lambda: host)
@@ -259,8 +257,6 @@ def cpu_client() -> Any:
 def get_backend(platform: str | None = None) -> Any:
     """The client of a platform, or the default one: an accelerator if there is one, else cpu.
 
-    Source:     mirrors jax.extend.backend.get_backend (0.10).
-
     Raises:
         RuntimeError: there is no such platform.
 
@@ -302,8 +298,6 @@ def get_device_backend(device: _jax.Device) -> Any:
 def default_device() -> Any:
     """The device of computations that no committed argument and no user places.
 
-    Source:     mirrors jax.extend.backend.get_default_device (0.10).
-
     Example:
         >>> with jax.default_device(jax.devices()[3]):
         ...     jax.extend.backend.get_default_device()
@@ -320,8 +314,6 @@ def default_device() -> Any:
 def devices(backend: _jax.Client | None = None) -> list[Device]:
     """All devices of a platform (a name or a client), in order.
 
-    Source:     mirrors jax.devices (0.10).
-
     Example:
         >>> jax.devices()[:2]
         [CpuDevice(id=0), CpuDevice(id=1)]
@@ -333,8 +325,6 @@ def local_devices(
     process_index: int | None = None, backend: _jax.Client | None = None, host_id: int | None = None
 ) -> list[Device]:
     """The devices of one process; `host_id` is an old name of its number.
-
-    Source:     mirrors jax.local_devices (0.10).
 
     Example:
         >>> jax.local_devices() == jax.devices()
@@ -350,8 +340,6 @@ def local_devices(
 def device_count(backend: _jax.Client | None = None) -> int:
     """How many devices there are.
 
-    Source:     mirrors jax.device_count (0.10).
-
     Example:
         >>> jax.device_count()
         8
@@ -361,8 +349,6 @@ def device_count(backend: _jax.Client | None = None) -> int:
 
 def local_device_count(backend: _jax.Client | None = None) -> int:
     """How many devices this process has.
-
-    Source:     mirrors jax.local_device_count (0.10).
 
     Example:
         >>> jax.local_device_count() * jax.process_count() == jax.device_count()
@@ -374,8 +360,6 @@ def local_device_count(backend: _jax.Client | None = None) -> int:
 def process_index(backend: _jax.Client | None = None) -> int:
     """The number of this process.
 
-    Source:     mirrors jax.process_index (0.10).
-
     Example:
         >>> jax.process_index()
         0
@@ -385,8 +369,6 @@ def process_index(backend: _jax.Client | None = None) -> int:
 
 def process_count(backend: _jax.Client | None = None) -> int:
     """How many processes there are.
-
-    Source:     mirrors jax.process_count (0.10).
 
     Example:
         >>> jax.process_count()
@@ -398,8 +380,6 @@ def process_count(backend: _jax.Client | None = None) -> int:
 def process_indices(backend: _jax.Client | None = None) -> list[int]:
     """The numbers of all processes.
 
-    Source:     mirrors jax.process_indices (0.10).
-
     Example:
         >>> jax.process_indices()
         [0]
@@ -409,8 +389,6 @@ def process_indices(backend: _jax.Client | None = None) -> list[int]:
 
 def default_backend() -> str:
     """The name of the default platform.
-
-    Source:     mirrors jax.default_backend (0.10).
 
     Example:
         >>> jax.default_backend()
@@ -460,8 +438,6 @@ def print_environment_info(return_string: bool = False) -> str | None:
 
     Args:
         return_string: whether to return the text instead of printing it.
-
-    Source: mirrors jax.print_environment_info (0.10).
 
     Example:
         >>> jax.print_environment_info(return_string=True).splitlines()[0]

@@ -267,8 +267,6 @@ def initialize(
     three are also read from the environment: MINIJAX_COORDINATOR_ADDRESS, MINIJAX_NUM_PROCESSES
     and MINIJAX_PROCESS_ID.
 
-    Source:     mirrors jax.distributed.initialize (0.10).
-
     Args:
         coordinator_address: where process 0 is reached, as host:port, with any free port.
         num_processes: how many processes there are.
@@ -407,8 +405,6 @@ def _check_first() -> None:
 def is_initialized() -> bool:
     """Whether this process is one of several.
 
-    Source:     mirrors jax.distributed.is_initialized (0.10).
-
     Example:
         >>> jax.distributed.is_initialized()
         False
@@ -422,8 +418,6 @@ def shutdown() -> None:
 
     Waits for all computations.  A process that has failed does not wait long for others, which may
     wait for it.  Arrays stay, but there are no more computations among processes.
-
-    Source:     mirrors jax.distributed.shutdown (0.10).
 
     Raises:
         RuntimeError: the others did not come to their end in time.

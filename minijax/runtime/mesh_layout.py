@@ -37,8 +37,6 @@ def make_mesh(
         axis_types: a type for each; Explicit by default.
         devices: the devices to choose from; all of the default platform if absent.
 
-    Source: mirrors jax.make_mesh (0.10).
-
     Raises:
         ValueError: there are too few devices, a size is no integer, or the devices belong to
             several slices.
@@ -82,8 +80,6 @@ def create_device_mesh(
         contiguous_submeshes: accepted; the boxes are contiguous anyway.
         allow_split_physical_axes: accepted; no device here has physical axes.
 
-    Source: mirrors jax.experimental.mesh_utils.create_device_mesh.
-
     Raises:
         ValueError: there are more devices than places, or fewer.
 
@@ -118,8 +114,6 @@ def create_hybrid_device_mesh(
         process_is_granule: whether a granule is a process; a slice otherwise.
         should_sort_granules_by_key: whether granules go by number, not by first appearance.
         allow_split_physical_axes: accepted; no device here has physical axes.
-
-    Source: mirrors jax.experimental.mesh_utils.create_hybrid_device_mesh.
 
     Raises:
         ValueError: the devices have no slices, or numbers of granules or devices do not fit.

@@ -37,8 +37,6 @@ class TraceAnnotation(_profiler.TraceMe):  # type: ignore[misc]
 
     `with TraceAnnotation("read", shard=3):` shows `shard` with the name.
 
-    Source: mirrors jax.profiler.TraceAnnotation (0.10).
-
     Example:
         >>> with jax.profiler.TraceAnnotation("read batch", shard=3):
         ...     batch = np.ones(3)
@@ -49,8 +47,6 @@ class StepTraceAnnotation(TraceAnnotation):
     """Context manager: one step of a training loop, which profiles then show by its number.
 
     `with StepTraceAnnotation("train", step_num=i):` around each step.
-
-    Source: mirrors jax.profiler.StepTraceAnnotation (0.10).
 
     Example:
         >>> for i in range(3):
@@ -72,8 +68,6 @@ def annotate_function(
         func: the function.
         name: what profiles show; the function's own name if absent.
         **decorator_kwargs: what profiles show with the name.
-
-    Source: mirrors jax.profiler.annotate_function (0.10).
 
     Example:
         >>> @jax.profiler.annotate_function
@@ -121,8 +115,6 @@ def start_trace(
         create_perfetto_trace: whether to write `perfetto_trace.json.gz` too.
         profiler_options: a `ProfileOptions`.
 
-    Source: mirrors jax.profiler.start_trace (0.10).
-
     Raises:
         RuntimeError: a profile is being taken already.
         NotImplementedError: a link is asked for.
@@ -160,8 +152,6 @@ def start_trace(
 
 def stop_trace() -> None:
     """Ends the profile that `start_trace` began, and writes it.
-
-    Source: mirrors jax.profiler.stop_trace (0.10).
 
     Raises:
         RuntimeError: no profile is being taken.
@@ -201,8 +191,6 @@ def trace(
 ) -> Iterator[None]:
     """Context manager: takes a profile of what happens inside; arguments as of `start_trace`.
 
-    Source: mirrors jax.profiler.trace (0.10).
-
     Raises:
         RuntimeError: a profile is being taken already.
 
@@ -224,8 +212,6 @@ def trace(
 def device_memory_profile(backend: str | None = None) -> bytes:
     """What the arrays and programs of a platform hold of its memory, as gzipped pprof data.
 
-    Source: mirrors jax.profiler.device_memory_profile (0.10).
-
     Example:
         >>> import gzip
         >>> len(gzip.decompress(jax.profiler.device_memory_profile())) > 0
@@ -238,8 +224,6 @@ def save_device_memory_profile(
     filename: os.PathLike[str] | str, backend: str | None = None
 ) -> None:
     """Writes a file that pprof reads: see `device_memory_profile`.
-
-    Source: mirrors jax.profiler.save_device_memory_profile (0.10).
 
     Example:
         >>> import os, tempfile
@@ -260,8 +244,6 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
     Returns:
         the server, which lives until `stop_server`.
-
-    Source: mirrors jax.profiler.start_server (0.10).
 
     Raises:
         ValueError: there is a server already.
@@ -289,8 +271,6 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 def stop_server() -> None:
     """Ends the server that `start_server` began.
-
-    Source: mirrors jax.profiler.stop_server (0.10).
 
     Raises:
         ValueError: there is none.

@@ -351,8 +351,6 @@ def _processor() -> str:
 def set_cache_dir(path: str | None) -> None:
     """Keeps compiled programs in a folder, for other processes too.
 
-    Source: mirrors jax.experimental.compilation_cache.compilation_cache.set_cache_dir (0.10).
-
     Example:
         >>> from minijax.experimental.compilation_cache import compilation_cache
         >>> compilation_cache.set_cache_dir("programs")
@@ -365,8 +363,6 @@ def set_cache_dir(path: str | None) -> None:
 
 def reset_cache() -> None:
     """Does nothing: which folder is used is looked up whenever a program is compiled.
-
-    Source: mirrors jax.experimental.compilation_cache.compilation_cache.reset_cache (0.10).
 
     Example:
         >>> from minijax.experimental.compilation_cache import compilation_cache

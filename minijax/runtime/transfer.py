@@ -132,8 +132,6 @@ def effects_barrier() -> None:
     Raises:
         Exception: a callback has failed; the exception is the one that it has raised.
 
-    Source: mirrors jax.effects_barrier (0.10).
-
     Example:
         >>> seen = []
         >>> jax.jit(lambda x: jax.debug.callback(seen.append, x))(1)
@@ -296,8 +294,6 @@ def copied(buffer: _jax.Array) -> Any:
 def is_supported_dtype(dtype: DType) -> bool:
     """Whether arrays of a dtype can be exchanged by DLPack.
 
-    Source:     mirrors jax.dlpack.is_supported_dtype (0.10).
-
     Example:
         >>> jax.dlpack.is_supported_dtype("bfloat16"), jax.dlpack.is_supported_dtype("int4")
         (True, False)
@@ -321,7 +317,6 @@ def from_dlpack(
         copy: True for a copy, False for none; by default where one is needed.
 
     Shapes:     T[s] -> T[s].
-    Source:     mirrors jax.dlpack.from_dlpack (0.10).
 
     Example:
         >>> jax.dlpack.from_dlpack(np.arange(3, dtype=np.int16))

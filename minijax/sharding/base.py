@@ -24,8 +24,6 @@ class Sharding:
 
     A subclass gives `device_assignment` and `tiling`.
 
-    Source:     mirrors jax.sharding.Sharding (0.10).
-
     Example:
         >>> isinstance(jnp.ones(3).sharding, jax.sharding.Sharding)
         True

@@ -45,8 +45,6 @@ def set_mesh(mesh: Mesh | None) -> _MeshSetting:
     It holds from the call on; `with set_mesh(mesh):` holds it for a block.  Bare `PartitionSpec`s
     refer to it, and computations without committed arguments run on all its devices.
 
-    Source: mirrors jax.set_mesh.
-
     Raises:
         ValueError: `mesh` has no devices, or a function is being traced.
 
@@ -79,8 +77,6 @@ use_mesh = set_mesh
 @source.boundaries("__init__", "__enter__")
 class use_abstract_mesh:  # noqa: N801  mirrors the public name
     """Context manager: an abstract mesh for what is traced inside; devices stay as they are.
-
-    Source: mirrors jax.sharding.use_abstract_mesh.
 
     Raises:
         ValueError: `mesh` is no `AbstractMesh`, or not of the size of the one in force.
@@ -115,8 +111,6 @@ class use_abstract_mesh:  # noqa: N801  mirrors the public name
 
 def get_mesh() -> Mesh:
     """The mesh that `set_mesh` has set, or a mesh of no devices.
-
-    Source: mirrors jax.sharding.get_mesh.
 
     Raises:
         ValueError: a function is being traced; traced programs know abstract meshes only.

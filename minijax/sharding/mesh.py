@@ -185,8 +185,6 @@ def create_tensorcore_mesh(
 ) -> TensorCoreMesh:
     """A mesh of the cores of one device, which are simulated.
 
-    Source: mirrors jax.experimental.pallas.tpu.create_tensorcore_mesh (0.10).
-
     Args:
         axis_name: what the cores' axis is called.
         devices: devices whose cores to take; all have as many as `num_simulated_cores` says.
@@ -237,8 +235,6 @@ class Mesh(MeshAxes, config.Context):
         devices: an array, or nested lists, of devices: of a client, or any hashable objects.
         axis_names: a name for each dimension.
         axis_types: one type for each axis, or one for all; Auto by default.
-
-    Source: mirrors jax.sharding.Mesh.
 
     Raises:
         ValueError: numbers of dimensions, names or types differ, or a name appears twice.

@@ -91,8 +91,6 @@ class NamedSharding(Sharding):
         spec: which mesh axes split which dimension.
         memory_kind: a kind of memory of the devices; None for their default.
 
-    Source: mirrors jax.sharding.NamedSharding.
-
     Raises:
         TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
         ValueError: the spec names an axis that the mesh does not have, or one twice, or the
@@ -323,8 +321,6 @@ def has_open_dims(spec: PartitionSpec) -> bool:
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
-    Source:     mirrors jax.sharding.SingleDeviceSharding (0.10).
-
     Raises:
         ValueError: the device has no memory of kind `memory_kind`.
 
@@ -376,8 +372,6 @@ def make_single_device_sharding(
     device: _jax.Device, *, memory_kind: str | None = None
 ) -> SingleDeviceSharding:
     """The placement of a whole array on one device.
-
-    Source: mirrors jax.sharding.make_single_device_sharding (0.10).
 
     Raises:
         ValueError: the device has no memory of kind `memory_kind`.

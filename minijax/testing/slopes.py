@@ -53,8 +53,6 @@ def check_grads(
         rtol: how far they may be apart relative to their size.
         eps: the step of the slopes; by default as the dtype allows.
 
-    Source: mirrors jax.test_util.check_grads (0.10).
-
     Raises:
         AssertionError: a derivative is not the slope.
         ValueError: a mode is neither "fwd" nor "rev".
@@ -137,8 +135,6 @@ def check_jvp(
         eps: the step of the slope; by default as the dtype allows.
         err_msg: what the error says first.
 
-    Source: mirrors jax.test_util.check_jvp (0.10).
-
     Raises:
         AssertionError: a result is not the function's, or a tangent not the slope.
 
@@ -175,8 +171,6 @@ def check_vjp(
         rtol: how far they may be apart relative to their size.
         eps: the step of the slope; by default as the dtype allows.
         err_msg: what the error says first.
-
-    Source: mirrors jax.test_util.check_vjp (0.10).
 
     Raises:
         AssertionError: a result is not the function's, or cotangents do not belong to the slope.

@@ -290,8 +290,6 @@ class Error:
     It is a tree of arrays, so that it passes through `jit`; under `vmap` it stands for the errors
     of all examples.
 
-    Source:     mirrors jax.experimental.checkify.Error (0.10).
-
     Example:
         >>> from minijax.experimental import checkify
         >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(-1)
@@ -398,8 +396,6 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
     Outside of traced functions, it raises at once.
 
-    Source: mirrors jax.experimental.checkify.check (0.10).
-
     Args:
         pred: a boolean scalar.
         msg: what is wrong if it is false, with fields for the other arguments.
@@ -446,8 +442,6 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 def debug_check(pred: object, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     """As `check`, but it does nothing where nobody looks at its outcome.
 
-    Source: mirrors jax.experimental.checkify.debug_check (0.10).
-
     Example:
         >>> from minijax.experimental import checkify
         >>> def root(x):
@@ -463,8 +457,6 @@ def debug_check(pred: object, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> No
 
 def check_error(error: Error) -> None:
     """Raises an error, if it is one; under `checkify`, it becomes that of the function around it.
-
-    Source: mirrors jax.experimental.checkify.check_error (0.10).
 
     Raises:
         JaxRuntimeError: something went wrong.

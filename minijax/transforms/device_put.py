@@ -165,8 +165,6 @@ def device_put(
 
     Nothing is moved before all of it is known to be possible.
 
-    Source: mirrors jax.device_put (0.10).
-
     Args:
         x: a tree of arrays and numbers.
         device: a device, a sharding, a `PartitionSpec` for the mesh in force, or a tree prefix of
@@ -265,8 +263,6 @@ def _is_device(x: object) -> bool:
 def device_get(x: object) -> Any:
     """The arrays of a tree as NumPy arrays.
 
-    Source:     mirrors jax.device_get (0.10).
-
     Example:
         >>> jax.device_get({"a": jnp.arange(3), "b": 5})
         {'a': array([0, 1, 2], dtype=int32), 'b': 5}
@@ -289,8 +285,6 @@ def _to_host(x: object) -> Any:
 def block_until_ready(x: T) -> T:
     """Waits until all arrays of a tree are computed, and returns the tree.
 
-    Source: mirrors jax.block_until_ready (0.10).
-
     Example:
         >>> jax.block_until_ready((jnp.arange(3), "done"))
         (Array([0, 1, 2], dtype=int32), 'done')
@@ -303,8 +297,6 @@ def block_until_ready(x: T) -> T:
 
 def copy_to_host_async(x: T) -> T:
     """Starts copying all arrays of a tree to the host.
-
-    Source:     mirrors jax.copy_to_host_async (0.10).
 
     Example:
         >>> x = jnp.arange(3)

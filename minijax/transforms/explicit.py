@@ -31,8 +31,6 @@ def reshard(xs: T, out_shardings: object) -> T:
 
     Inside programs the types of the results show it, and the compiler communicates as needed.
 
-    Source:     mirrors jax.sharding.reshard.
-
     Args:
         xs: a tree of arrays.
         out_shardings: a `NamedSharding`, a `PartitionSpec` for the mesh in force, or a tree prefix
@@ -107,8 +105,6 @@ def auto_axes(
 ) -> Callable[..., T]:
     """A function inside which the compiler decides about mesh axes.
 
-    Source:     mirrors jax.sharding.auto_axes.
-
     Args:
         f: the function; without it, the result is a decorator.
         axes: a name or names; all axes of the mesh by default.
@@ -147,8 +143,6 @@ def explicit_axes(
     f: Callable[..., T], /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable[..., T]:
     """A function inside which types show how values are split over mesh axes.
-
-    Source:     mirrors jax.sharding.explicit_axes.
 
     Args:
         f: the function; without it, the result is a decorator.

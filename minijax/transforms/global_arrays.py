@@ -45,7 +45,6 @@ def make_array_from_single_device_arrays(
         dtype: the dtype; needed where this process has none of the devices.
 
     Shapes:     arrays: T[sharding.shard_shape(shape)] -> T[shape].
-    Source:     mirrors jax.make_array_from_single_device_arrays (0.10).
 
     Raises:
         TypeError: `arrays` is no list of arrays, or `sharding` no sharding.
@@ -170,8 +169,6 @@ def make_array_from_callback(
             an array; it is called once for each part of the whole, however many devices hold it.
         dtype: the dtype; needed where this process has none of the devices.
 
-    Source:     mirrors jax.make_array_from_callback (0.10).
-
     Raises:
         TypeError: `sharding` is no sharding, or a piece no array.
         ValueError: a dimension cannot be cut into equal parts, or a piece is of another shape or
@@ -256,8 +253,6 @@ def make_array_from_process_local_data(
         local_data: a tree of this process's parts: blocks next to one another, in order.
         global_shape: the shape of the wholes, or a tree of such; what is None in it follows from
             the shape of the part and how many parts the processes bring along that dimension.
-
-    Source:     mirrors jax.make_array_from_process_local_data (0.10).
 
     Raises:
         ValueError: the data is neither this process's part of the whole nor all of it.
@@ -358,8 +353,6 @@ def sync_global_devices(name: str) -> None:
     Args:
         name: the same in all processes; another one tells that they have lost each other.
 
-    Source: mirrors jax.experimental.multihost_utils.sync_global_devices (0.10).
-
     Raises:
         AssertionError: another process waits at another name.
         RuntimeError: a process does not come.
@@ -377,8 +370,6 @@ def assert_equal(in_tree: object, fail_message: str = "") -> None:
     Args:
         in_tree: a tree of arrays and numbers.
         fail_message: what the error says first.
-
-    Source: mirrors jax.experimental.multihost_utils.assert_equal (0.10).
 
     Raises:
         AssertionError: a leaf is another one in another process.
@@ -433,7 +424,6 @@ def process_allgather(in_tree: object, tiled: bool = False) -> Any:
             along a new one.  Arrays over all devices need it.
 
     Shapes: T[s] -> T[processes, *s], or T[processes * n, ...] with `tiled`.
-    Source: mirrors jax.experimental.multihost_utils.process_allgather (0.10).
 
     Raises:
         ValueError: an array over all devices is to be stacked.
@@ -466,8 +456,6 @@ def broadcast_one_to_all(in_tree: PyTreeDef, is_source: bool | None = None) -> A
         in_tree: a tree of values; those of other processes tell shapes and dtypes only.
         is_source: whether this process is the one; by default the first one is.
 
-    Source: mirrors jax.experimental.multihost_utils.broadcast_one_to_all (0.10).
-
     Example:
         >>> from minijax.experimental import multihost_utils
         >>> multihost_utils.broadcast_one_to_all({"seed": np.array([7, 8])})
@@ -497,8 +485,6 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
         global_mesh: a mesh of devices of all processes.
         pspecs: how the whole arrays are split: a tree prefix of `PartitionSpec`.
 
-    Source: mirrors jax.experimental.multihost_utils.host_local_array_to_global_array (0.10).
-
     Raises:
         ValueError: a spec is None.
 
@@ -523,8 +509,6 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
         global_inputs: a tree of arrays.
         global_mesh: a mesh of devices of all processes.
         pspecs: how the arrays are split: a tree prefix of `PartitionSpec`.
-
-    Source: mirrors jax.experimental.multihost_utils.global_array_to_host_local_array (0.10).
 
     Raises:
         ValueError: a spec is None.

@@ -38,7 +38,6 @@ def vmap(
 
     Shapes: an argument leaf of shape s with axis a is seen by `fun` without dimension a; a result
         leaf gets a dimension of the batch's size at its out axis.
-    Source: mirrors jax.vmap (0.10).
 
     Args:
         fun: a function of trees.

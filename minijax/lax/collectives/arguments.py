@@ -558,7 +558,6 @@ def axis_index(axis_name: AxisName) -> Array:
     Shapes: -> int32[]; of several axes the number that their positions are the digits of, the first
         name being the most significant.
     Types:  inside `shard_map` it varies over the axes.
-    Source: mirrors jax.lax.axis_index.
 
     Args:
         axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
@@ -596,8 +595,6 @@ def _position(axis_name: AxisName) -> Any:
 def axis_size(axis_name: AxisName) -> int:
     """How many devices, or examples, named axes have together; a Python int.
 
-    Source: mirrors jax.lax.axis_size.
-
     Args:
         axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
 
@@ -625,7 +622,6 @@ def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
     """Arrays as values of another kind over mesh axes; the elements stay what they are.
 
     Types:  invarying to varying or reduced, varying to unreduced, reduced to varying.
-    Source: mirrors jax.lax.pcast.
 
     Args:
         x: a tree of arrays.

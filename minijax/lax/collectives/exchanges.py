@@ -162,7 +162,6 @@ def all_to_all(
     Shapes: T[s] -> T[s without `split_axis`, of the axes' size n, with a new dimension of size n at
         `concat_axis`]; `tiled`, `split_axis` is n times shorter and `concat_axis` n times longer.
     Types:  varying to varying.
-    Source: mirrors jax.lax.all_to_all.
 
     Args:
         x: a tree of arrays.
@@ -223,7 +222,6 @@ def pswapaxes(
     """Exchanges a dimension of an array with a named axis of the same size.
 
     Shapes: T[s] -> T[s]; `all_to_all` that cuts and joins the same dimension.
-    Source: mirrors jax.lax.pswapaxes.
 
     Raises:
         NameError: a name is not in scope.
@@ -506,7 +504,6 @@ def ragged_all_to_all(
     Types:      operand and output vary over the axes, and so does the result.
     Derivative: linear in operand and output; what is written over has none.
     Lowers to:  a custom call on GPUs; elsewhere a gather, of which each device picks its rows.
-    Source:     mirrors jax.lax.ragged_all_to_all (0.10).
 
     Args:
         operand: rows to send.

@@ -352,7 +352,6 @@ def all_gather(
     Shapes: T[s] -> T[s] with a new dimension of the axes' size at `axis`; `tiled`, dimension `axis`
         is that many times as long.
     Types:  the operand varies over the axes; the result as `to` says.
-    Source: mirrors jax.lax.all_gather.
 
     Args:
         x: a tree of arrays.
@@ -482,7 +481,6 @@ def psum_scatter(
     Shapes: T[s] -> T[s without dimension `scatter_dimension`, which must be of the axes' size];
         `tiled`, that dimension is as many times shorter.
     Types:  what varies, or is unreduced, over the axes becomes varying.
-    Source: mirrors jax.lax.psum_scatter.
 
     Args:
         x: a tree of arrays.

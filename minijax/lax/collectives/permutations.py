@@ -276,7 +276,6 @@ def ppermute(x: Tree, axis_name: AxisName, perm: PermutationLike) -> Tree:
 
     Shapes: T[s] -> T[s]; who is nobody's destination gets zeros.
     Types:  varying to varying.
-    Source: mirrors jax.lax.ppermute.
 
     Args:
         x: a tree of arrays.
@@ -313,7 +312,6 @@ def pshuffle(x: Tree, axis_name: AxisName, perm: Sequence[int]) -> Tree:
     """The device at position i gets the block of the device at position `perm[i]`.
 
     Shapes: T[s] -> T[s].
-    Source: mirrors jax.lax.pshuffle.
 
     Args:
         x: a tree of arrays.
@@ -344,7 +342,6 @@ def pbroadcast(x: Tree, axis_name: AxisName, source: int) -> Tree:
 
     Shapes: T[s] -> T[s].
     Types:  varying to varying; a value that is the same everywhere is refused.
-    Source: mirrors jax.lax.pbroadcast.
 
     Args:
         x: a tree of arrays.
@@ -485,7 +482,6 @@ def psend(x: Array, axis_name: AxisName, perm: PermutationLike) -> Any:
 
     Types:     the operand varies over the axes.
     Lowers to: stablehlo.send, on GPUs only.
-    Source:    mirrors jax.lax.psend (0.10).
 
     Args:
         x: an array.
@@ -518,7 +514,6 @@ def precv(token: Any, out_shape: Any, axis_name: AxisName, perm: PermutationLike
 
     Types:     the result varies over the axes, and over those that `out_shape` varies over.
     Lowers to: stablehlo.recv, on GPUs only.
-    Source:    mirrors jax.lax.precv (0.10).
 
     Args:
         token: what `psend` returned, or another token.

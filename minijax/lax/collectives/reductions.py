@@ -241,7 +241,6 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
     Types:  inside `shard_map`, what varies over the axes, or is unreduced over them, becomes the
         same everywhere; its transpose is then a cast.  Without `check_vma`, and in `vmap` and
         `pmap`, the transpose is `psum`.
-    Source: mirrors jax.lax.psum.
 
     Args:
         x: a tree of arrays.  Python numbers and arrays that are no tracers are multiplied by the
@@ -357,7 +356,6 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None)
     """The mean of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s]; integers become floats.
-    Source: mirrors jax.lax.pmean.
 
     Args:
         x: a tree of arrays.
@@ -390,7 +388,6 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
 
     Shapes: T[s] -> T[s].
     Types:  inside `shard_map` the result is the same everywhere over the axes.
-    Source: mirrors jax.lax.pmax.
 
     Args:
         x: a tree of arrays.
@@ -412,7 +409,6 @@ def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
     """The least value of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes:     T[s] -> T[s]; arguments, types and errors are those of `pmax`.
-    Source:     mirrors jax.lax.pmin.
 
     Example:
         >>> jax.vmap(lambda x: lax.pmin(x, "i"), axis_name="i")(jnp.array([4, 7, 3]))

@@ -309,7 +309,6 @@ def cond(
     Dtypes:     pred: bool, or a number, which is true unless zero.
     Derivative: that of the function chosen.
     Lowers to:  stablehlo.case.
-    Source:     mirrors jax.lax.cond (0.10).
 
     Args:
         pred: which function to take.
@@ -418,7 +417,6 @@ def switch(
     Dtypes:     index: an integer.
     Derivative: that of the function chosen.
     Lowers to:  stablehlo.case.
-    Source:     mirrors jax.lax.switch (0.10).
 
     Raises:
         TypeError: the index is no integer scalar, or the results disagree.
@@ -521,7 +519,6 @@ def platform_dependent(
     Shapes:     the results of all functions have the same types.
     Derivative: that of the function chosen.
     Lowers to:  the function chosen; the others are not lowered.
-    Source:     mirrors jax.lax.platform_dependent (0.10).
 
     Args:
         args: arguments of the functions, trees of arrays.

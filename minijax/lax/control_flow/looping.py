@@ -275,7 +275,6 @@ def while_loop(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], T], ini
     Shapes:     body_fun returns a tree of the types of init_val; cond_fun a boolean scalar.
     Derivative: forward mode only; the number of steps is unknown when the loop is compiled.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.while_loop (0.10).
 
     Args:
         cond_fun: whether to make another step.
@@ -421,7 +420,6 @@ def fori_loop(
         index is a weakly typed integer.
     Derivative: forward mode; reverse mode too where the bounds are known.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.fori_loop (0.10).
 
     Args:
         lower: the first index.

@@ -215,7 +215,6 @@ def scan(
     Shapes:     xs: a tree of T_i[length, s_i] -> ys: a tree of U_i[length, u_i].
     Derivative: both modes; reverse mode keeps what each step needs, stacked.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.scan (0.10).
 
     Args:
         f: one step, of the carry and a slice; returns a pair.
@@ -468,7 +467,6 @@ def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
     Shapes:     xs: a tree of T_i[n, s_i] -> a tree of U_i[n, u_i].
     Derivative: that of scan.
     Lowers to:  stablehlo.while.
-    Source:     mirrors jax.lax.map (0.10).
 
     Args:
         f: a function of one slice.

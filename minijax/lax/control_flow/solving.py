@@ -350,7 +350,6 @@ def custom_root(
     Shapes:     f: a tree of the types of initial_guess -> the same.
     Derivative: both modes, if `tangent_solve` is made of differentiable operations.
     Lowers to:  what `solve` lowers to.
-    Source:     mirrors jax.lax.custom_root (0.10).
 
     Args:
         f: the function whose root is wanted.
@@ -424,7 +423,6 @@ def custom_linear_solve(
     Shapes:     matvec: a tree of the types of b -> the same.
     Derivative: forward mode; reverse mode with `transpose_solve` or `symmetric`.
     Lowers to:  what `solve` lowers to.
-    Source:     mirrors jax.lax.custom_linear_solve (0.10).
 
     Args:
         matvec: a linear function; may close over what the solution is differentiated by.

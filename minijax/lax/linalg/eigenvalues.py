@@ -74,7 +74,6 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
     Dtypes:     float32, float64, complex64, complex128; T is real.
     Derivative: none.
     Lowers to:  LAPACK's sytrd on CPU, cuSOLVER's on GPU.
-    Source:     mirrors jax.lax.linalg.tridiagonal (0.10).
 
     Args:
         a: Hermitian matrices.
@@ -202,7 +201,6 @@ def tridiagonal_solve(
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: linear in b.
     Lowers to:  LAPACK's gtsv on CPU, cuSPARSE's on GPU.
-    Source:     mirrors jax.lax.linalg.tridiagonal_solve (0.10).
 
     Args:
         dl: what stands below the diagonal.
@@ -229,14 +227,10 @@ def tridiagonal_solve(
 class EighImplementation(enum.Enum):
     """How the eigenvalues of Hermitian matrices are found.
 
-    Source: mirrors jax.lax.linalg.EighImplementation (0.10).
-
     Attributes:
         QR: by tridiagonal matrices: LAPACK's and cuSOLVER's syevd.
         JACOBI: by rotations, on GPU only.
         QDWH: by polar decompositions, which only TPUs do.
-
-    Source:     mirrors jax.lax.linalg.EighImplementation.
 
     Example:
         >>> qr = lax.linalg.EighImplementation.QR
@@ -371,7 +365,6 @@ def eigh(
     Dtypes:     float32, float64, complex64, complex128; the eigenvalues are real.
     Derivative: of V only where no eigenvalue is repeated; of w always.
     Lowers to:  LAPACK's syevd on CPU, cuSOLVER's on GPU.
-    Source:     mirrors jax.lax.linalg.eigh (0.10).
 
     Args:
         x: Hermitian matrices.
@@ -505,7 +498,6 @@ def schur(
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: none.
     Lowers to:  LAPACK's gees, on CPU.
-    Source:     mirrors jax.lax.linalg.schur (0.10).
 
     Args:
         x: square matrices.
@@ -541,7 +533,6 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: none.
     Lowers to:  LAPACK's gehrd, on CPU.
-    Source:     mirrors jax.lax.linalg.hessenberg (0.10).
 
     Args:
         a: square matrices.
@@ -561,8 +552,6 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 
 class EigImplementation(enum.Enum):
     """Who finds the eigenvalues of square matrices.
-
-    Source: mirrors jax.lax.linalg.EigImplementation (0.10).
 
     Attributes:
         CUSOLVER: cuSOLVER, since 11.7.1, for right eigenvectors.
@@ -735,7 +724,6 @@ def eig(
     Derivative: of w where no eigenvalue is repeated; of U and V, if enabled, where besides each
                 column has a single largest element.
     Lowers to:  LAPACK's geev, also for GPUs, where MAGMA's may take its place.
-    Source:     mirrors jax.lax.linalg.eig (0.10).
 
     Args:
         x: square matrices.

@@ -74,7 +74,6 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: of the Hermitian part of x where `symmetrize_input`; else of its lower triangle.
     Lowers to:  LAPACK's potrf on CPU, cuSOLVER's on GPU.
-    Source:     mirrors jax.lax.linalg.cholesky (0.10).
 
     Args:
         x: Hermitian positive definite matrices.
@@ -152,7 +151,6 @@ def symmetric_product(
     Dtypes:     floating, the same of both.
     Derivative: none.
     Lowers to:  stablehlo.dot_general on CPU, cuSOLVER's syrk on GPU.
-    Source:     mirrors jax.lax.linalg.symmetric_product (0.10).
 
     Args:
         a_matrix: a.
@@ -398,7 +396,6 @@ def householder_product(a: ArrayLike, taus: ArrayLike) -> Array:
     Dtypes:     float32, float64, complex64, complex128, the same of both.
     Derivative: none.
     Lowers to:  LAPACK's orgqr, or ungqr, on CPU, cuSOLVER's on GPU.
-    Source:     mirrors jax.lax.linalg.householder_product (0.10).
 
     Args:
         a: holds v of reflection i in column i, below its diagonal; v[i] is 1, and 0 above.
@@ -469,7 +466,6 @@ def ormqr(
     Dtypes:     float32, float64, complex64, complex128, the same of all.
     Derivative: none.
     Lowers to:  LAPACK's ormqr, or unmqr, on CPU, cuSOLVER's on GPU.
-    Source:     mirrors jax.lax.linalg.ormqr (0.10).
 
     Args:
         a: holds v of reflection i in column i, below its diagonal, as in `householder_product`.

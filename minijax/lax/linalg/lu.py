@@ -165,7 +165,6 @@ def triangular_solve(
     Dtypes:     inexact, the same of both.
     Derivative: linear in b.
     Lowers to:  BLAS's trsm on CPU, stablehlo.triangular_solve elsewhere.
-    Source:     mirrors jax.lax.linalg.triangular_solve (0.10).
 
     Args:
         a: triangular matrices; of each one only the named triangle is read.
@@ -292,7 +291,6 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: of the factors, for a matrix whose leading square block is regular.
     Lowers to:  LAPACK's getrf on CPU, cuSOLVER's on GPU.
-    Source:     mirrors jax.lax.linalg.lu (0.10).
 
     Returns:
         U in the upper triangle and L below it (its diagonal is ones); the pivots, as LAPACK has
@@ -391,7 +389,6 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
     Shapes:     pivots: int32[..., k] -> int32[..., permutation_size].
     Derivative: none; the result is constant.
     Lowers to:  a loop over the pivots; on GPU, a kernel of jaxlib's.
-    Source:     mirrors jax.lax.linalg.lu_pivots_to_permutation (0.10).
 
     Args:
         pivots: row i was exchanged with row pivots[i], for i = 0, 1, …

@@ -211,16 +211,12 @@ def _norm(x: Array) -> Any:
 class SvdAlgorithm(enum.Enum):
     """How singular values are found.
 
-    Source: mirrors jax.lax.linalg.SvdAlgorithm (0.10).
-
     Attributes:
         DEFAULT: what suits the platform and the shape.
         QR: by QR iterations: gesvd.
         JACOBI: by rotations: gesvdj, on GPU only.
         POLAR: by the polar decomposition: gesvdp, on GPU only.
         DIVIDE_AND_CONQUER: gesdd, LAPACK's and that of AMD's GPUs.
-
-    Source:     mirrors jax.lax.linalg.SvdAlgorithm.
 
     Example:
         >>> x = jnp.array([[0.0, 3.0], [-4.0, 0.0]])
@@ -520,7 +516,6 @@ def svd(
     Derivative: of U and V only where singular values differ and are not zero, and not of full
                 matrices that are not square.
     Lowers to:  LAPACK's gesdd or gesvd on CPU, cuSOLVER's gesvdj, gesvd or gesvdp on GPU.
-    Source:     mirrors jax.lax.linalg.svd (0.10).
 
     Args:
         x: matrices.

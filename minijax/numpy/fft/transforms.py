@@ -163,7 +163,6 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
     Shapes:     a: T[.., m, ..] -> complex[.., n, ..].
     Dtypes:     to complex.
     Derivative: is its own transpose.
-    Source:     mirrors jax.numpy.fft.fft (0.10).
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
@@ -190,7 +189,6 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Shapes:     a: T[.., m, ..] -> complex[.., n, ..].
     Dtypes:     to complex.
     Derivative: is its own transpose.
-    Source:     mirrors jax.numpy.fft.ifft (0.10).
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
@@ -219,7 +217,6 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Shapes:     a: T[.., m, ..] -> complex[.., n//2 + 1, ..].
     Dtypes:     real to complex; not float16 and bfloat16.
     Derivative: transposes to `irfft` of what stands for both halves.
-    Source:     mirrors jax.numpy.fft.rfft (0.10).
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, `norm` is not known, or `a` is
@@ -247,7 +244,6 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Shapes:     a: T[.., m, ..] -> float[.., n, ..].
     Dtypes:     to float.
     Derivative: transposes to `rfft`, where frequencies that stand for two count twice.
-    Source:     mirrors jax.numpy.fft.irfft (0.10).
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
@@ -274,7 +270,6 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Shapes:     a: T[.., m, ..] -> float[.., n, ..].
     Dtypes:     to float.
     Derivative: linear over the reals.
-    Source:     mirrors jax.numpy.fft.hfft (0.10).
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
@@ -302,7 +297,6 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Shapes:     a: T[.., m, ..] -> complex[.., n//2 + 1, ..].
     Dtypes:     real to complex; not float16 and bfloat16.
     Derivative: linear over the reals.
-    Source:     mirrors jax.numpy.fft.ihfft (0.10).
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, `norm` is not known, or `a` is
@@ -333,7 +327,6 @@ def fft2(
     Shapes:     a: T[..] -> complex[..].
     Dtypes:     to complex.
     Derivative: is its own transpose.
-    Source:     mirrors jax.numpy.fft.fft2 (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -364,7 +357,6 @@ def ifft2(
     Shapes:     a: T[..] -> complex[..].
     Dtypes:     to complex.
     Derivative: is its own transpose.
-    Source:     mirrors jax.numpy.fft.ifft2 (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -395,7 +387,6 @@ def rfft2(
     Shapes:     a: T[.., n] -> complex[.., n//2 + 1] for the last one of the axes.
     Dtypes:     real to complex; not float16 and bfloat16.
     Derivative: linear over the reals.
-    Source:     mirrors jax.numpy.fft.rfft2 (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -426,7 +417,6 @@ def irfft2(
     Shapes:     a: T[.., m] -> float[.., n] for the last one of the axes.
     Dtypes:     to float.
     Derivative: linear over the reals.
-    Source:     mirrors jax.numpy.fft.irfft2 (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -455,7 +445,6 @@ def fftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = N
     Shapes:     a: T[..] -> complex[..].
     Dtypes:     to complex.
     Derivative: is its own transpose.
-    Source:     mirrors jax.numpy.fft.fftn (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -484,7 +473,6 @@ def ifftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = 
     Shapes:     a: T[..] -> complex[..].
     Dtypes:     to complex.
     Derivative: is its own transpose.
-    Source:     mirrors jax.numpy.fft.ifftn (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -513,7 +501,6 @@ def rfftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = 
     Shapes:     a: T[.., n] -> complex[.., n//2 + 1] for the last one of the axes.
     Dtypes:     real to complex; not float16 and bfloat16.
     Derivative: linear over the reals.
-    Source:     mirrors jax.numpy.fft.rfftn (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -542,7 +529,6 @@ def irfftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None =
     Shapes:     a: T[.., m] -> float[.., n] for the last one of the axes.
     Dtypes:     to float.
     Derivative: linear over the reals.
-    Source:     mirrors jax.numpy.fft.irfftn (0.10).
 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
@@ -572,7 +558,6 @@ def fftfreq(
 
     Shapes:     -> T[n].
     Dtypes:     float32, or float64 with x64, by default.
-    Source:     mirrors jax.numpy.fft.fftfreq (0.10).
 
     Raises:
         ValueError: `n` or `d` is not a single number.
@@ -599,7 +584,6 @@ def rfftfreq(
 
     Shapes:     -> T[n//2 + 1].
     Dtypes:     float32, or float64 with x64, by default.
-    Source:     mirrors jax.numpy.fft.rfftfreq (0.10).
 
     Raises:
         ValueError: `n` or `d` is not a single number.
@@ -648,7 +632,6 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
         axes: the axes along which to shift; None for all.
 
     Shapes:     x: T[s] -> T[s].
-    Source:     mirrors jax.numpy.fft.fftshift (0.10).
 
     Raises:
         ValueError: an axis is out of range.
@@ -669,7 +652,6 @@ def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
         axes: the axes along which to shift; None for all.
 
     Shapes:     x: T[s] -> T[s].
-    Source:     mirrors jax.numpy.fft.ifftshift (0.10).
 
     Raises:
         ValueError: an axis is out of range.

@@ -57,7 +57,6 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Dtypes:     float32, float64 and complex, promoted; integers become floats.
     Derivative: linear in b; a x' = b' - a' x.
     Lowers to:  an LU factorization and triangular systems.
-    Source:     mirrors jax.numpy.linalg.solve (0.10).
 
     Raises:
         ValueError: `a` is no square matrix, nor a batch of them, or b does not fit.
@@ -108,7 +107,6 @@ def inv(a: ArrayLike) -> Array:
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.numpy.linalg.inv (0.10).
 
     Raises:
         ValueError: `a` is no square matrix, nor a batch of them.
@@ -127,7 +125,6 @@ def tensorinv(a: ArrayLike, ind: int = 2) -> Array:
     """Computes the inverse of an array as a linear map of its last dimensions to its first.
 
     Shapes:     a: T[s, t] -> T[t, s], with `ind` dimensions in s, and equal products of s and t.
-    Source:     mirrors jax.numpy.linalg.tensorinv (0.10).
 
     Raises:
         ValueError: `ind` is not positive, or the dimensions do not make a square matrix.
@@ -151,7 +148,6 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     """Solves the tensor equation `tensordot(a, x, x.ndim) = b` for `x`.
 
     Shapes:     a: T[s, t], b: T[s] -> T[t], with as many elements in s as in t.
-    Source:     mirrors jax.numpy.linalg.tensorsolve (0.10).
 
     Args:
         a: the array of coefficients.
@@ -187,7 +183,6 @@ def lstsq(
     Shapes:     a: T[m, n], b: T[m] or T[m, k] -> x: T[n] or T[n, k], the squared residuals, T[1] or
                 T[k], the rank, int32[], and the singular values, T[min(m, n)].
     Dtypes:     float32, float64 and complex, promoted; integers become floats.
-    Source:     mirrors jax.numpy.linalg.lstsq (0.10).
 
     Args:
         a: a matrix.
@@ -328,7 +323,6 @@ def norm(
     Shapes:     x: T[s] -> real T[s without axis].
     Dtypes:     inexact; integers become floats.
     Derivative: that of the formula; NaN for the length of a vector of zeros.
-    Source:     mirrors jax.numpy.linalg.norm (0.10).
 
     Args:
         x: the array.
@@ -366,7 +360,6 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fr
     """Computes norms of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> real T[...].
-    Source:     mirrors jax.numpy.linalg.matrix_norm (0.10).
 
     Args:
         x: matrices.
@@ -396,7 +389,6 @@ def vector_norm(
     """Computes norms of the vectors along one axis or several.
 
     Shapes:     x: T[s] -> real T[s without axis].
-    Source:     mirrors jax.numpy.linalg.vector_norm (0.10).
 
     Args:
         x: the array.
@@ -473,7 +465,6 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
 
     Shapes:     x: T[..., m, n] -> real T[...]; m = n but for p None, 2 or -2.
     Dtypes:     inexact; integers become floats.
-    Source:     mirrors jax.numpy.linalg.cond (0.10).
 
     Args:
         x: matrices.
@@ -513,7 +504,6 @@ def matrix_rank(
     """Computes the ranks of matrices: the number of singular values above a tolerance.
 
     Shapes:     M: T[..., m, n] -> int32[...]; of a vector, whether it has an element besides zeros.
-    Source:     mirrors jax.numpy.linalg.matrix_rank (0.10).
 
     Args:
         M: matrices.
@@ -549,7 +539,6 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
     """Computes the cross product of vectors of three components.
 
     Shapes:     x1: T[.., 3, ..], x2: T[.., 3, ..] -> T[.., 3, ..].
-    Source:     mirrors jax.numpy.linalg.cross (0.10).
 
     Raises:
         ValueError: the vectors do not have three components.
@@ -570,7 +559,6 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
     """Returns the diagonals of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., k], where k is the length of the diagonal.
-    Source:     mirrors jax.numpy.linalg.diagonal (0.10).
 
     Raises:
         ValueError: `x` has fewer than two dimensions.
@@ -588,7 +576,6 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
     """Sums the diagonals of the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[...].
-    Source:     mirrors jax.numpy.linalg.trace (0.10).
 
     Raises:
         ValueError: `x` has fewer than two dimensions.
@@ -606,7 +593,6 @@ def matrix_transpose(x: ArrayLike, /) -> Array:
     """Transposes the matrices in the last two dimensions.
 
     Shapes:     x: T[..., m, n] -> T[..., n, m].
-    Source:     mirrors jax.numpy.linalg.matrix_transpose (0.10).
 
     Raises:
         ValueError: `x` has fewer than two dimensions.
@@ -631,7 +617,6 @@ def matmul(
     """Computes matrix products, broadcasting the leading dimensions; see `numpy.matmul`.
 
     Shapes:     x1: T[..., m, k], x2: T[..., k, n] -> T[..., m, n]; a vector is a row, or a column.
-    Source:     mirrors jax.numpy.linalg.matmul (0.10).
 
     Raises:
         ValueError: an operand is a scalar, or leading dimensions do not fit.
@@ -651,7 +636,6 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Computes the outer product of two vectors.
 
     Shapes:     x1: T[n], x2: T[m] -> T[n, m].
-    Source:     mirrors jax.numpy.linalg.outer (0.10).
 
     Raises:
         ValueError: an argument is no vector.
@@ -682,7 +666,6 @@ def tensordot(
     """Computes the tensor dot product along the given axes; see `numpy.tensordot`.
 
     Shapes:     x1: T[s, k], x2: T[k, t] -> T[s, t], where s, t and k are any number of dimensions.
-    Source:     mirrors jax.numpy.linalg.tensordot (0.10).
 
     Raises:
         TypeError: `axes` does not fit the operands.
@@ -715,7 +698,6 @@ def vecdot(
     """Computes the dot product of vectors along `axis`; see `numpy.vecdot`.
 
     Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
-    Source:     mirrors jax.numpy.linalg.vecdot (0.10).
 
     Raises:
         ValueError: the shapes do not fit.
@@ -735,7 +717,6 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
 
     Shapes:     a: T[..., m, m] -> T[..., m, m].
     Dtypes:     numeric; integers become floats where n is negative.
-    Source:     mirrors jax.numpy.linalg.matrix_power (0.10).
 
     Raises:
         TypeError: `a` is no square matrix, nor a batch of them, or n is no integer.

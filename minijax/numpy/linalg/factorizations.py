@@ -180,7 +180,6 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.numpy.linalg.cholesky (0.10).
 
     Args:
         a: Hermitian positive definite matrices.
@@ -219,7 +218,6 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
 
     Shapes:     a: T[..., m, n] -> Q: T[..., m, k], R: T[..., k, n], where k = min(m, n), or m.
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.numpy.linalg.qr (0.10).
 
     Args:
         a: matrices.
@@ -286,7 +284,6 @@ def svd(
     Shapes:     a: T[..., m, n] -> U: T[..., m, k], S: real T[..., k], Vh: T[..., k, n], where
                 k = min(m, n); U and Vh are square with `full_matrices`.
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.numpy.linalg.svd (0.10).
 
     Args:
         a: matrices.
@@ -338,7 +335,6 @@ def svdvals(x: ArrayLike, /) -> Array:
     """Computes the singular values of matrices, in descending order.
 
     Shapes:     x: T[..., m, n] -> real T[..., min(m, n)].
-    Source:     mirrors jax.numpy.linalg.svdvals (0.10).
 
     Raises:
         TypeError: `x` is no matrix.
@@ -357,7 +353,6 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Shapes:     a: T[..., n, n] -> real T[..., n], ascending, and T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.numpy.linalg.eigh (0.10).
 
     Args:
         a: Hermitian matrices.
@@ -389,7 +384,6 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
     """Computes the eigenvalues of Hermitian matrices, in ascending order.
 
     Shapes:     a: T[..., n, n] -> real T[..., n].
-    Source:     mirrors jax.numpy.linalg.eigvalsh (0.10).
 
     Args:
         a: Hermitian matrices.
@@ -413,7 +407,6 @@ def eig(a: ArrayLike) -> EigResult:
     """Computes the eigenvalues and right eigenvectors of square matrices; they are complex.
 
     Shapes:     a: T[..., n, n] -> complex T[..., n], in no order, and complex T[..., n, n].
-    Source:     mirrors jax.numpy.linalg.eig (0.10).
 
     Raises:
         TypeError: `a` is no matrix.
@@ -432,7 +425,6 @@ def eigvals(a: ArrayLike) -> Array:
     """Computes the eigenvalues of square matrices; they are complex, in no order.
 
     Shapes:     a: T[..., n, n] -> complex T[..., n].
-    Source:     mirrors jax.numpy.linalg.eigvals (0.10).
 
     Raises:
         TypeError: `a` is no matrix.
@@ -466,7 +458,6 @@ def det(a: ArrayLike) -> Array:
     Shapes:     a: T[..., n, n] -> T[...].
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: the cofactors, also of a singular matrix.
-    Source:     mirrors jax.numpy.linalg.det (0.10).
 
     Raises:
         ValueError: `a` is no square matrix, nor a batch of them.
@@ -569,7 +560,6 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
     Shapes:     a: T[..., n, n] -> T[...], real T[...].
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: the inverse; of a regular matrix.
-    Source:     mirrors jax.numpy.linalg.slogdet (0.10).
 
     Args:
         a: square matrices.

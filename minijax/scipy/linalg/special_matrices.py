@@ -72,7 +72,6 @@ def block_diag(*arrs: Any) -> Array:
     Shapes:     arrs: T[m, n], T[k, l], ... -> T[m + k + ..., n + l + ...]; a vector is one row.
     Dtypes:     promoted.
     Derivative: linear.
-    Source:     mirrors jax.scipy.linalg.block_diag (0.10).
 
     Args:
         *arrs: the blocks.
@@ -105,7 +104,6 @@ def circulant(c: ArrayLike) -> Array:
     """Circulant matrix: each column is the one before it, rotated down by one place.
 
     Shapes:     c: T[..., n] -> T[..., n, n].
-    Source:     mirrors jax.scipy.linalg.circulant (0.10).
 
     Args:
         c: the first columns.
@@ -128,7 +126,6 @@ def toeplitz(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     Shapes:     c: T[..., m], r: T[..., n] -> T[..., m, n].
     Dtypes:     promoted.
-    Source:     mirrors jax.scipy.linalg.toeplitz (0.10).
 
     Args:
         c: the first columns.
@@ -155,7 +152,6 @@ def hankel(c: ArrayLike, r: ArrayLike | None = None) -> Array:
 
     Shapes:     c: T[..., m], r: T[..., n] -> T[..., m, n].
     Dtypes:     promoted.
-    Source:     mirrors jax.scipy.linalg.hankel (0.10).
 
     Args:
         c: the first columns.
@@ -186,7 +182,6 @@ def companion(a: ArrayLike) -> Array:
 
     Shapes:     a: T[..., n + 1] -> T[..., n, n].
     Dtypes:     floats and complex; integers become floats.
-    Source:     mirrors jax.scipy.linalg.companion (0.10).
 
     Args:
         a: the coefficients, of the highest power first; that one is not zero.
@@ -252,7 +247,6 @@ def convolution_matrix(a: ArrayLike, n: int, mode: str = "full") -> Array:
 
     Shapes:     a: T[..., m] -> T[..., k, n], where k is m + n - 1 if `mode` is "full", max(m, n)
                 if "same", and the difference of both plus 1 if "valid".
-    Source:     mirrors jax.scipy.linalg.convolution_matrix (0.10).
 
     Args:
         a: the vectors to convolve with.
@@ -287,7 +281,6 @@ def fiedler(a: ArrayLike) -> Array:
     """Fiedler matrix: the distances between the elements of a vector.
 
     Shapes:     a: T[..., n] -> real T[..., n, n].
-    Source:     mirrors jax.scipy.linalg.fiedler (0.10).
 
     Args:
         a: vectors.
@@ -308,7 +301,6 @@ def leslie(f: ArrayLike, s: ArrayLike) -> Array:
 
     Shapes:     f: T[..., n], s: T[..., n - 1] -> T[..., n, n].
     Dtypes:     promoted.
-    Source:     mirrors jax.scipy.linalg.leslie (0.10).
 
     Args:
         f: how many children each class has: the first row.
@@ -356,7 +348,6 @@ def dft(n: int, scale: str | None = None, *, dtype: DTypeLike | None = None) -> 
     """Matrix of the discrete Fourier transform, exp(-2πi j k / n).
 
     Shapes:     -> complex[n, n].
-    Source:     mirrors jax.scipy.linalg.dft (0.10).
 
     Args:
         n: the length of the vectors that it transforms.
@@ -395,7 +386,6 @@ def hadamard(n: int, dtype: DTypeLike = int) -> Array:
     """Hadamard matrix in Sylvester's order: ones and minus ones, with orthogonal rows.
 
     Shapes:     -> dtype[n, n].
-    Source:     mirrors jax.scipy.linalg.hadamard (0.10).
 
     Args:
         n: how many rows: a power of 2.
@@ -424,7 +414,6 @@ def helmert(n: int, full: bool = False) -> Array:
     """Helmert matrix: orthonormal rows that each compare an element with those before it.
 
     Shapes:     -> float[n - 1, n], or float[n, n] where `full`.
-    Source:     mirrors jax.scipy.linalg.helmert (0.10).
 
     Args:
         n: how many columns.
@@ -453,7 +442,6 @@ def hilbert(n: int) -> Array:
     """Hilbert matrix, 1 / (i + j + 1), which is ill-conditioned.
 
     Shapes:     -> float[n, n].
-    Source:     mirrors jax.scipy.linalg.hilbert (0.10).
 
     Args:
         n: how many rows.
@@ -500,7 +488,6 @@ def pascal(n: int, kind: str | None = None) -> Array:
     """Pascal matrix: binomial coefficients.
 
     Shapes:     -> float[n, n].
-    Source:     mirrors jax.scipy.linalg.pascal (0.10).
 
     Args:
         n: how many rows.
@@ -538,7 +525,6 @@ def invpascal(n: int, kind: str | None = None) -> Array:
     """Inverse of the Pascal matrix, whose elements are integers.
 
     Shapes:     -> float[n, n].
-    Source:     mirrors jax.scipy.linalg.invpascal (0.10).
 
     Args:
         n: how many rows.

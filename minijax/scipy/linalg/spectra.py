@@ -97,7 +97,6 @@ def eigh(
     Shapes:     a: T[..., n, n] -> real T[..., n], T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: as `lax.linalg.eigh`.
-    Source:     mirrors jax.scipy.linalg.eigh (0.10).
 
     Args:
         a: matrices, whose Hermitian part is taken.
@@ -155,7 +154,6 @@ def hessenberg(
     Shapes:     a: T[..., n, n] -> T[..., n, n], T[..., n, n].
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: none.
-    Source:     mirrors jax.scipy.linalg.hessenberg (0.10).
 
     Args:
         a: square matrices.
@@ -194,7 +192,6 @@ def schur(a: ArrayLike, output: str = "real") -> tuple[Array, Array]:
     Shapes:     a: T[..., n, n] -> T[..., n, n], T[..., n, n].
     Dtypes:     float32, float64, complex64, complex128.
     Derivative: none.
-    Source:     mirrors jax.scipy.linalg.schur (0.10).
 
     Args:
         a: square matrices.
@@ -574,7 +571,6 @@ def expm_frechet(
 
     Shapes:     A: T[..., n, n], E: T[..., n, n] -> T[..., n, n], T[..., n, n].
     Dtypes:     float32, float64, complex64, complex128, promoted.
-    Source:     mirrors jax.scipy.linalg.expm_frechet (0.10).
 
     Args:
         A: square matrices.

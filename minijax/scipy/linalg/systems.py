@@ -92,7 +92,6 @@ def cholesky(
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: as `lax.linalg.cholesky`.
-    Source:     mirrors jax.scipy.linalg.cholesky (0.10).
 
     Args:
         a: the matrices, of which one triangle is read.
@@ -125,7 +124,6 @@ def cho_factor(
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.scipy.linalg.cho_factor (0.10).
 
     Args:
         a: Hermitian positive definite matrices, of which one triangle is read.
@@ -195,7 +193,6 @@ def lu_factor(
     Shapes:     a: T[..., m, n] -> T[..., m, n], int32[..., min(m, n)].
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: as `lax.linalg.lu`.
-    Source:     mirrors jax.scipy.linalg.lu_factor (0.10).
 
     Args:
         a: matrices.
@@ -228,7 +225,6 @@ def qr(
                 with k = min(m, n); with pivoting also int32[..., n].
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: as `lax.linalg.qr`.
-    Source:     mirrors jax.scipy.linalg.qr (0.10).
 
     Args:
         a: matrices.
@@ -271,7 +267,6 @@ def qr_multiply(
                 pivoting also int32[..., n].
     Dtypes:     float32, float64 and complex, promoted.
     Derivative: as `lax.linalg.qr`.
-    Source:     mirrors jax.scipy.linalg.qr_multiply (0.10).
 
     Args:
         a: matrices.
@@ -350,7 +345,6 @@ def svd(
                 T[..., m, k] and T[..., k, n] unless `full_matrices`.
     Dtypes:     float32, float64 and complex; integers become floats.
     Derivative: as `lax.linalg.svd`.
-    Source:     mirrors jax.scipy.linalg.svd (0.10).
 
     Args:
         a: matrices.
@@ -389,7 +383,6 @@ def polar(
     Shapes:     a: T[..., m, n] -> T[..., m, n], T[..., n, n] with a = U P; T[..., m, m] with
                 a = P U where `side` is "left".
     Dtypes:     float32, float64 and complex.
-    Source:     mirrors jax.scipy.linalg.polar (0.10).
 
     Args:
         a: matrices.
@@ -452,7 +445,6 @@ def det(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Shapes:     a: T[..., n, n] -> T[...].
     Dtypes:     floats and complex; integers become floats.
-    Source:     mirrors jax.scipy.linalg.det (0.10).
 
     Args:
         a: square matrices.
@@ -475,7 +467,6 @@ def inv(a: ArrayLike, overwrite_a: bool = False, check_finite: bool = True) -> A
 
     Shapes:     a: T[..., n, n] -> T[..., n, n].
     Dtypes:     float32, float64 and complex; integers become floats.
-    Source:     mirrors jax.scipy.linalg.inv (0.10).
 
     Args:
         a: square matrices.
@@ -509,7 +500,6 @@ def solve(
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
     Dtypes:     float32, float64 and complex, promoted; integers become floats.
     Derivative: linear in b; a x' = b' - a' x.
-    Source:     mirrors jax.scipy.linalg.solve (0.10).
 
     Args:
         a: matrices.
@@ -568,7 +558,6 @@ def solve_triangular(
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
     Dtypes:     floats and complex, promoted; integers become floats.
     Derivative: linear in b.
-    Source:     mirrors jax.scipy.linalg.solve_triangular (0.10).
 
     Args:
         a: matrices, of which one triangle is read.
@@ -617,7 +606,6 @@ def cho_solve(
 
     Shapes:     c: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].
     Dtypes:     floats and complex, promoted; integers become floats.
-    Source:     mirrors jax.scipy.linalg.cho_solve (0.10).
 
     Args:
         c_and_lower: what `cho_factor` gives.
@@ -672,7 +660,6 @@ def lu_solve(
     Shapes:     lu: T[..., n, n], piv: int32[..., n], b: T[n] -> T[..., n];
                 b: T[..., n, m] -> T[..., n, m].
     Dtypes:     floats and complex, promoted; integers become floats.
-    Source:     mirrors jax.scipy.linalg.lu_solve (0.10).
 
     Args:
         lu_and_piv: what `lu_factor` gives.

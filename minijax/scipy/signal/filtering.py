@@ -135,7 +135,6 @@ def convolve(
     Dtypes:     inexact; integers become floats.
     Derivative: linear in each.
     Lowers to:  stablehlo.convolution, or stablehlo.fft.
-    Source:     mirrors jax.scipy.signal.convolve (0.10).
 
     Raises:
         ValueError: the ranks differ, sizes do not fit, an array is empty, or the mode or method
@@ -171,7 +170,6 @@ def correlate(
     Dtypes:     inexact; integers become floats.
     Derivative: linear in in1, and over the reals in in2.
     Lowers to:  stablehlo.convolution, or stablehlo.fft.
-    Source:     mirrors jax.scipy.signal.correlate (0.10).
 
     Raises:
         ValueError: the ranks differ, sizes do not fit, an array is empty, or the mode or method
@@ -209,7 +207,6 @@ def convolve2d(
     Dtypes:     inexact; integers become floats.
     Derivative: linear in each.
     Lowers to:  stablehlo.convolution.
-    Source:     mirrors jax.scipy.signal.convolve2d (0.10).
 
     Raises:
         ValueError: an argument is empty or not a matrix, sizes do not fit, or the mode is unknown.
@@ -250,7 +247,6 @@ def correlate2d(
     Dtypes:     inexact; integers become floats.
     Derivative: linear in in1, and over the reals in in2.
     Lowers to:  stablehlo.convolution.
-    Source:     mirrors jax.scipy.signal.correlate2d (0.10).
 
     Raises:
         ValueError: an argument is empty or not a matrix, sizes do not fit, or the mode is unknown.
@@ -301,7 +297,6 @@ def fftconvolve(
     Dtypes:     inexact, not float16 and bfloat16; integers become floats.
     Derivative: linear in each.
     Lowers to:  stablehlo.fft.
-    Source:     mirrors jax.scipy.signal.fftconvolve (0.10).
 
     Raises:
         ValueError: the ranks or other sizes differ, sizes do not fit for "valid", an axis is out
@@ -401,7 +396,6 @@ def detrend(
     Shapes:     data: T[s] -> T[s].
     Dtypes:     inexact; integers become floats.
     Derivative: linear.
-    Source:     mirrors jax.scipy.signal.detrend (0.10).
 
     Raises:
         ValueError: the type is not known, a break lies outside of the series, or the axis is out

@@ -129,7 +129,6 @@ def gammaln(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: digamma(x).
-    Source:     mirrors jax.scipy.special.gammaln (0.10).
 
     Example:
         >>> minijax.scipy.special.gammaln(0.0)
@@ -145,7 +144,6 @@ def loggamma(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.  Negative reals give NaN.
     Derivative: digamma(x).
-    Source:     mirrors jax.scipy.special.loggamma (0.10).
 
     Example:
         >>> minijax.scipy.special.loggamma(-1.0)
@@ -165,7 +163,6 @@ def digamma(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: polygamma(1, x).
-    Source:     mirrors jax.scipy.special.digamma (0.10).
 
     Example:
         >>> minijax.scipy.special.digamma(jnp.inf)
@@ -196,7 +193,6 @@ def gammasgn(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: zero.
-    Source:     mirrors jax.scipy.special.gammasgn (0.10).
 
     Raises:
         ValueError: x is complex.
@@ -222,7 +218,6 @@ def gamma(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: Γ(x) digamma(x).
-    Source:     mirrors jax.scipy.special.gamma (0.10).
 
     Example:
         >>> minijax.scipy.special.gamma(jnp.array([-1.0, 0.0, 5.0]))
@@ -239,7 +234,6 @@ def gammainc(a: ArrayLike, x: ArrayLike) -> Array:
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: by a and by x.
-    Source:     mirrors jax.scipy.special.gammainc (0.10).
 
     Example:
         >>> minijax.scipy.special.gammainc(2.0, jnp.array([0.0, jnp.inf]))
@@ -255,7 +249,6 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: by a and by x.
-    Source:     mirrors jax.scipy.special.gammaincc (0.10).
 
     Example:
         >>> minijax.scipy.special.gammaincc(2.0, jnp.array([0.0, jnp.inf]))
@@ -316,7 +309,6 @@ def beta(a: ArrayLike, b: ArrayLike) -> Array:
     Shapes:     a: T[s], b: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: B(a, b) (digamma(a) - digamma(a + b)) by a, and likewise by b.
-    Source:     mirrors jax.scipy.special.beta (0.10).
 
     Raises:
         ValueError: an argument is complex.
@@ -337,7 +329,6 @@ def betainc(a: ArrayLike, b: ArrayLike, x: ArrayLike) -> Array:
     Shapes:     a: T[r], b: T[s], x: T[t] -> T[broadcast of r, s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: xᵃ⁻¹ (1 - x)ᵇ⁻¹ / B(a, b) by x.
-    Source:     mirrors jax.scipy.special.betainc (0.10).
 
     Raises:
         ValueError: an argument is complex, or it is differentiated by a or b.
@@ -366,7 +357,6 @@ def factorial(n: ArrayLike, exact: bool = False) -> Array:
     Shapes:     n: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: n! digamma(n + 1).
-    Source:     mirrors jax.scipy.special.factorial (0.10).
 
     Raises:
         NotImplementedError: exact integers are asked for.
@@ -412,7 +402,6 @@ def comb(N: ArrayLike, k: ArrayLike, *, repetition: bool = False) -> Array:
     Shapes:     N: T[s], k: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: by N and by k, as the gamma functions' that factorials are.
-    Source:     mirrors jax.scipy.special.comb (0.10).
 
     Args:
         N: how many things there are.
@@ -465,7 +454,6 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
     Shapes:     z: T[s], m: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: y (digamma(z + m) - digamma(z)) by z, and y digamma(z + m) by m.
-    Source:     mirrors jax.scipy.special.poch (0.10).
 
     Raises:
         ValueError: an argument is complex.
@@ -484,7 +472,6 @@ def multigammaln(a: ArrayLike, d: int | Array) -> Array:
     Shapes:     a: T[s] -> T[s]; d is a whole number that is known.
     Dtypes:     real; integers and booleans become floats.
     Derivative: the sum of digamma(a - i/2) over i below d.
-    Source:     mirrors jax.scipy.special.multigammaln (0.10).
 
     Raises:
         ConcretizationTypeError: d is traced.
@@ -528,7 +515,6 @@ def bernoulli(n: SupportsIndex) -> Array:
 
     Shapes:     -> T[n + 1].
     Dtypes:     the default floating dtype.
-    Source:     mirrors jax.scipy.special.bernoulli (0.10).
 
     Raises:
         ConcretizationTypeError: n is traced.
@@ -609,7 +595,6 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     Shapes:     x: T[s], q: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: -Σ ln(k + q) / (k + q)ˣ by x, -x ζ(x + 1, q) by q.
-    Source:     mirrors jax.scipy.special.zeta (0.10).
 
     Raises:
         NotImplementedError: there is no q.
@@ -635,7 +620,6 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     Shapes:     n: integers[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     n of integers; x real, where integers and booleans become floats.
     Derivative: polygamma(n + 1, x) by x.
-    Source:     mirrors jax.scipy.special.polygamma (0.10).
 
     Raises:
         ValueError: n is not of an integer dtype, or x is complex.

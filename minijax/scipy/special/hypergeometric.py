@@ -46,7 +46,6 @@ def i0e(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: i1e(x) - sign(x) i0e(x).
-    Source:     mirrors jax.scipy.special.i0e (0.10).
 
     Example:
         >>> minijax.scipy.special.i0e(jnp.array([0.0, jnp.inf])).round(4)
@@ -62,7 +61,6 @@ def i1e(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: i0e(x) - (sign(x) + 1/x) i1e(x).
-    Source:     mirrors jax.scipy.special.i1e (0.10).
 
     Example:
         >>> minijax.scipy.special.i1e(0.0)
@@ -78,7 +76,6 @@ def i0(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: i1(x).
-    Source:     mirrors jax.scipy.special.i0 (0.10).
 
     Example:
         >>> minijax.scipy.special.i0(0.0).round(4)
@@ -95,7 +92,6 @@ def i1(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: i0(x) - i1(x) / x.
-    Source:     mirrors jax.scipy.special.i1 (0.10).
 
     Example:
         >>> minijax.scipy.special.i1(0.0)
@@ -114,7 +110,6 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
     Shapes:     z: T[s] -> T[v + 1, *s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: that of the recurrence.
-    Source:     mirrors jax.scipy.special.bessel_jn (0.10).
 
     Args:
         z: where.
@@ -186,7 +181,6 @@ def sph_harm_y(
     Shapes:     n: I[r], m: I[s], theta: T[t], phi: T[u] -> C[broadcast of all].
     Dtypes:     n and m of integers; theta and phi real; the result is complex.
     Derivative: by theta and phi.
-    Source:     mirrors jax.scipy.special.sph_harm_y (0.10).
 
     Args:
         n: degrees.

@@ -75,7 +75,6 @@ def expi(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: exp(x) / x.
-    Source:     mirrors jax.scipy.special.expi (0.10).
 
     Raises:
         ValueError: x is complex.
@@ -97,7 +96,6 @@ def exp1(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: -exp(-x) / x.
-    Source:     mirrors jax.scipy.special.exp1 (0.10).
 
     Raises:
         ValueError: x is complex.
@@ -179,7 +177,6 @@ def expn(n: ArrayLike, x: ArrayLike) -> Array:
     Shapes:     n: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: -Eₙ₋₁(x) by x.
-    Source:     mirrors jax.scipy.special.expn (0.10).
 
     Raises:
         ValueError: an argument is complex.
@@ -243,7 +240,6 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     Shapes:     x: T[s] -> (T[s], T[s]).
     Dtypes:     real; integers and booleans become floats.
     Derivative: sin(x)/x and cos(x)/x.
-    Source:     mirrors jax.scipy.special.sici (0.10).
 
     Raises:
         ValueError: x is complex.
@@ -305,7 +301,6 @@ def fresnel(x: ArrayLike) -> tuple[Array, Array]:
     Shapes:     x: T[s] -> (T[s], T[s]).
     Dtypes:     real; integers and booleans become floats.
     Derivative: sin(πx²/2) and cos(πx²/2).
-    Source:     mirrors jax.scipy.special.fresnel (0.10).
 
     Raises:
         NotImplementedError: x is complex.
@@ -332,7 +327,6 @@ def expit(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: y (1 - y), where y is the result.
-    Source:     mirrors jax.scipy.special.expit (0.10).
 
     Example:
         >>> minijax.scipy.special.expit(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -364,7 +358,6 @@ def logit(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: 1 / (x (1 - x)).
-    Source:     mirrors jax.scipy.special.logit (0.10).
 
     Example:
         >>> minijax.scipy.special.logit(jnp.array([0.0, 0.5, 1.0]))
@@ -395,7 +388,6 @@ def xlogy(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: log(y) by x, x/y by y.
-    Source:     mirrors jax.scipy.special.xlogy (0.10).
 
     Example:
         >>> minijax.scipy.special.xlogy(jnp.array([0.0, 1.0]), 0.0)
@@ -420,7 +412,6 @@ def xlog1py(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: log(1 + y) by x, x/(1 + y) by y.
-    Source:     mirrors jax.scipy.special.xlog1py (0.10).
 
     Example:
         >>> minijax.scipy.special.xlog1py(jnp.array([0.0, 1.0]), -1.0)
@@ -444,7 +435,6 @@ def entr(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: -1 - log(x).
-    Source:     mirrors jax.scipy.special.entr (0.10).
 
     Raises:
         ValueError: x is complex.
@@ -489,7 +479,6 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
     Shapes:     p: T[s], q: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: log(p/q) + 1 by p, -p/q by q.
-    Source:     mirrors jax.scipy.special.rel_entr (0.10).
 
     Raises:
         ValueError: an argument is complex.
@@ -508,7 +497,6 @@ def kl_div(p: ArrayLike, q: ArrayLike) -> Array:
     Shapes:     p: T[s], q: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
     Derivative: log(p/q) by p, 1 - p/q by q.
-    Source:     mirrors jax.scipy.special.kl_div (0.10).
 
     Raises:
         ValueError: an argument is complex.
@@ -553,7 +541,6 @@ def boxcox1p(x: ArrayLike, lmbda: ArrayLike) -> Array:
     Shapes:     x: T[s], lmbda: T[t] -> T[broadcast of s and t].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: (1 + x)^(lmbda - 1) by x.
-    Source:     mirrors jax.scipy.special.boxcox1p (0.10).
 
     Example:
         >>> minijax.scipy.special.boxcox1p(jnp.array([0.0, 3.0]), 1.0)
@@ -569,7 +556,6 @@ def softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.scipy.special.softmax (0.10).
 
     Example:
         >>> minijax.scipy.special.softmax(jnp.zeros((2, 2)))
@@ -585,7 +571,6 @@ def log_softmax(x: ArrayLike, /, *, axis: Axis = None) -> Array:
 
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
-    Source:     mirrors jax.scipy.special.log_softmax (0.10).
 
     Example:
         >>> minijax.scipy.special.log_softmax(jnp.array([-jnp.inf, 0.0]))
@@ -604,7 +589,6 @@ def erf(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: 2/√π exp(-x²).
-    Source:     mirrors jax.scipy.special.erf (0.10).
 
     Example:
         >>> minijax.scipy.special.erf(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -620,7 +604,6 @@ def erfc(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: -2/√π exp(-x²).
-    Source:     mirrors jax.scipy.special.erfc (0.10).
 
     Example:
         >>> minijax.scipy.special.erfc(jnp.array([-jnp.inf, 0.0, jnp.inf]))
@@ -636,7 +619,6 @@ def erfinv(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: √π/2 exp(y²), where y is the result.
-    Source:     mirrors jax.scipy.special.erfinv (0.10).
 
     Example:
         >>> minijax.scipy.special.erfinv(jnp.array([-1.0, 0.0, 1.0]))
@@ -677,7 +659,6 @@ def erfcx(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     inexact; integers and booleans become floats.
     Derivative: 2 x erfcx(x) - 2/√π.
-    Source:     mirrors jax.scipy.special.erfcx (0.10).
 
     Example:
         >>> minijax.scipy.special.erfcx(0.0).round(4)
@@ -706,7 +687,6 @@ def dawsn(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     real; integers and booleans become floats.
     Derivative: 1 - 2 x dawsn(x).
-    Source:     mirrors jax.scipy.special.dawsn (0.10).
 
     Raises:
         ValueError: x is complex.
@@ -768,7 +748,6 @@ def wofz(z: ArrayLike) -> Array:
     Shapes:     z: T[s] -> C[s].
     Dtypes:     numbers; the result is complex.
     Derivative: 2i/√π - 2 z w.
-    Source:     mirrors jax.scipy.special.wofz (0.10).
 
     Example:
         >>> minijax.scipy.special.wofz(0.0).real
@@ -800,7 +779,6 @@ def ndtr(x: ArrayLike) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     float32 and float64.
     Derivative: the density exp(-x²/2) / √(2π).
-    Source:     mirrors jax.scipy.special.ndtr (0.10).
 
     Raises:
         TypeError: x is of another dtype.
@@ -830,7 +808,6 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
     Shapes:     x: T[s] -> T[s].
     Dtypes:     float32 and float64.
     Derivative: the density divided by `ndtr`.
-    Source:     mirrors jax.scipy.special.log_ndtr (0.10).
 
     Args:
         x: where.
@@ -884,7 +861,6 @@ def ndtri(p: ArrayLike) -> Array:
     Shapes:     p: T[s] -> T[s].
     Dtypes:     float32 and float64.
     Derivative: √(2π) exp(y²/2), where y is the result.
-    Source:     mirrors jax.scipy.special.ndtri (0.10).
 
     Raises:
         TypeError: p is of another dtype.
@@ -949,7 +925,6 @@ def owens_t(h: ArrayLike, a: ArrayLike) -> Array:
     Shapes:     h: T[s], a: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers, booleans and narrow floats become float32.
     Derivative: by h and by a.
-    Source:     mirrors jax.scipy.special.owens_t (0.10).
 
     Raises:
         TypeError: an argument is complex.

@@ -79,7 +79,6 @@ def rankdata(
 
     Shapes: a: T[s] -> F[s], or raveled where there is no axis.
     Dtypes: real; ranks are of the default float dtype.
-    Source: mirrors jax.scipy.stats.rankdata (0.10).
 
     Args:
         a: what is ranked.
@@ -139,7 +138,6 @@ def mode(
 
     Shapes: a: T[s] -> (T[s without axis], I[s without axis]).
     Dtypes: any; counts are integers.  Nothing at all has the mode NaN.
-    Source: mirrors jax.scipy.stats.mode (0.10).
 
     Args:
         a: values.
@@ -190,7 +188,6 @@ def sem(
 
     Shapes: a: T[s] -> T[s without axis].
     Dtypes: inexact; integers and booleans become floats.
-    Source: mirrors jax.scipy.stats.sem (0.10).
 
     Args:
         a: values.

@@ -58,7 +58,6 @@ def checkpoint(
 
     Derivative: that of `fun`, to any order and in both modes.
     Lowers to:  the operations of `fun`; where they are repeated, behind an optimization barrier.
-    Source: mirrors jax.checkpoint (0.10).
 
     Args:
         fun: a function of trees of arrays; it is traced once for each signature.
@@ -249,7 +248,6 @@ def checkpoint_name(x: T, name: str) -> T:
     Shapes:     x: a tree of T_i[s_i] -> T_i[s_i].
     Derivative: tangents and cotangents pass unchanged.
     Lowers to:  nothing.
-    Source:     mirrors jax.ad_checkpoint.checkpoint_name (0.10).
 
     Example:
         >>> from minijax.ad_checkpoint import checkpoint_name, print_saved_residuals
@@ -268,8 +266,6 @@ Policy = Callable[..., Any]
 def everything_saveable(*_: Any, **__: Any) -> bool:
     """Saves all: `checkpoint` then changes nothing.
 
-    Source: mirrors jax.checkpoint_policies.everything_saveable (0.10).
-
     Example:
         >>> f = lambda x: jnp.sin(jnp.sin(x))
         >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.everything_saveable)
@@ -281,8 +277,6 @@ def everything_saveable(*_: Any, **__: Any) -> bool:
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
     """Saves nothing but the arguments; what `checkpoint` does without a policy.
-
-    Source: mirrors jax.checkpoint_policies.nothing_saveable (0.10).
 
     Example:
         >>> f = lambda x: jnp.sin(jnp.sin(x))
@@ -304,8 +298,6 @@ def _is_plain_product(prim: Primitive, params: dict[str, Any]) -> bool:
 def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
     """Saves the results of matrix products and convolutions: dear to compute again.
 
-    Source: mirrors jax.checkpoint_policies.dots_saveable (0.10).
-
     Example:
         >>> f = lambda x: jnp.sin(jnp.sin(x @ x))
         >>> g = jax.checkpoint(f, policy=jax.checkpoint_policies.dots_saveable)
@@ -318,8 +310,6 @@ def dots_saveable(prim: Primitive, *_: Any, **__: Any) -> bool:
 
 def dots_with_no_batch_dims_saveable(prim: Primitive, *_: Any, **params: Any) -> bool:
     """Saves matrix products without batch dimensions: those with weights, not those of attention.
-
-    Source: mirrors jax.checkpoint_policies.dots_with_no_batch_dims_saveable (0.10).
 
     Example:
         >>> f = lambda x: jnp.sin(x @ x)
@@ -360,8 +350,6 @@ class ByName:
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """A policy that saves the values that `checkpoint_name` gave one of these names.
 
-    Source: mirrors jax.checkpoint_policies.save_only_these_names (0.10).
-
     Example:
         >>> keep = jax.checkpoint_policies.save_only_these_names("inner")
         >>> f = lambda x: jnp.sin(jax.ad_checkpoint.checkpoint_name(jnp.sin(x), "inner"))
@@ -374,8 +362,6 @@ def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
 
 def save_any_names_but_these(*names_not_to_save: str) -> Policy:
     """A policy that saves the values with a name, except with one of these.
-
-    Source: mirrors jax.checkpoint_policies.save_any_names_but_these (0.10).
 
     Example:
         >>> name = jax.ad_checkpoint.checkpoint_name
@@ -392,8 +378,6 @@ def save_anything_except_these_names(*names_not_to_save: str) -> Policy:
     """A policy that saves everything, named or not, except values with one of these names.
 
     The operation under the name may be saved in its place: it bears no name itself.
-
-    Source: mirrors jax.checkpoint_policies.save_anything_except_these_names (0.10).
 
     Example:
         >>> name = jax.ad_checkpoint.checkpoint_name
@@ -426,8 +410,6 @@ class SaveByEither:
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
     """A policy that saves what at least one of two policies saves.
 
-    Source: mirrors jax.checkpoint_policies.save_from_both_policies (0.10).
-
     Raises:
         ValueError: when asked, if a policy answers neither True nor False.
 
@@ -455,8 +437,6 @@ class OffloadDots:
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
     """A policy that saves matrix products without batch dimensions in another memory.
 
-    Source: mirrors jax.checkpoint_policies.offload_dot_with_no_batch_dims (0.10).
-
     Args:
         offload_src: the memory they are computed in, such as "device".
         offload_dst: the memory they wait in, such as "pinned_host".
@@ -478,8 +458,6 @@ def save_and_offload_only_these_names(
     offload_dst: str,
 ) -> Policy:
     """A policy that saves values with some names, and those with others in another memory.
-
-    Source: mirrors jax.checkpoint_policies.save_and_offload_only_these_names (0.10).
 
     Args:
         names_which_can_be_saved: names of values that stay where they are.
@@ -551,8 +529,6 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 
 def print_saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """Prints what reverse-mode differentiation of `f` stores, one value a line.
-
-    Source: mirrors jax.ad_checkpoint.print_saved_residuals (0.10).
 
     Args:
         f: a function of trees of arrays, usually under `checkpoint`.

@@ -311,7 +311,6 @@ def sequential_vmap(f: Callable[..., R]) -> custom_vmap[R]:
     """`f`, which `vmap` applies to one example after the other.
 
     Lowers to:  stablehlo.while where it is mapped.
-    Source:     mirrors jax.custom_batching.sequential_vmap (0.10).
 
     Example:
         >>> f = jax.custom_batching.sequential_vmap(lambda x: x * 2)

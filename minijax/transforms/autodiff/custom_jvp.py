@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 class SymbolicZero:
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it.
 
-    Source: mirrors jax.custom_derivatives.SymbolicZero (0.10).
-
     Example:
         >>> zero = jax.custom_derivatives.SymbolicZero(jax.typeof(jnp.ones(3)))
         >>> zero.shape, zero.dtype
@@ -82,8 +80,6 @@ class SymbolicZero:
 
 def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     """The zero tangent of a value: symbolic, or an array.
-
-    Source: mirrors jax.custom_derivatives.zero_from_primal (0.10).
 
     Example:
         >>> jax.custom_derivatives.zero_from_primal(jnp.array([1.0, 2.0]))
@@ -544,7 +540,6 @@ class custom_jvp(CustomRules[R]):  # noqa: N801  mirrors jax.custom_jvp
 
     The rule is set with `defjvp` or `defjvps`.  It is not differentiated through the function:
     what the rule computes is the derivative, also to higher orders.
-    Source: mirrors jax.custom_jvp (0.10).
 
     Args:
         fun: the function, of trees.

@@ -323,8 +323,6 @@ def _whole_cotangent(
 class CustomVJPPrimal(NamedTuple):
     """An argument as forward rules with `symbolic_zeros=True` see it.
 
-    Source: mirrors jax.custom_derivatives.CustomVJPPrimal (0.10).
-
     Attributes:
         value: the argument.
         perturbed: whether it is being differentiated.
@@ -352,8 +350,6 @@ def _is_primal(x: object) -> bool:
 
 def custom_vjp_primal_tree_values(tree: object) -> Any:
     """The values in a tree of `CustomVJPPrimal`.
-
-    Source: mirrors jax.custom_derivatives.custom_vjp_primal_tree_values (0.10).
 
     Example:
         >>> from minijax.custom_derivatives import CustomVJPPrimal, custom_vjp_primal_tree_values
@@ -502,7 +498,6 @@ class custom_vjp(custom_jvp.CustomRules[R]):  # noqa: N801  mirrors jax.custom_v
     """A function whose reverse derivative is given by rules for a forward and a backward pass.
 
     The rules are set with `defvjp`.  Forward mode does not know the function's derivative.
-    Source: mirrors jax.custom_vjp (0.10).
 
     Args:
         fun: the function, of trees.

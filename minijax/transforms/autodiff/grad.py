@@ -101,7 +101,6 @@ def jvp(
 
     Shapes: tangents have the trees and shapes of primals; out_tangents those of the result.
     Dtypes: tangents have the dtypes of primals, float0 for integers and booleans.
-    Source: mirrors jax.jvp (0.10).
 
     Args:
         fun: a function of trees.
@@ -357,8 +356,6 @@ def linearize(
 
     `fun` runs once; each call of the linear function then costs only the derivative's operations.
 
-    Source: mirrors jax.linearize (0.10).
-
     Args:
         fun: a function of trees.
         primals: its positional arguments.
@@ -396,8 +393,6 @@ def vjp(
     """The value of `fun` at `primals`, and a function that pulls its cotangents back to them.
 
     What `grad` is made of: for a scalar result, `pull_back(1.0)` are the gradients.
-
-    Source: mirrors jax.vjp (0.10).
 
     Args:
         fun: a function of trees.
@@ -440,8 +435,6 @@ def fwd_and_bwd(
         and `bwd`, which takes these residuals and a cotangent and returns what `vjp`'s function
         does: a tuple, or one tree where `argnums` is an int.
 
-    Source: mirrors jax.fwd_and_bwd (0.10).
-
     Example:
         >>> forward, backward = jax.fwd_and_bwd(jnp.multiply, argnums=(0, 1))
         >>> product, residuals = forward(2.0, 5.0)
@@ -474,7 +467,6 @@ def grad(
 
     Shapes: of each gradient: those of the argument.
     Dtypes: of each gradient: those of the argument; float0 for integers, with `allow_int`.
-    Source: mirrors jax.grad (0.10).
 
     Args:
         fun: a function of trees that returns a scalar, or (scalar, aux).
@@ -516,8 +508,6 @@ def value_and_grad(
     reduce_axes: Sequence[Any] = (),
 ) -> Callable[..., tuple[R, Any]]:
     """The value of a function with a scalar result, and its gradient, of one run of the function.
-
-    Source: mirrors jax.value_and_grad (0.10).
 
     Args:
         fun: a function of trees that returns a scalar, or (scalar, aux).
@@ -689,8 +679,6 @@ def linear_transpose(
     Returns:
         A function from a cotangent of the result to a tuple of cotangents of the arguments.
 
-    Source: mirrors jax.linear_transpose (0.10).
-
     Raises:
         TypeError: a dtype is not real or complex, or the cotangent does not match the result.
 
@@ -736,8 +724,6 @@ def closure_convert(
 
     Returns:
         (converted, values) such that `converted(*args, *values)` equals `fun(*args)`.
-
-    Source: mirrors jax.closure_convert (0.10).
 
     Example:
         >>> def scaled(y):

@@ -33,7 +33,6 @@ def jacfwd(
     """The Jacobian of `fun`, by forward mode: cheap where there are few inputs.
 
     Shapes: for a result of shape s and an argument of shape t, (*s, *t).
-    Source: mirrors jax.jacfwd (0.10).
 
     Args:
         fun: a function of trees that returns a tree of arrays, or (tree, aux).
@@ -84,7 +83,6 @@ def jacrev(
     """The Jacobian of `fun`, by reverse mode: cheap where there are few outputs.
 
     Shapes: for a result of shape s and an argument of shape t, (*s, *t).
-    Source: mirrors jax.jacrev (0.10).
 
     Args:
         fun: a function of trees that returns a tree of arrays, or (tree, aux).
@@ -141,7 +139,6 @@ def hessian(
     """The matrix of second derivatives of `fun`: forward mode over reverse mode.
 
     Shapes: for a result of shape s and arguments of shapes t and u, (*s, *t, *u).
-    Source: mirrors jax.hessian (0.10).
 
     Args:
         fun: a function of trees that returns a tree of arrays, or (tree, aux).

@@ -131,7 +131,6 @@ def linear_call(
     Shapes:     fun_transpose: residual_args, a tree of the types of the result -> a tree of the
         types of linear_args.
     Derivative: both modes, by linear_args alone.
-    Source:     mirrors jax.custom_derivatives.linear_call (0.10).
 
     Args:
         fun: a function linear in its second argument.

@@ -94,8 +94,6 @@ R = TypeVar("R")
 class MemorySpace(enum.Enum):
     """Kinds of memory: `VMEM(shape, dtype)` is the type of scratch memory of one kind.
 
-    Source:     mirrors jax.experimental.pallas.tpu.MemorySpace (0.10).
-
     Example:
         >>> from minijax.experimental import pallas as pl
         >>> from minijax.experimental.pallas import tpu as pltpu
@@ -122,8 +120,6 @@ class MemoryRef(NamedTuple):
 
     `varying` are the mesh axes over which what is written may differ; None: all in scope.
 
-    Source:     mirrors jax.experimental.pallas.MemoryRef (0.10).
-
     Example:
         >>> from minijax.experimental.pallas import tpu as pltpu
         >>> scratch = pltpu.VMEM((2, 3), jnp.float32)
@@ -144,7 +140,6 @@ def run_scoped(f: Callable[..., R], *types: Any, collective_axes: Any = (), **kw
     integers the least of their dtype, booleans True.
 
     Derivative: that of `f`.
-    Source:     mirrors jax.experimental.pallas.run_scoped (0.10).
 
     Args:
         f: a function of references, which may return arrays.
@@ -186,8 +181,6 @@ def with_scoped(
     *types: Any, collective_axes: object = (), **kw_types: Any
 ) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """A decorator: the function gets scratch references after its own arguments.
-
-    Source: mirrors jax.experimental.pallas.with_scoped (0.10).
 
     Args:
         types: as of `run_scoped`.
@@ -256,8 +249,6 @@ def _undefined(shape: Shape, dtype: Any) -> Any:
 class InterpretParams:
     """How to simulate cores.
 
-    Source:     mirrors jax.experimental.pallas.tpu.InterpretParams (0.10).
-
     Attributes:
         detect_races: whether `core_map` follows each core step by step before it runs, and refuses
             a program in which two write one place.
@@ -276,8 +267,6 @@ class InterpretParams:
 @contextmanager
 def force_tpu_interpret_mode(params: InterpretParams | None = None) -> Iterator[None]:
     """Simulates the cores of programs in a `with` block in this way.
-
-    Source: mirrors jax.experimental.pallas.tpu.force_tpu_interpret_mode (0.10).
 
     Args:
         params: how; by default as `InterpretParams()` says.
@@ -397,7 +386,6 @@ def core_map(
 
     Derivative: that of the function, through what it reads and writes.
     Lowers to:  stablehlo.while over the cores.
-    Source:     mirrors jax.experimental.pallas.core_map (0.10).
 
     Args:
         mesh: a mesh of cores, as `create_tensorcore_mesh` makes it.
@@ -541,8 +529,6 @@ def kernel(
     Each core runs `body` with references to the arguments, then to the results, then to scratch
     memory of its own.
 
-    Source: mirrors jax.experimental.pallas.kernel (0.10).
-
     Args:
         body: a function of references, which returns None; without it, the result is a decorator.
         out_type: shapes and dtypes of the results: one, or a tuple or list of those that `body`
@@ -597,8 +583,6 @@ def kernel(
 
 def when(condition: ArrayLike, /) -> Callable[[Callable[[], None]], None]:
     """Runs a function where a condition holds; to be used as a decorator.
-
-    Source: mirrors jax.experimental.pallas.when (0.10).
 
     Args:
         condition: a boolean, which may be traced.

@@ -36,8 +36,6 @@ NAME = "emit_pipeline"
 class GridDimensionSemantics(enum.Enum):
     """Whether the steps along a dimension of a grid may be shared between cores.
 
-    Source:     mirrors jax.experimental.pallas.tpu.GridDimensionSemantics (0.10).
-
     Example:
         >>> from minijax.experimental import pallas as pl
         >>> from minijax.experimental.pallas import tpu as pltpu
@@ -71,8 +69,6 @@ PARALLEL, ARBITRARY = GridDimensionSemantics.PARALLEL, GridDimensionSemantics.AR
 @dataclass(frozen=True)
 class BlockSpec:
     """How a grid goes through the blocks of an array.
-
-    Source:     mirrors jax.experimental.pallas.BlockSpec (0.10).
 
     Attributes:
         block_shape: the size of a block along each dimension; None for one position of it, which
@@ -194,7 +190,6 @@ def emit_pipeline(
     it holds at first is undefined.
 
     Shapes: sizes of blocks divide those of references.
-    Source: mirrors jax.experimental.pallas.tpu.emit_pipeline (0.10).
 
     Args:
         body: takes a reference for each block of in_specs, then of out_specs, then the scratch

@@ -391,8 +391,6 @@ def jit(
     Returns:
         A function like `fun`, with `trace`, `lower`, `eval_shape` and `clear_cache`.
 
-    Source: mirrors jax.jit (0.10).
-
     Raises:
         TypeError: an argument is neither an array nor a number, or `fun` is not callable.
         ValueError: a static argument is not hashable, a named parameter does not exist, a

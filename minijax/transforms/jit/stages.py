@@ -55,8 +55,6 @@ CompilerOptions = dict[str, str | bool]
 class Wrapped(Protocol):
     """What `jit` returns: a function that can be staged and lowered.
 
-    Source:     mirrors jax.stages.Wrapped (0.10).
-
     Example:
         >>> f: jax.stages.Wrapped = jax.jit(lambda x: x + 1)
         >>> f.trace(1).jaxpr
@@ -101,8 +99,6 @@ class JitWrapped(Wrapped, Protocol[P, R_co]):
 @source.boundaries("__init__", "like", "update")
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist.
-
-    Source:     mirrors jax.ShapeDtypeStruct (0.10).
 
     Args:
         shape: the shape.
@@ -243,8 +239,6 @@ def known_placement(given: object) -> Any:
 class ArgInfo:
     """What is known about one argument of a lowered program.
 
-    Source:     mirrors jax.stages.ArgInfo (0.10).
-
     Example:
         >>> lowered = jax.jit(lambda x: x + 1, donate_argnums=0).lower(jnp.ones(3))
         >>> lowered.args_info[0]
@@ -339,8 +333,6 @@ class _Stage:
 class Traced(_Stage):
     """A function staged to a jaxpr for arguments of certain types.
 
-    Source:     mirrors jax.stages.Traced (0.10).
-
     Example:
         >>> traced = jax.jit(lambda x: 2 * x).trace(jax.ShapeDtypeStruct((3,), jnp.float32))
         >>> traced.jaxpr
@@ -395,8 +387,6 @@ class Traced(_Stage):
 @source.boundaries("compile", "as_text", "compiler_ir", "cost_analysis")
 class Lowered(_Stage):
     """A function lowered to StableHLO.
-
-    Source:     mirrors jax.stages.Lowered (0.10).
 
     Example:
         >>> print(jax.jit(lambda x: 2 * x).lower(1.0).as_text())
@@ -481,8 +471,6 @@ class Lowered(_Stage):
 @source.boundaries("__call__", "as_text", "cost_analysis", "memory_analysis", "runtime_executable")
 class Compiled(_Stage):
     """A function compiled for arguments of certain types: call it with such arguments.
-
-    Source:     mirrors jax.stages.Compiled (0.10).
 
     Example:
         >>> compiled = jax.jit(lambda x: 2 * x).lower(jnp.ones(2, jnp.int32)).compile()

@@ -57,8 +57,6 @@ def make_jaxpr(
 ) -> Callable[..., ClosedJaxpr | tuple[ClosedJaxpr, Any]]:
     """A function that stages `fun` for the types of its arguments and returns the jaxpr.
 
-    Source: mirrors jax.make_jaxpr (0.10).
-
     Args:
         fun: a function of trees.
         static_argnums: positions of arguments that are passed on as they are.
@@ -101,8 +99,6 @@ def make_jaxpr(
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """The shapes and dtypes of the results of `fun`, without computing them.
 
-    Source: mirrors jax.eval_shape (0.10).
-
     Args:
         fun: a function of trees, jitted or not.
         args: arrays, or anything with a shape and a dtype.
@@ -135,8 +131,6 @@ def _shaped(x: object) -> Any:
 @source.boundaries("__init__")
 class named_scope:  # noqa: N801  mirrors jax.named_scope
     """Context manager and decorator: operations inside carry `name` in the compiled program.
-
-    Source: mirrors jax.named_scope (0.10).
 
     Raises:
         TypeError: the name is no string.
@@ -178,8 +172,6 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
     """`fun` inside a `named_scope` of its own name, or of another one.
 
-    Source: mirrors jax.named_call (0.10).
-
     Example:
         >>> f = jax.jit(jax.named_call(lambda x: jnp.sin(x), name="wave"))
         >>> "wave/sin" in f.lower(1.0).as_text(debug_info=True)
@@ -191,8 +183,6 @@ def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R
 
 def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
     """Context manager: inside it, jitted functions run operation by operation.
-
-    Source: mirrors jax.disable_jit (0.10).
 
     Example:
         >>> f = jax.jit(lambda x: x if x > 0 else -x)
@@ -206,8 +196,6 @@ def disable_jit(disable: bool = True) -> AbstractContextManager[None]:
 def checking_leaks() -> AbstractContextManager[None]:
     """Context manager: a tracer that outlives its trace is an error that says who holds it.
 
-    Source: mirrors jax.checking_leaks (0.10).
-
     Example:
         >>> leaked = []
         >>> with jax.checking_leaks():
@@ -220,8 +208,6 @@ def checking_leaks() -> AbstractContextManager[None]:
 
 def ensure_compile_time_eval() -> config.Context:
     """Context manager: operations on known values are computed at once, also while tracing.
-
-    Source: mirrors jax.ensure_compile_time_eval (0.10).
 
     Example:
         >>> @jax.jit
@@ -238,8 +224,6 @@ def ensure_compile_time_eval() -> config.Context:
 def clear_caches() -> None:
     """Forgets all traced, lowered and compiled programs.
 
-    Source:     mirrors jax.clear_caches (0.10).
-
     Example:
         >>> jax.clear_caches()
         >>> jax.cache_stats()["compile"]
@@ -251,8 +235,6 @@ def clear_caches() -> None:
 
 def typeof(x: object) -> Any:
     """The type of a value: shape, dtype, weak type.
-
-    Source:     mirrors jax.typeof (0.10).
 
     Raises:
         TypeError: `x` is neither an array nor a number.

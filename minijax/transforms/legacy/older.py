@@ -383,8 +383,6 @@ def smap(
 ) -> Callable[P, R]:
     """Runs a function on each device along one mesh axis, as `vmap` maps over one dimension.
 
-    Source: mirrors jax.smap (0.10).
-
     Args:
         f: a function of trees of blocks; without it, the result is a decorator.
         in_axes: the dimension of each argument that is split over the axis, None for whole ones: an
@@ -445,8 +443,6 @@ def shard_map(
     auto: frozenset[Any] = frozenset(),
 ) -> Callable[..., Any]:
     """As `minijax.shard_map`, with former arguments: `auto` are axes left to the compiler.
-
-    Source: mirrors jax.experimental.shard_map.shard_map.
 
     Example:
         >>> from minijax.experimental.shard_map import shard_map

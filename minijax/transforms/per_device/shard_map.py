@@ -91,7 +91,6 @@ def shard_map(
         result it is k times longer outside.
     Types:  with `check_vma`, a block varies over the axes of its spec, and is the same everywhere
         over others; so must results be over axes that their specs leave away.
-    Source: mirrors jax.shard_map (0.10).
 
     Args:
         f: a function of trees of blocks; without it, the result is a decorator.
