@@ -485,10 +485,8 @@ class ufunc:  # noqa: N801  NumPy's name
     def __call__(self, *args: Any, out: None = None, where: None = None) -> Any:
         try:
             if out is not None or where is not None:
-                self._refuse(
-                    "takes neither `out` nor `where`: arrays do not change",
-                    fix=f"numpy.where(condition, numpy.{self.__name__}(...), otherwise)",
-                )
+                fix = f"numpy.where(condition, numpy.{self.__name__}(...), otherwise)"
+                self._refuse("takes neither `out` nor `where`: arrays do not change", fix=fix)
             return self._function(*args)
         except Exception as exception:
             source.filter_frames(exception)
@@ -543,11 +541,15 @@ class ufunc:  # noqa: N801  NumPy's name
             problem = "there is nothing to reduce, or with `where` there may be nothing."
             fix = "initial=, the result for nothing"
             error(ValueError, name, problem, got=str(aval_of(a)), fix=fix)
-        mask = where
         if where is not None:
-            mask = _rows(shaping.broadcast_to(check_mask(name, where), a.shape), axes)
+            where = _rows(shaping.broadcast_to(check_mask(name, where), a.shape), axes)
         return folded(
-            self._function, rows, start, mask, identity=self.identity, associative=self._associative
+            self._function,
+            rows,
+            start,
+            where,
+            identity=self.identity,
+            associative=self._associative,
         )
 
     def accumulate(

@@ -629,15 +629,10 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         Exception: a Python function that the computation calls has failed with it.
     """
     if buffer.is_deleted():
-        error(
-            DeletedArrayError,
-            "Array",
-            "the array has been deleted.",
-            got=str(buffer.aval),
-            fix="arrays donated to a jitted function (donate_argnums) cannot be used again; "
-            "keep the function's result instead",
-            cause=None,
-        )
+        problem, got = "the array has been deleted.", str(buffer.aval)
+        fix = "arrays donated to a jitted function (donate_argnums) cannot be used again; "
+        fix += "keep the function's result instead"
+        error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=None)
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
     if len(buffer._sharding.devices) > 1:
@@ -726,14 +721,10 @@ def _check_readable(buffer: _jax.Array) -> None:
     """
     public = buffer._sharding.public
     if not placement.is_readable(public):
-        error(
-            RuntimeError,
-            "Array",
-            "other processes hold pieces of the array.",
-            got=f"{buffer.aval} with {public}",
-            fix="use the pieces of this process, x.addressable_shards, or first replicate the "
-            "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)",
-        )
+        problem, got = "other processes hold pieces of the array.", f"{buffer.aval} with {public}"
+        fix = "use the pieces of this process, x.addressable_shards, or first replicate the "
+        fix += "array: jit(lambda x: x, out_shardings=NamedSharding(mesh, P()))(x)"
+        error(RuntimeError, "Array", problem, got=got, fix=fix)
 
 
 def _gathered(buffer: _jax.Array, keep: bool) -> np.ndarray[Any, Any]:
