@@ -543,14 +543,8 @@ class ufunc:  # noqa: N801  NumPy's name
             error(ValueError, name, problem, got=str(aval_of(a)), fix=fix)
         if where is not None:
             where = _rows(shaping.broadcast_to(check_mask(name, where), a.shape), axes)
-        return folded(
-            self._function,
-            rows,
-            start,
-            where,
-            identity=self.identity,
-            associative=self._associative,
-        )
+        order = {"identity": self.identity, "associative": self._associative}
+        return folded(self._function, rows, start, where, **order)
 
     def accumulate(
         self, a: ArrayLike, axis: int = 0, dtype: DTypeLike | None = None, out: None = None
