@@ -24,12 +24,12 @@ from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, used
 from minijax.core.operators import Operand, Value
 from minijax.core.rules import Facts, Rules
 
-dead_code = Rules("dead_code")
+dce = Rules("dce")
 """Drops unused results of an operation that holds a jaxpr: `(primitive, eqn, used)` gives the
 equation with the results in use, or None if it goes; without a rule all results stay."""
 
 
-def dead_code_elimination(
+def dce_jaxpr(
     jaxpr: Jaxpr,
     used_outputs: Sequence[bool] | None = None,
     *,
@@ -69,7 +69,7 @@ def _eliminate(
         if not needed and all(type(effect) is NamedAxisEffect for effect in eqn.effects):
             continue
         slim = eqn
-        slimmed = dead_code.of(eqn.primitive)
+        slimmed = dce.of(eqn.primitive)
         if slimmed is not None:
             slim = slimmed(eqn, [v in live for v in bound])
             if slim is None:
@@ -97,12 +97,12 @@ def clean(
     *,
     keep_inputs: bool | Sequence[bool] = False,
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """As `dead_code_elimination`, of a closed jaxpr, whose unread constants go as well."""
+    """As `dce_jaxpr`, of a closed jaxpr, whose unread constants go as well."""
     jaxpr, kept, live = _eliminate(closed.jaxpr, used_outputs, keep_inputs)
     return _with_constants_in(ClosedJaxpr(jaxpr, closed.consts), live), kept
 
 
-def without_dead_code(
+def dce_closed_jaxpr(
     closed: ClosedJaxpr, used_outputs: Sequence[bool], keep_inputs: Sequence[bool] | None = None
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """As `clean`, and remembered with the closed jaxpr."""
@@ -112,7 +112,7 @@ def without_dead_code(
             closed, used_outputs, keep_inputs=False if keep_inputs is None else keep_inputs
         )
 
-    key = ("dead_code", tuple(used_outputs), None if keep_inputs is None else tuple(keep_inputs))
+    key = ("dce", tuple(used_outputs), None if keep_inputs is None else tuple(keep_inputs))
     result: tuple[ClosedJaxpr, list[bool]] = closed.remember(key, make)
     return result
 

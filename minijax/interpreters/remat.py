@@ -264,5 +264,5 @@ def divided_call(
 
 def without_unread(eqn: Eqn) -> list[Eqn]:
     """The equation without operands that its jaxpr does not read; nothing if it does nothing."""
-    slim = passes.dead_code.of(eqn.primitive)(eqn, [True] * len(eqn.outvars))
+    slim = passes.dce.of(eqn.primitive)(eqn, [True] * len(eqn.outvars))
     return [] if slim is None else [slim]

@@ -242,5 +242,5 @@ def _velocity(
 
     avals = [aval_of(x) for x in (*primals, *velocities)]
     jaxpr, consts = staging.stage(rule, avals, DebugInfo("jet", primitive.name))
-    slim, _ = passes.dead_code_elimination(jaxpr, keep_inputs=True)
+    slim, _ = passes.dce_jaxpr(jaxpr, keep_inputs=True)
     return lambda *args: staging.eval_jaxpr(slim, consts, *args), out_moving

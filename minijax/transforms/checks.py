@@ -220,7 +220,7 @@ class CheckedFunction:
         if checking.KEY in self.kinds:
             key_reuse.check_jaxpr(closed)
         # What nobody reads cannot go wrong, as the residuals of derivatives that are zero.
-        live, _ = passes.dead_code_elimination(closed.jaxpr, keep_inputs=True)
+        live, _ = passes.dce_jaxpr(closed.jaxpr, keep_inputs=True)
         done = functionalization.check_jaxpr(ClosedJaxpr(live, closed.consts), self.kinds)
         return Program(done.closed, outer, Sites(done.sites, self.name), flat.out_tree)
 

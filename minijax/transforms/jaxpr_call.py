@@ -203,11 +203,11 @@ def _inside(call: JaxprCall, **params: Any) -> contextlib.AbstractContextManager
     return call.inside(params)
 
 
-@passes.dead_code.rule(JaxprCall)
-def _dead_code(call: JaxprCall, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+@passes.dce.rule(JaxprCall)
+def _dce(call: JaxprCall, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     params = eqn.params
     with call.inside(params):
-        slim, kept = passes.without_dead_code(params["jaxpr"], used)
+        slim, kept = passes.dce_closed_jaxpr(params["jaxpr"], used)
     effects = call.outside(slim.effects, params)
     if not slim.jaxpr.outvars and not effects:
         return None

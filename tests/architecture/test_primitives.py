@@ -60,7 +60,7 @@ WITHOUT = {
 }
 """For each rule the primitives for which it makes no sense; their docstrings say why."""
 
-HOLDERS = ("check_inside", "dead_code", "differ", "division", "walk", "with_references")
+HOLDERS = ("check_inside", "dce", "differ", "division", "walk", "with_references")
 """What analyses ask operations that hold jaxprs, or functions."""
 
 _FUNCTIONS = names("custom_jvp_call custom_vjp_call custom_vmap_call")
@@ -78,7 +78,7 @@ UNCOVERED = {
         """
     ),
     "check_inside": names("core_map linear_call"),
-    "dead_code": names("core_map linear_call") | _CHECKS | _FUNCTIONS | _SOLVERS,
+    "dce": names("core_map linear_call") | _CHECKS | _FUNCTIONS | _SOLVERS,
     "discharge": frozenset(),
     "division": names("core_map linear_call remat2 vmap while") | _CHECKS | _FUNCTIONS | _SOLVERS,
     "vary": frozenset(),

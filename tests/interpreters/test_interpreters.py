@@ -70,7 +70,7 @@ def test_batch_jaxpr_maps_what_depends_on_a_mapped_argument():
 def test_dead_code_goes_also_inside_calls():
     inner = jax.jit(lambda x, y: (jnp.sin(x), jnp.exp(y)))
     closed = stage(lambda x, y: inner(x, y)[0], 1.0, 2.0)
-    clean, kept = passes.dead_code_elimination(closed.jaxpr)
+    clean, kept = passes.dce_jaxpr(closed.jaxpr)
     assert kept == [True, False]
     (call,) = clean.eqns
     (body,) = subjaxprs(clean)

@@ -419,7 +419,7 @@ def test_checkpoints_around_maps_recompute_them() -> None:
 def test_dead_slices_are_dropped() -> None:
     f = minijax.pmap(lambda x, y: (x + 1, y * 2), in_axes=(0, None), out_axes=(0, None))
     (whole,) = minijax.make_jaxpr(f)(NUMBERS, 1.0).jaxpr.eqns
-    eqn = passes.dead_code.of(whole.primitive)(whole, [False, True])
+    eqn = passes.dce.of(whole.primitive)(whole, [False, True])
     assert eqn.params["in_axes"] == (None,)
     assert eqn.params["out_axes"] == (None,)
     assert len(eqn.params["donated_invars"]) == 1
@@ -432,7 +432,7 @@ def test_donation_follows_the_arguments_that_are_left() -> None:
     (whole,) = minijax.make_jaxpr(f)(NUMBERS, NUMBERS).jaxpr.eqns
     assert whole.params["donated_invars"] == (False, True)
     for used, donated in (([True, False], (False,)), ([False, True], (True,))):
-        eqn = passes.dead_code.of(whole.primitive)(whole, used)
+        eqn = passes.dce.of(whole.primitive)(whole, used)
         assert eqn.params["donated_invars"] == donated
 
 
@@ -452,7 +452,7 @@ def test_maps_nobody_reads_go() -> None:
     f = minijax.pmap(lambda x: x + 1)
     closed = minijax.make_jaxpr(lambda x: (f(x), x)[1])(NUMBERS)
     (eqn,) = closed.jaxpr.eqns
-    assert passes.dead_code.of(eqn.primitive)(eqn, [False]) is None
+    assert passes.dce.of(eqn.primitive)(eqn, [False]) is None
 
 
 @pytest.mark.feature("CR-10")

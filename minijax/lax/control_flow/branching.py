@@ -207,12 +207,12 @@ def _divide_of_cond(
     return remat.Division([now], remat.without_unread(again), saved)
 
 
-@passes.dead_code.rule(Cond)
-def _dead_code_of_cond(primitive: Cond, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+@passes.dce.rule(Cond)
+def _dce_of_cond(primitive: Cond, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     branches: Branches = eqn.params["branches"]
     if not any(used) and not eqn.effects:
         return None
-    slim, kept = _alike(branches, lambda b, *flags: passes.without_dead_code(b, used, *flags))
+    slim, kept = _alike(branches, lambda b, *flags: passes.dce_closed_jaxpr(b, used, *flags))
     return eqn.replace(
         invars=eqn.invars[:1] + [v for v, keep in zip(eqn.invars[1:], kept, strict=True) if keep],
         outvars=[v for v, u in zip(eqn.outvars, used, strict=True) if u],

@@ -182,22 +182,22 @@ def _walk_of_while(
         carry = [_kept_where_done(goes_on, x, y) for x, y in zip(carry, new, strict=True)]
 
 
-@passes.dead_code.rule(While)
-def _dead_code_of_while(primitive: While, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+@passes.dce.rule(While)
+def _dce_of_while(primitive: While, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     if not any(used) and not eqn.effects:
         return None
     loop = WhileParams(**eqn.params)
-    _, test_kept = passes.without_dead_code(loop.cond_jaxpr, [True])
+    _, test_kept = passes.dce_closed_jaxpr(loop.cond_jaxpr, [True])
     test_consts, tested = test_kept[: loop.cond_nconsts], test_kept[loop.cond_nconsts :]
 
     def again(live: list[bool]) -> tuple[list[bool], list[bool]]:
-        _, kept = passes.without_dead_code(loop.body_jaxpr, live)
+        _, kept = passes.dce_closed_jaxpr(loop.body_jaxpr, live)
         consts, read = kept[: loop.body_nconsts], kept[loop.body_nconsts :]
         return consts, list(map(operator.or_, live, read))
 
     body_consts, live = bodies.fixpoint(While.user, list(map(operator.or_, used, tested)), again)
-    test, _ = passes.without_dead_code(loop.cond_jaxpr, [True], test_consts + live)
-    body, _ = passes.without_dead_code(loop.body_jaxpr, live, body_consts + live)
+    test, _ = passes.dce_closed_jaxpr(loop.cond_jaxpr, [True], test_consts + live)
+    body, _ = passes.dce_closed_jaxpr(loop.body_jaxpr, live, body_consts + live)
     flags = [*test_consts, *body_consts, *live]
     slim = WhileParams(sum(test_consts), test, sum(body_consts), body)
     return eqn.replace(

@@ -169,20 +169,20 @@ def _walk_of_scan(
         carry = list(run(loop.jaxpr, *consts, *carry, *slices)[: loop.num_carry])
 
 
-@passes.dead_code.rule(Scan)
-def _dead_code_of_scan(primitive: Scan, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
+@passes.dce.rule(Scan)
+def _dce_of_scan(primitive: Scan, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     if not any(used) and not eqn.effects:
         return None
     loop = ScanParams(**eqn.params)
     ys = list(used[loop.num_carry :])
 
     def again(live: list[bool]) -> tuple[tuple[list[bool], list[bool]], list[bool]]:
-        consts, read, slices = loop.split(passes.without_dead_code(loop.jaxpr, live + ys)[1])
+        consts, read, slices = loop.split(passes.dce_closed_jaxpr(loop.jaxpr, live + ys)[1])
         return (consts, slices), [u or r for u, r in zip(live, read, strict=True)]
 
     (consts, slices), live = bodies.fixpoint(Scan.user, used[: loop.num_carry], again)
     keep = consts + live + slices
-    body, _ = passes.without_dead_code(loop.jaxpr, live + ys, keep)
+    body, _ = passes.dce_closed_jaxpr(loop.jaxpr, live + ys, keep)
     slim = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(live))
     return eqn.replace(
         invars=[v for v, k in zip(eqn.invars, keep, strict=True) if k],

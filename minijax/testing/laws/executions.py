@@ -565,7 +565,7 @@ def _sums_in_transpose(
         transpose, case.sizes, (in_spec, out_spec), in_spec, (block(in_spec), block(out_spec))
     )
     closed = make_jaxpr(whole_function(program, check_vma=True))(*program.inputs)
-    jaxpr, _ = passes.dead_code_elimination(closed.jaxpr)
+    jaxpr, _ = passes.dce_jaxpr(closed.jaxpr)
     return sorted(_sums_of(jaxpr))
 
 

@@ -518,12 +518,12 @@ def saved_residuals(f: Callable[..., Any], *args: Any, **kwargs: Any) -> list[tu
 
     def residuals(*primals: Any) -> list[Any]:
         linear = partial_eval.linearize_flat(flat, primals, [True] * len(primals), info)
-        slim, _ = passes.dead_code_elimination(linear.jaxpr)
+        slim, _ = passes.dce_jaxpr(linear.jaxpr)
         closed = ClosedJaxpr(slim, linear.residuals)
         return list(passes.prune_constants(closed).consts)
 
     jaxpr, _ = staging.stage(residuals, avals, info)
-    slim, _ = passes.dead_code_elimination(jaxpr, keep_inputs=True)
+    slim, _ = passes.dce_jaxpr(jaxpr, keep_inputs=True)
     return _describe(slim, info.arg_names or ())
 
 

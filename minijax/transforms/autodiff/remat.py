@@ -95,7 +95,7 @@ class Remat(JaxprCall):
         # Operation by operation, what nobody reads would be computed too.
         jaxpr, count = backward.jaxpr, len(backward.jaxpr.in_avals)
         used = [True] * len(jaxpr.out_avals)
-        slim, _ = passes.without_dead_code(jaxpr, used, keep_inputs=[True] * count)
+        slim, _ = passes.dce_closed_jaxpr(jaxpr, used, keep_inputs=[True] * count)
         return super().transposed(params, backward._replace(jaxpr=slim))
 
 
@@ -157,11 +157,11 @@ def _split_by_policy(closed: ClosedJaxpr, unknown: Sequence[bool], policy: remat
     first = split.known.jaxpr
     num_known = split.out_unknown.count(False)
     residuals = split.residuals(first.invars, first.outvars[num_known:])
-    second, _ = passes.dead_code_elimination(split.staged.jaxpr, keep_inputs=True)
+    second, _ = passes.dce_jaxpr(split.staged.jaxpr, keep_inputs=True)
     read = used_variables(second)
     meaning = dict(zip(second.invars, residuals, strict=False))
     part = remat.divide(first, [atom for var, atom in meaning.items() if var in read], policy)
-    staged, kept = passes.dead_code_elimination(
+    staged, kept = passes.dce_jaxpr(
         Jaxpr(
             first.constvars,
             part.saved + first.invars + second.invars[len(residuals) :],
@@ -170,7 +170,7 @@ def _split_by_policy(closed: ClosedJaxpr, unknown: Sequence[bool], policy: remat
             debug_info=first.debug_info.without_arg_names(),
         )
     )
-    now, _ = passes.dead_code_elimination(
+    now, _ = passes.dce_jaxpr(
         first.replace(outvars=first.outvars[:num_known] + part.saved, eqns=part.now),
         keep_inputs=True,
     )
