@@ -1,13 +1,8 @@
-"""Names for the leaves of trees, and where two trees differ.
+"""Key paths of the leaves of pytrees as text, and error messages that say where two pytrees differ.
 
-Names for the leaves of trees: `params['w']`, `args[0].bias`.
-
-Input: key paths, or a tree definition.  Output: texts for errors, debug information and pages.
-
-Where two trees differ, and what to say about it.
-
-Input: two tree definitions, or the trees.  Output: differences with their key paths, and errors
-that list all of them.
+Input: key paths, tree definitions, or the trees themselves.  Output: names of leaves, such as
+`params['w']` or `args[0].bias`, for errors, debug information and pages; the differences between
+two trees with their key paths; and errors that list all of these.
 """
 
 from __future__ import annotations

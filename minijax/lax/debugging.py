@@ -1,12 +1,9 @@
-"""Looking at values while programs run: the functions of `minijax.debug`.
+"""Debugging of programs while they run: the functions of `minijax.debug`.
 
-`debug.inspect_array_sharding`: asking the compiler how it places a value.
-
-Looking at values while programs run: the functions of `minijax.debug`.
-
-Calls return nothing and change nothing, so all transformations let them stand where they are.
-
-`debug.breakpoint`: looking at the local variables of a line when the program passes it.
+`debug.callback`, `debug.print` and `debug.log` show the values of arrays when the program runs, and
+`debug.breakpoint` shows the local variables of a line when the program passes it.  These operations
+have no results and change nothing, so every transformation leaves them where they are.
+`debug.inspect_array_sharding` asks the compiler how it places a value.
 """
 
 from __future__ import annotations

@@ -1,12 +1,9 @@
-"""Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
+"""Mutable references: `new_ref`, `freeze`, and reading, writing and adding through references.
 
-What references refuse: values of another type, batched, differentiated or varying further.
-
-Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
-
-`Ref` is a reference outside of traces; inside, references are tracers that are indexed alike.
-What the operations do to a value is their rule `discharge`; `interpreters/discharge.py` rewrites
-whole programs with it.
+`Ref` is a reference outside of traces; inside, references are tracers that are indexed alike.  What
+an operation does to the referenced value is its rule `discharge`; `interpreters/discharge.py`
+rewrites whole programs with it.  References refuse values of another type, and values that are
+batched, differentiated or varying over mesh axes where the reference is not.
 """
 
 from __future__ import annotations
