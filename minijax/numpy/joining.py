@@ -1,10 +1,7 @@
-"""Functions that join arrays, split them, put elements in or take them out, and ravel trees.
+"""Joining and splitting arrays, inserting and deleting elements, and flattening pytrees of arrays.
 
-Functions that join arrays, split them, and put elements in or take them out.
-
-Input: arrays.  Output: one array of several, or several of one.
-
-Trees of arrays as one vector, and back.
+Input: arrays.  Output: one array of several, or several of one.  `ravel_pytree` makes one vector of
+a pytree of arrays, and gives the function that restores the tree.
 """
 
 from __future__ import annotations

@@ -1,14 +1,10 @@
-"""Matrices made or taken by place: identities, triangles, diagonals, and indices of elements.
+"""Matrices and indices by position: identity, triangles, diagonals, `meshgrid`, `mgrid`, `r_`.
 
-Matrices made or taken by place: identities, triangles, diagonals, grids of indices.
+Functions of indices convert between coordinates and flat indices in row-major order.  Input:
+integers.  Output: coordinates, flat indices, or index arrays for the open mesh of several.
 
-Functions between the coordinates of places and their numbers in row-major order.
-
-Input: integers.  Output: coordinates, numbers, or index arrays for the open mesh of several.
-
-Objects whose brackets build arrays: `mgrid`, `ogrid`, `r_`, `c_`.
-
-The slices in the brackets are ranges: `0:5` counts, `0:1:5j` divides into five samples.
+`mgrid`, `ogrid`, `r_` and `c_` are objects that build arrays when they are indexed.  Slices in the
+brackets are ranges: `0:5` counts, `0:1:5j` divides into five samples.
 """
 
 from __future__ import annotations
