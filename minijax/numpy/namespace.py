@@ -1,14 +1,9 @@
-"""What the namespace says about itself and its arrays: constants, element types, shapes.
+"""Constants, dtypes and inspection of the NumPy namespace, and shape, size and text of arrays.
 
-Numbers with names, and the mark for new dimensions.
-
-Names of element types: those of arrays, NumPy's aliases of them, and the abstract kinds.
-
-What the array API standard asks a namespace about itself.
-
-Specification: Python array API standard 2024.12, "inspection".
-
-What arrays are like without looking at their elements: shape, size, text, files.
+The constants include `newaxis`, which marks a new dimension; the dtypes include NumPy's aliases.
+`__array_namespace_info__` answers what the Python array API standard (2024.12, "inspection") asks a
+namespace about itself.  The functions look at what an array is like, not at its elements, but for
+those that print an array or load it from a file.
 """
 
 from __future__ import annotations

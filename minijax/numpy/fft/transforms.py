@@ -1,9 +1,8 @@
-"""The fast Fourier transform along any axes, to any lengths, in any scale.
+"""The fast Fourier transform along any axes, to any lengths, in any scale, and its frequencies.
 
 `lax.fft` transforms the last dimensions as they are; here axes are moved there, cut or filled up
-with zeros to the lengths asked for, and results are scaled.
-
-The frequencies that Fourier transforms tell about, and their order.
+with zeros to the lengths asked for, and results are scaled.  `fftfreq` and `rfftfreq` give the
+frequencies of the results, `fftshift` and `ifftshift` change their order.
 """
 
 from __future__ import annotations
