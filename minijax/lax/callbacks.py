@@ -38,7 +38,7 @@ NAMES = (*_ONE_BY_ONE, "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
 def check(name: str, method: Any) -> None:
-    """Refuses what is no method.
+    """Refuses what is not a method.
 
     Args:
         name: the public function, for messages.
@@ -149,7 +149,7 @@ class FlatCallback:
     Attributes:
         function: the user's function.
         in_tree: tree of (args, kwargs).
-        fixed: leaves that are no arrays, by position; the arrays are the others.
+        fixed: leaves that are not arrays, by position; the arrays are the others.
     """
 
     __slots__ = ("__name__", "fixed", "function", "in_tree")
@@ -625,7 +625,7 @@ def after_all(*operands: Any) -> Any:
     """A token that comes after all of `operands`.
 
     Raises:
-        TypeError: an operand is no token.
+        TypeError: an operand is not a token.
 
     Example:
         >>> jax.make_jaxpr(lambda: lax.after_all(lax.create_token(), lax.create_token()))()
@@ -709,7 +709,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         prevent_mlir_dce: whether the module keeps them too.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> def f(x):

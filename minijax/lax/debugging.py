@@ -401,7 +401,7 @@ def debug_print(
     Raises:
         IndexError, KeyError: the format names an argument that is not given.
         ValueError: the format is malformed, or does not use an argument.
-        TypeError: the format is no string, or formats an array like a number.
+        TypeError: the format is not a string, or formats an array like a number.
 
     Example:
         >>> f = jax.jit(lambda x: jax.debug.print("x + {one} = {}", x + 1, one=1))

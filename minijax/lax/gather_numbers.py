@@ -233,7 +233,7 @@ def gathered_type(
     """The type of a gather's result.
 
     Raises:
-        ValueError: the indices are no integers.
+        ValueError: the indices are not integers.
         TypeError: shapes and dimension numbers do not fit.
     """
     facts = {"operand": x, "indices": indices, "slice_sizes": slice_sizes, "numbers": n}
@@ -266,7 +266,7 @@ def check_scatter(
     """Refuses operands of a scatter that do not fit together.
 
     Raises:
-        ValueError: the indices are no integers.
+        ValueError: the indices are not integers.
         TypeError: dtypes, shapes and dimension numbers do not fit.
     """
     facts = {"operand": x, "indices": indices, "updates": updates, "numbers": n}

@@ -287,7 +287,7 @@ def region_of_combiner(
 ) -> Any:
     """A region for `LoweringContext.ops` that combines two scalars by the operation `op`.
 
-    Complex extrema are no operation of StableHLO: there, `combine` of `lax` is lowered.
+    StableHLO has no complex extrema: there, `combine` of `lax` is lowered.
     """
     scalar = shaped_array((), dtype)
     kind = ctx.type_of(scalar)

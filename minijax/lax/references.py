@@ -703,7 +703,7 @@ def freeze(ref: Any) -> Array:
     """The value of a reference, which cannot be used afterwards.
 
     Raises:
-        ValueError: `ref` is no reference, or part of one, or was frozen before.
+        ValueError: `ref` is not a reference or a part of one, or was frozen before.
 
     Example:
         >>> ref = jax.new_ref(1)
@@ -740,7 +740,7 @@ def get(ref: Any, idx: Any = None) -> Array:
 
     Raises:
         ValueError: an index is out of bounds, or there are too many.
-        TypeError: one is no integer, slice or array of integers.
+        TypeError: one is not an integer, slice or array of integers.
 
     Example:
         >>> ref = jax.new_ref(jnp.array([10, 20, 30]))

@@ -306,7 +306,7 @@ def reshape(
         out_sharding: the sharding of the result.
 
     Raises:
-        TypeError: the sizes do not fit, or `dimensions` is no permutation.
+        TypeError: the sizes do not fit, or `dimensions` is not a permutation.
 
     Example:
         >>> lax.reshape(jnp.array([[1, 2, 3], [4, 5, 6]]), (3, 2))

@@ -382,7 +382,7 @@ def _starts(
 
 
 def _start_dtype(starts: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype of the first start that is no Python integer."""
+    """The dtype of the first start that is not a Python integer."""
     given = [aval_of(start).dtype for start in starts if not isinstance(start, int)]
     dtype: np.dtype[Any] = given[0] if given else dtypes.canonicalize_dtype(_INT64)
     return dtype

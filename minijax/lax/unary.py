@@ -742,7 +742,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     Lowers to:  stablehlo.multiply, repeatedly.
 
     Raises:
-        TypeError: y is negative and x integer, or y is no integer.
+        TypeError: y is negative and x integer, or y is not an integer.
 
     Example:
         >>> lax.integer_pow(jnp.array([2, -3]), 3)

@@ -40,7 +40,7 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
 
     Raises:
         ValueError: there are none.
-        IncompatibleShapesError: it is no sequence.
+        IncompatibleShapesError: it is not a sequence.
         TypeError: it holds something else.
     """
     if isinstance(arrays, (list, tuple)):
@@ -421,7 +421,7 @@ def delete(
     Raises:
         ConcretizationTypeError: positions are traced.
         IndexError: a position is out of range.
-        ValueError: positions are no integers.
+        ValueError: positions are not integers.
 
     Example:
         >>> jnp.delete(jnp.array([10, 11, 12, 13]), jnp.array([0, -1]))
@@ -464,7 +464,7 @@ def insert(
         axis: the dimension.
 
     Raises:
-        ValueError: positions are no integers, or the values do not fit.
+        ValueError: positions are not integers, or the values do not fit.
 
     Example:
         >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)

@@ -162,7 +162,7 @@ def ndim(a: ArrayLike) -> int:
     """Returns the number of dimensions of an array.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.ndim(3.0), jnp.ndim(jnp.ones((2, 3)))
@@ -175,7 +175,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     """Returns the shape of an array.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.shape(3.0), jnp.shape(jnp.ones((2, 3)))
@@ -190,7 +190,7 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     """Returns the number of elements of an array, or along the given axes.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: an axis is out of range.
 
     Example:

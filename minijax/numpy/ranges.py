@@ -330,7 +330,7 @@ def fromfunction(
     Shapes:     -> T[shape], where the function maps indices to T[].
 
     Raises:
-        TypeError: the shape is no shape.
+        TypeError: the shape is invalid.
 
     Example:
         >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)

@@ -68,7 +68,7 @@ def cov(
 
     Raises:
         ValueError: an array has more than two dimensions, or weights do not fit.
-        TypeError: `fweights` are no integers.
+        TypeError: `fweights` are not integers.
 
     Example:
         >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))

@@ -1,6 +1,6 @@
 """Order statistics and moments: averages, quantiles, and reductions without NaN.
 
-The functions `nan…` leave out elements that are no numbers.
+The functions `nan…` ignore elements that are NaN.
 """
 
 from __future__ import annotations

@@ -241,7 +241,7 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
 
     Raises:
         ValueError: it is out of range.
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     found = operator.index(dim)
     if not -ndim <= found < ndim:

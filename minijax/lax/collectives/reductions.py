@@ -243,7 +243,7 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
         `pmap`, the transpose is `psum`.
 
     Args:
-        x: a tree of arrays.  Python numbers and arrays that are no tracers are multiplied by the
+        x: a tree of arrays.  Python numbers and arrays that are not tracers are multiplied by the
             size of the axes, without communication.
         axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
         axis_index_groups: lists of positions along the axis: the sum is taken within each group.

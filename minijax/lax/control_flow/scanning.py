@@ -356,7 +356,7 @@ def scan_length(
     """The number of steps, from what is scanned over and from what the user says.
 
     Raises:
-        TypeError: the length is no integer.
+        TypeError: the length is not an integer.
         ConcretizationTypeError: the length is traced.
         ValueError: the sizes disagree, or there is none.
     """

@@ -80,7 +80,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
         lower: whether the lower triangle is read, and holds the reflections; else the upper one.
 
     Raises:
-        TypeError: the dtype is not inexact, or `a` is no matrix.
+        TypeError: the dtype is not inexact, or `a` is not a matrix.
         ValueError: the matrices are not square, or have no rows.
 
     Example:
@@ -319,7 +319,7 @@ def subset_size(name: str, size: int, subset: Subset) -> int:
     """How many of `size` values a subset [start, end) of them has.
 
     Raises:
-        ValueError: it is no range of their indices.
+        ValueError: it is not a range of their indices.
     """
     if subset is None:
         return size
@@ -377,7 +377,7 @@ def eigh(
         implementation: which algorithm; the platform's usual one where None.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
         NotImplementedError: the platform has not got the implementation, or a subset is asked for.
 
@@ -506,7 +506,7 @@ def schur(
         select_callable: which of them.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
         NotImplementedError: eigenvalues are to be sorted.
 
@@ -538,7 +538,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
         a: square matrices.
 
     Raises:
-        TypeError: the dtype is not inexact, or `a` is no matrix.
+        TypeError: the dtype is not inexact, or `a` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
 
     Example:
@@ -735,7 +735,7 @@ def eig(
         use_magma: deprecated; True for `EigImplementation.MAGMA`, False for `LAPACK`.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         ValueError: the matrices are not square, or the platform has not got the implementation.
 
     Example:

@@ -88,7 +88,7 @@ class BatchedPrimitive(Primitive):
 
 
 def check_matrices(name: str, argument: str, aval: ShapedArray, *, square: bool = False) -> None:
-    """Refuses what is no matrix of inexact numbers, or batch of matrices.
+    """Refuses what is not a matrix of inexact numbers or a batch of matrices.
 
     Raises:
         TypeError: it has another dtype, or fewer than two dimensions.

@@ -243,7 +243,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
 
     Raises:
         NotImplementedError: the data are complex.
-        TypeError: the data are no array.
+        TypeError: the data are not an array.
         ValueError: there is one point only, or the weights or bw_method do not fit.
 
     Example:
