@@ -76,7 +76,7 @@ inspect_sharding_p = InspectSharding()
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
-    """Tells a function how arrays are placed: at once, or inside `jit` when it is compiled.
+    """Calls a function with the shardings of arrays: at once, or when `jit` compiles.
 
     Inside `jit` the compiler decides about values between arguments and results; the function is
     called once for each compilation, with what it has decided.  Under vmap it is told about the

@@ -40,7 +40,7 @@ from minijax.sharding.named import NamedSharding
 
 
 class Precision(enum.Enum):
-    """How exactly an accelerator multiplies floats; a CPU always does so in full.
+    """The precision of products of floats on an accelerator; a CPU always has full precision.
 
     Example:
         >>> lax.Precision.HIGH

@@ -120,7 +120,7 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str,
 ) -> list[tuple[int, int]]:
-    """The padding of each dimension that a named kind of padding means.
+    """Converts a named padding, such as "SAME", to the padding of each dimension.
 
     `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
     odd element at the end; `"SAME_LOWER"` with the odd element at the start.

@@ -215,7 +215,7 @@ tile_p = Tile()
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """Lays copies of an array side by side: `reps[i]` of them along dimension i.
+    """Repeats an array `reps[i]` times along each dimension i.
 
     Shapes:     operand: T[s] -> T[s * reps].
     Derivative: transposes to a sum over the copies.

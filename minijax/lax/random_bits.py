@@ -114,7 +114,7 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 class RngBitGenerator(Primitive):
-    """Random bits of XLA's own generators, and the state to go on with.
+    """Random bits of XLA's own generators, and the generator's new state.
 
     Shapes: key: u32[4] or u64[2] -> the same, U[shape].
     In a batch the first state serves all examples and is the only one that goes on; the bits
@@ -201,7 +201,7 @@ def rng_bit_generator(
     *,
     out_sharding: ShardingLike = None,
 ) -> tuple[Any, Any]:
-    """Random bits of XLA's own generators, and the state to go on with.
+    """Random bits of XLA's own generators, and the generator's new state.
 
     What a state gives may differ between platforms and versions; `minijax.random` does not.
 

@@ -720,7 +720,7 @@ def freeze(ref: Any) -> Array:
 
 
 def free_ref(ref: Any) -> None:
-    """Ends the life of a reference, whose value is not needed.
+    """Frees a reference, whose value is not needed.
 
     Example:
         >>> ref = jax.new_ref(jnp.zeros(1000))

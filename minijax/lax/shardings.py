@@ -312,7 +312,7 @@ def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
 
 
 def with_sharding_constraint(x: T, shardings: Any) -> T:
-    """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
+    """Constrains the shardings of a tree of arrays; inside `jit` the compiler keeps to them.
 
     Args:
         x: a tree of arrays.
@@ -322,7 +322,7 @@ def with_sharding_constraint(x: T, shardings: Any) -> T:
     Raises:
         ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
         RuntimeError: a `PartitionSpec` was given and there is no mesh.
-        TypeError: what stands in place of a sharding is none.
+        TypeError: a leaf of `shardings` is neither a sharding nor a spec.
 
     Example:
         >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))

@@ -1,4 +1,4 @@
-"""Special functions: error functions, gamma and its kin, Bessel functions.  All are elementwise.
+"""Special functions: error, gamma, beta, zeta and Bessel functions.  All are elementwise.
 
 The regularized incomplete beta function is computed by iteration: its steps are written with
 functions of `lax`, and become a `stablehlo.while` that runs until every element has converged.  The

@@ -86,7 +86,7 @@ _NAMED = (
 
 
 class __array_namespace_info__:  # noqa: N801  the standard's name
-    """What `minijax.numpy` says of itself: devices, dtypes, and what it can do.
+    """Inspection of `minijax.numpy` by the array API: devices, dtypes and capabilities.
 
     Source:     mirrors jax.numpy.__array_namespace_info__ (0.10); Python array API standard.
 

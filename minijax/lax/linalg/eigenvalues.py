@@ -225,7 +225,7 @@ def tridiagonal_solve(
 
 
 class EighImplementation(enum.Enum):
-    """How the eigenvalues of Hermitian matrices are found.
+    """The algorithm for eigenvalues of Hermitian matrices.
 
     Attributes:
         QR: by tridiagonal matrices: LAPACK's and cuSOLVER's syevd.
@@ -551,7 +551,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 
 
 class EigImplementation(enum.Enum):
-    """Who finds the eigenvalues of square matrices.
+    """The library that computes the eigenvalues of square matrices.
 
     Attributes:
         CUSOLVER: cuSOLVER, since 11.7.1, for right eigenvectors.

@@ -384,7 +384,7 @@ lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that the pivots of an LU factorization amount to.
+    """Converts the pivots of an LU factorization to a permutation.
 
     Shapes:     pivots: int32[..., k] -> int32[..., permutation_size].
     Derivative: none; the result is constant.

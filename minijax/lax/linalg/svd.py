@@ -209,7 +209,7 @@ def _norm(x: Array) -> Any:
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are found.
+    """The algorithm for singular value decompositions.
 
     Attributes:
         DEFAULT: what suits the platform and the shape.

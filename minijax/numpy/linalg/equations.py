@@ -50,7 +50,7 @@ from minijax.transforms.autodiff.custom_jvp import custom_jvp
 
 @one_program()
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """Solves the linear systems `a x = b`, for regular matrices `a`.
+    """Solves the linear systems `a x = b`, for nonsingular matrices `a`.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].  Leading
                 dimensions are broadcast.

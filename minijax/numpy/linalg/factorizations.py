@@ -125,7 +125,7 @@ def squared(x: Array) -> Array:
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns.
+    """The eigenvalues and eigenvectors that `eig` returns.
 
     Attributes:
         eigenvalues: complex, T[..., n].
@@ -137,7 +137,7 @@ class EigResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns.
+    """The eigenvalues and eigenvectors that `eigh` returns.
 
     Attributes:
         eigenvalues: real and ascending, T[..., n].
@@ -149,7 +149,7 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns.
+    """The orthonormal and the triangular factor that `qr` returns.
 
     Attributes:
         Q: matrices with orthonormal columns.
@@ -161,7 +161,7 @@ class QRResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns.
+    """The singular vectors and values that `svd` returns.
 
     Attributes:
         U: matrices with orthonormal columns.
@@ -440,7 +440,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns.
+    """The sign and the logarithm of the determinant that `slogdet` returns.
 
     Attributes:
         sign: a number of absolute value 1, or 0; T[...].
