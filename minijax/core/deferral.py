@@ -19,7 +19,7 @@ which type checkers read, lists its names, each once, with the module that it co
     __getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)
 
 That keeps `import minijax` light: it loads what most programs use, and no more.  A public path that
-is no package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
+is not a package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
 `StubFinder`, which makes one of the stub.
 """
 

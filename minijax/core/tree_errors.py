@@ -312,7 +312,7 @@ def mismatch_error(
 def prefix_errors(
     prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Why `prefix_tree` is no prefix of `full_tree`: functions from its name to an error."""
+    """Why `prefix_tree` is not a prefix of `full_tree`: functions from its name to an error."""
     prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
     leaves, full = tree_registry.registry.flatten(full_tree)
     return [_error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)]

@@ -115,7 +115,7 @@ def poisson(
 
     Raises:
         NotImplementedError: the key is of another generator than threefry2x32.
-        ValueError: the dtype is no integer, or `lam` does not fit the shape.
+        ValueError: the dtype is not an integer dtype, or `lam` does not fit the shape.
 
     Example:
         >>> samples = minijax.random.poisson(minijax.random.key(0), 3.0, (1000,))
@@ -196,7 +196,7 @@ def binomial(
         (1993).
 
     Raises:
-        ValueError: the dtype is no float, or the parameters do not fit the shape.
+        ValueError: the dtype is not floating, or the parameters do not fit the shape.
 
     Example:
         >>> samples = minijax.random.binomial(minijax.random.key(0), 10, 0.3, (1000,))

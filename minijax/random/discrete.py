@@ -53,7 +53,7 @@ def bernoulli(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        TypeError: `p` is no float.
+        TypeError: the dtype of `p` is not floating.
         ValueError: `p` does not fit the shape, or the mode is not known.
 
     Example:
@@ -110,7 +110,7 @@ def randint(
 
     Raises:
         OverflowError: a Python integer does not fit the default integer dtype.
-        TypeError: the dtype is no integer.
+        TypeError: the dtype is not an integer dtype.
         ValueError: the bounds do not fit the shape.
 
     Example:
@@ -214,7 +214,7 @@ def categorical(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        ValueError: the shape does not end in that of the batch, the logits are no floats, there
+        ValueError: the shape does not end in that of the batch, the logits are not floats, there
             are too few categories, or the mode is not known.
 
     Example:
@@ -436,7 +436,7 @@ def geometric(
     Shapes: key[], float[s] -> int[shape], by default that of `p`.
 
     Raises:
-        ValueError: the dtype is no integer, or `p` does not fit the shape.
+        ValueError: the dtype is not an integer dtype, or `p` does not fit the shape.
 
     Example:
         >>> jax.random.geometric(jax.random.key(0), 0.25, (100_000,)).mean().round(1)

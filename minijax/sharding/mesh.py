@@ -234,7 +234,7 @@ class Mesh(MeshAxes, config.Context):
 
     Raises:
         ValueError: numbers of dimensions, names or types differ, or a name appears twice.
-        TypeError: a type is no `AxisType`.
+        TypeError: a type is not an `AxisType`.
 
     Example:
         >>> mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))

@@ -88,7 +88,7 @@ class NamedSharding(Sharding):
         memory_kind: a kind of memory of the devices; None for their default.
 
     Raises:
-        TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
+        TypeError: `mesh` is not a mesh, or `spec` is not a `PartitionSpec`.
         ValueError: the spec names an axis that the mesh does not have, or one twice, or the
             devices have no such memory.
 

@@ -50,7 +50,7 @@ def tile_aval(sizes: Mapping[Any, int], axes: Mapping[Any, int], aval: ShapedArr
     """The type of one piece of an array that mesh axes of these sizes split.
 
     Raises:
-        IndivisibleError: a dimension is no multiple of its axes.
+        IndivisibleError: a dimension is not a multiple of its axes.
     """
     shape = list(aval.shape)
     for name, dim in axes.items():
@@ -320,7 +320,7 @@ def mesh_sharding_specs(
     """A function from an aval, and the dimension each mesh axis cuts, to a spec.
 
     The function takes the dimensions as a mapping or as pairs, and raises `ValueError` where a
-    dimension is no multiple of an axis, or a name appears twice.
+    dimension is not a multiple of an axis, or a name appears twice.
     """
     positions = {name: place for place, name in enumerate(axis_names)}
     sizes = {name: axis_sizes[name] for name in axis_names}

@@ -1,4 +1,4 @@
-"""Gathers and scatters, which are each other's transposes: `all_gather`, `psum_scatter`, variants.
+"""Gathers and scatters over devices, the transposes of each other: `all_gather`, `psum_scatter`.
 
 A gather gives every device the blocks of all; a scatter adds up what all hold and leaves each
 device its block of the sum.

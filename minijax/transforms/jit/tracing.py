@@ -133,7 +133,7 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
     """Context manager and decorator: operations inside carry `name` in the compiled program.
 
     Raises:
-        TypeError: the name is no string.
+        TypeError: the name is not a string.
 
     Example:
         >>> @jax.jit
