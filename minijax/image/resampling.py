@@ -261,7 +261,7 @@ def resize(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """An array in other sizes, such as an image with more or fewer pixels.
+    """Resizes an array, such as an image, by resampling it.
 
     Args:
         image: the array.
@@ -323,7 +323,7 @@ def scale_and_translate(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """An array scaled and moved along some dimensions; what comes from outside of it is 0.
+    """Scales and translates an array along some dimensions; samples from outside of it are 0.
 
     Position x of the array comes to `x * scale + translation`, where sample i is at i + ½.
 

@@ -1,12 +1,12 @@
-"""Calls of Python functions from programs, and operations that keep others in order.
+"""Callbacks into Python, optimization barriers, tokens, and values kept from dead code elimination.
 
-`pure_callback` and `io_callback`: results have the types that the caller promises; they are
+The results of `pure_callback` and `io_callback` have the types that the caller promises; they are
 checked when the function returns.  How `vmap` calls functions of which it knows nothing, the
 values of `vmap_method`, is shared with foreign functions.  Calls that print, and return nothing,
 are in `debugging.py`.
 
-Order: barriers for the compiler, tokens (values without content that put side effects in order),
-and values that a program shall compute though nobody reads them.
+Barriers keep the compiler from moving operations across; tokens, values without content, put side
+effects in order; a sink keeps values that a program shall compute though nobody reads them.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Making arrays, and converting them from dtype to dtype.
+"""Array creation (`full`, `iota`, `empty`) and conversion from one dtype to another.
 
-New arrays: filled with one value, counting up, or of any content.  Conversions: by value, by
-bits, and to fewer bits of precision.
+New arrays are filled with one value, count up along a dimension, or have undefined elements.
+Conversions keep the value, keep the bits, or round to fewer bits of precision.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ def bernoulli(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Samples that are true with probability `p`.
+    """Samples of the Bernoulli distribution: true with probability `p`.
 
     Shapes: key[], float[s] -> bool[shape], by default that of `p`.
 
@@ -77,7 +77,7 @@ bernoulli_samples = unchecked(bernoulli)
 
 @standard(random_keys.ANY_OR_INTEGER)
 def rademacher(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Samples of -1 and 1.
+    """Samples of the Rademacher distribution: -1 and 1 with equal probability.
 
     Shapes: key[] -> T[shape], int by default.
 
@@ -200,7 +200,7 @@ def categorical(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Samples of positions along `axis`, with the logarithms of their probabilities given.
+    """Samples of the categorical distribution whose log-probabilities are `logits` along `axis`.
 
     Shapes: key[], float[s] -> int[shape], by default s without `axis`.
 
@@ -431,7 +431,7 @@ def geometric(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The number of trials up to the first success of probability `p`.
+    """Samples of the geometric distribution: trials up to the first success of probability `p`.
 
     Shapes: key[], float[s] -> int[shape], by default that of `p`.
 

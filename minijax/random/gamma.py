@@ -456,7 +456,9 @@ def generalized_normal(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Samples with a density proportional to exp(-|x|**p): for p = 2 normal, for p = 1 Laplace's.
+    """Samples of the generalized normal distribution, of density proportional to exp(-|x|**p).
+
+    It is a normal distribution for p = 2, and Laplace's for p = 1.
 
     Shapes:     key[], float[s] -> float[shape].
     Dtypes:     floating.
