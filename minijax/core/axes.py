@@ -89,7 +89,7 @@ def core(name: str, size: int, index: object) -> Iterator[None]:
     Args:
         name: the axis of the cores.
         size: how many there are.
-        index: the number of the core, a value of the loop over them.  It is no part of the keys of
+        index: the number of the core, a value of the loop over them.  It is not part of the keys of
             caches: what closes over it is staged again once it is finished.
     """
     with extend(name, size, "core"), config.override(_core_index, index):

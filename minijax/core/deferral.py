@@ -1,26 +1,25 @@
-"""Parts of a package that load when a program first names them (PEP 562), and jaxlib before all.
+"""Imports: jaxlib first, and parts of packages when a program first names them (PEP 562).
 
-How modules of the package are imported: jaxlib first, and while the garbage collector waits.
+jaxlib reads variables of the environment when it is imported.  Variables that the user has set win;
+those that are set here are removed again, so that child processes see the user's own environment.
 
-jaxlib reads variables of the environment when it is imported.  Those that the user has set win;
-what is set here is taken back, so that child processes see the user's own environment.  What
-imports make stays, and looking through it again and again took a seventh of the time.
+Modules are imported while the garbage collector waits: the objects that imports make stay alive,
+and looking through them again and again took a seventh of the time.
 
-Façades: packages whose parts load when a program first names them (PEP 562).
-
-The stub beside a façade lists its names, each once, with the module that it comes from:
+A façade is a package whose parts are loaded when a program first names them.  The stub beside it,
+which type checkers read, lists its names, each once, with the module that it comes from:
 
     import minijax.core.tree
     from minijax.numpy.ranges import hanning as hanning, kaiser as kaiser
 
     tree_all = minijax.core.tree.all_true
 
-It is what type checkers read, and `attach` makes of it what the façade is at run time:
+`attach` makes of the stub what the façade is at run time:
 
     __getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)
 
 That keeps `import minijax` light: it loads what most programs use, and no more.  A public path that
-is no package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
+is not a package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
 `StubFinder`, which makes one of the stub.
 """
 

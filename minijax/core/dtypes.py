@@ -284,7 +284,7 @@ def check_user_dtype_supported(dtype_like: object, name: str) -> None:
     """Checks that arrays can have the dtype that a user passed to the function `name`.
 
     Raises:
-        TypeError: it is no dtype, or one that arrays cannot have (objects, text, dates, ...).
+        TypeError: it is not a dtype, or one that arrays cannot have (objects, text, dates, ...).
         ValueError: it is an array.
     """
     if isinstance(dtype_like, ExtendedDType):
@@ -302,7 +302,7 @@ def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
     for the default width instead.
 
     Raises:
-        TypeError: it is no dtype, or one that arrays cannot have.
+        TypeError: it is not a dtype, or one that arrays cannot have.
         ValueError: it is an array.
     """
     check_user_dtype_supported(dtype_like, name)

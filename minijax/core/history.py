@@ -331,7 +331,7 @@ def compiling(
 ) -> None:
     """Remembers a compilation that is about to begin; guards may refuse it.
 
-    Programs that are no user's jitted function are passed over.
+    Programs that are not a user's jitted function are passed over.
     """
     record: TraceRecord | None = _records.find(closed)
     if record is None:

@@ -344,7 +344,7 @@ class AbstractMesh(MeshAxes):
 
     Raises:
         ValueError: numbers of sizes, names or types differ, or a name appears twice.
-        TypeError: a type is no `AxisType`.
+        TypeError: a type is not an `AxisType`.
 
     Example:
         >>> mesh = jax.sharding.AbstractMesh((1024, 8), ("data", "model"))
@@ -441,7 +441,7 @@ def canonical_types(types: Param, names: tuple[AxisName, ...], user: str) -> tup
     """The types of a mesh's axes as a tuple; Auto where none are given.
 
     Raises:
-        TypeError: one is no `AxisType`.
+        TypeError: one is not an `AxisType`.
         ValueError: there is not one for each name, or a dict names no axis of the mesh.
     """
     if types is None:

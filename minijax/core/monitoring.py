@@ -1,11 +1,12 @@
-"""Events that programs record, counters of the compiler's steps, and who wants to hear of them.
+"""Monitoring: events, durations and scalars that programs record, and their listeners.
 
-Events that programs record, and the functions that want to hear of them.
+Input: an event's name and what belongs to it.  Output: each registered listener is called with
+these.
 
-Input: an event's name and what belongs to it.  Output: each listener is called with these.  The
-compiler records how long its steps take, under the names that JAX gives them.
-
-The caches of the compiler's steps, and how long the steps take.
+The compiler times its own steps with `timed`, which logs how long a step took and records it under
+the name that JAX gives it.  The caches of these steps are declared here, too: of staged functions,
+transformed jaxprs, StableHLO modules and executables.  `transfers` counts how arguments were
+brought to where programs need them.
 """
 
 from __future__ import annotations

@@ -39,7 +39,7 @@ class Primitive:
     make sense.  With `multiple_results`, rules take and return sequences; a primitive that runs
     programs of the user, jaxprs among its parameters, has it.
 
-    What a single analysis asks is no member: it stands in a table that the analysis owns, see
+    What a single analysis asks is not a member: it stands in a table that the analysis owns, see
     `core/rules.py`.
 
     Attributes:

@@ -1,9 +1,8 @@
-"""The mark of arguments that were omitted, where None is a value of theirs.
-
-Lists that are cut, merged and walked in parallel; every length is checked.
+"""Lists that are split, merged and zipped with lengths checked, and marks of omitted arguments.
 
 Mirrors what JAX's internals call `util`; nothing here knows about arrays.  Products of shapes are
-`math.prod`: over no dimensions it is the int 1.
+`math.prod`: over no dimensions it is the int 1.  A `Mark` is the default of an argument for which
+None is a value.
 """
 
 from __future__ import annotations

@@ -351,7 +351,7 @@ def broadcast_prefix(
 
 
 def _spread(values: list[Any], prefix_def: PyTreeDef, full_def: PyTreeDef) -> list[Any] | None:
-    """A value for each leaf of `full_def`; None if `prefix_def` is no prefix of it."""
+    """A value for each leaf of `full_def`; None if `prefix_def` is not a prefix of it."""
     if prefix_def == full_def:
         return values
     remaining = iter(values)
@@ -510,7 +510,7 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The definition of a tuple of trees.
 
     Raises:
-        TypeError: one of them is no tree definition.
+        TypeError: one of them is not a tree definition.
 
     Example:
         >>> jax.tree_util.treedef_tuple([jax.tree.structure(1), jax.tree.structure({"a": 2})])

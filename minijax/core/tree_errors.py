@@ -1,13 +1,8 @@
-"""Names for the leaves of trees, and where two trees differ.
+"""Key paths of the leaves of pytrees as text, and error messages that say where two pytrees differ.
 
-Names for the leaves of trees: `params['w']`, `args[0].bias`.
-
-Input: key paths, or a tree definition.  Output: texts for errors, debug information and pages.
-
-Where two trees differ, and what to say about it.
-
-Input: two tree definitions, or the trees.  Output: differences with their key paths, and errors
-that list all of them.
+Input: key paths, tree definitions, or the trees themselves.  Output: names of leaves, such as
+`params['w']` or `args[0].bias`, for errors, debug information and pages; the differences between
+two trees with their key paths; and errors that list all of these.
 """
 
 from __future__ import annotations
@@ -317,7 +312,7 @@ def mismatch_error(
 def prefix_errors(
     prefix_tree: object, full_tree: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> list[Callable[[str], ValueError]]:
-    """Why `prefix_tree` is no prefix of `full_tree`: functions from its name to an error."""
+    """Why `prefix_tree` is not a prefix of `full_tree`: functions from its name to an error."""
     prefix = tree_registry.registry.flatten(prefix_tree, is_leaf)[1]
     leaves, full = tree_registry.registry.flatten(full_tree)
     return [_error_of_name(found) for found in differences(prefix, full, leaves, prefix=True)]

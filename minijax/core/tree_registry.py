@@ -312,7 +312,7 @@ def register_dataclass(
 
     Raises:
         TypeError: nodetype is not a class, or only one of the lists is given, or fields have to
-            be inferred and the class is no dataclass.
+            be inferred and the class is not a dataclass.
         ValueError: the lists overlap, or miss a field of `__init__`, or name another one; or the
             class is a node already.
 

@@ -220,7 +220,7 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
         as tables.
 
     Raises:
-        TypeError: `function` is not callable, or `mesh` is no mesh.
+        TypeError: `function` is not callable, or `mesh` is not a mesh.
         ValueError: an argument is placed on another mesh, or cannot be cut into equal parts.
 
     Example:

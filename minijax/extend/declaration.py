@@ -118,7 +118,7 @@ def new_jaxpr_eqn(
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """The type of one example of a batch along `axis`; None for what is no batch.
+    """The type of one example of a batch along `axis`; None for what is not a batch.
 
     Raises:
         ValueError: the batch is not of this size.
@@ -139,7 +139,7 @@ def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
 def unmapped_aval(
     size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Hashable = None
 ) -> ShapedArray:
-    """The type of a batch of `size` examples along `axis`; None for what is no batch.
+    """The type of a batch of `size` examples along `axis`; None for what is not a batch.
 
     Example:
         >>> jax.extend.core.unmapped_aval(8, 0, jax.typeof(jnp.zeros(3)))

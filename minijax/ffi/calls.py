@@ -92,7 +92,7 @@ def all_minor_to_major(
         of_what: what the arrays are, for messages: operands or results.
 
     Raises:
-        TypeError: one is no layout.
+        TypeError: one is not a layout.
         ValueError: there are more or fewer than arrays, or one does not fit to its array.
     """
     if layouts is None:
@@ -165,7 +165,7 @@ def ffi_call(
         `result_shape_dtypes` is one.
 
     Raises:
-        TypeError: `target_name` is no text, or a layout is none.
+        TypeError: `target_name` is not a string, or a layout is invalid.
         ValueError: what was given does not fit together; the text names it.
 
     Example:
@@ -241,10 +241,10 @@ def _ranks(avals: Sequence[Any]) -> list[int]:
 
 
 def _check_target(name: str, version: int, config: str | None) -> None:
-    """Refuses what is no name, no version, or a text for an interface that has attributes.
+    """Refuses what is not a name or a version, and a text for an interface that has attributes.
 
     Raises:
-        TypeError: the name is no text.
+        TypeError: the name is not a string.
         ValueError: there is no such version, or it takes no text.
     """
     if not isinstance(name, str):

@@ -75,7 +75,7 @@ def register_ffi_target(
         kwargs: `traits`, bits that tell XLA more of the function.
 
     Raises:
-        JaxRuntimeError: `fn` is no capsule and no dict of them, or another function has the name.
+        JaxRuntimeError: `fn` is neither a capsule nor a dict of capsules, or the name is taken.
         TypeError: `kwargs` has something else.
 
     Example:
@@ -104,7 +104,7 @@ def register_ffi_type(
         platform: the back end it is for; one that is not there yet gets it when it comes.
 
     Raises:
-        JaxRuntimeError: it is no such dict, or another type has the name.
+        JaxRuntimeError: it is not such a dict, or another type has the name.
 
     Example:
         >>> import ctypes
@@ -147,7 +147,7 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
         name: the name that `register_ffi_target` was given, or will be.
 
     Raises:
-        TypeError: it is no text.
+        TypeError: it is not a string.
 
     Example:
         >>> minijax.ffi.register_ffi_target_as_batch_partitionable("a_kernel_for_batches")

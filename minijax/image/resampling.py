@@ -261,7 +261,7 @@ def resize(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """An array in other sizes, such as an image with more or fewer pixels.
+    """Resizes an array, such as an image, by resampling it.
 
     Args:
         image: the array.
@@ -280,7 +280,7 @@ def resize(
     Raises:
         ValueError: the shape has another rank, the method is not known, or there is nothing to
             take samples of.
-        TypeError: `image` is no array, `shape` no shape, or the method neither name nor
+        TypeError: `image` is not an array, `shape` is invalid, or the method is neither a name nor
             `ResizeMethod`.
 
     Example:
@@ -323,7 +323,7 @@ def scale_and_translate(
     antialias: bool = True,
     precision: PrecisionLike = Precision.HIGHEST,
 ) -> Array:
-    """An array scaled and moved along some dimensions; what comes from outside of it is 0.
+    """Scales and translates an array along some dimensions; samples from outside of it are 0.
 
     Position x of the array comes to `x * scale + translation`, where sample i is at i + ½.
 
@@ -345,7 +345,7 @@ def scale_and_translate(
     Raises:
         ValueError: shapes do not fit, a dimension is out of range or named twice, or the method
             is "nearest" or not known.
-        TypeError: an argument is no array, shape or method.
+        TypeError: an argument is not an array, a shape or a method.
 
     Example:
         >>> scale, shift = np.float32([1]), np.float32([1])

@@ -1,20 +1,19 @@
-"""Casts between kinds of values over manual mesh axes, and jaxprs for operands of other kinds.
+"""Casts between varying, invarying, unreduced and reduced values, and of operands of jaxprs.
 
-The casts between kinds of values over manual mesh axes, and their duals.
-
-A value inside `shard_map` varies over an axis (V), or is the same everywhere (I), a summand (U),
-or whole with summands as cotangents (R).  Casts change the kind and nothing else; the transpose of
-each is a sum, or another cast, so that derivatives communicate where types ask for it:
+A value inside `shard_map` stands to each manual mesh axis in one of four ways.  It varies over the
+axis (V); it is invarying, the same on all devices (I); it is unreduced, so that each device holds a
+summand (U); or it is reduced, the same on all devices with unreduced cotangents (R).  Casts change
+the kind and nothing else; the transpose of each is a sum, or another cast, so that derivatives
+communicate where types ask for it:
 
     pvary               I -> V    psum_invariant        V -> I
     preduced            I -> R    unreduced_psum        U -> I
     reduced_vary_cast   R -> V    vary_unreduced_cast   V -> U
 
-Retyping: jaxprs for operands that vary over more mesh axes than those they were made for.
-
-Input: an operation that holds jaxprs, and operands.  Output: operands and jaxprs that fit together:
-operands are cast to vary as parameters do, and where they vary over more, the jaxpr is staged again
-for that.  Rules `agree` of primitives are made of this.
+Operations that hold jaxprs may be given operands that vary over more axes than the jaxpr's
+parameters do.  Input: such an operation and its operands.  Output: operands and jaxprs that fit
+together: an operand that varies less is cast to the parameter's type, and where one varies more,
+the jaxpr is staged again for that (`retyped`).  The rules `agree` of primitives are made of this.
 """
 
 from __future__ import annotations

@@ -251,7 +251,7 @@ def normalize_argnums(
     """Argument positions as a tuple of non-negative ints, and whether one int was given.
 
     Raises:
-        TypeError: a position is no integer, or out of range.
+        TypeError: a position is not an integer, or is out of range.
     """
     single = isinstance(argnums, int) or not hasattr(argnums, "__iter__")
     given = (argnums,) if single else tuple(argnums)  # type: ignore[arg-type]

@@ -56,7 +56,7 @@ class KeyFlow:
         return numbers.reshape(aval.shape)
 
     def follow(self, jaxpr: Jaxpr, args: Sequence[Numbers | None]) -> list[Numbers | None]:
-        """The keys that a jaxpr returns for the keys that it is given; None is no key.
+        """The keys that a jaxpr returns for the keys that it is given; None is not a key.
 
         Raises:
             CheckedKeyReuseError: a key is used twice.
@@ -158,7 +158,7 @@ def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
     Keys in references are followed as values that are passed on.
 
     Returns:
-        For each parameter, which of its elements are used up; empty arrays for what is no key.
+        For each parameter, which of its elements are used up; empty arrays for what is not a key.
 
     Raises:
         CheckedKeyReuseError: it does; the text names both lines.

@@ -1,14 +1,11 @@
-"""Passes over jaxprs: dead code goes, inputs are forwarded, equal programs found.  Step 4.
+"""Passes over jaxprs: dead code elimination, pruned constants, keys of equal programs.  Step 4.
 
-Passes over jaxprs: dead code goes, unchanged inputs are forwarded.  Step 4 of the walk.
+Input: a jaxpr.  Output: a jaxpr of the same meaning, without equations whose results nobody reads
+and without constants that nobody reads.  With `MINIJAX_CHECK=1` each result is type-checked.  It is
+step 4 of the walk of an argument.
 
-Input: a jaxpr.  Output: a jaxpr of the same meaning.  With `MINIJAX_CHECK=1` each result is
-type-checked.
-
-The structure of jaxprs: programs that are the same but for who staged them.
-
-Input: a closed jaxpr.  Output: a key; equal keys mean equal programs.  A function that is defined
-anew in each turn of a loop is staged anew, and shares its executable by this.
+`key_of` takes a closed jaxpr and gives a key; equal keys mean equal programs.  A function that is
+defined anew in each turn of a loop is staged anew, and shares its executable by this.
 """
 
 from __future__ import annotations

@@ -181,7 +181,7 @@ class DividedBody(NamedTuple):
     """The two halves of a jaxpr that an operation holds.
 
     Attributes:
-        now: parameters to results, then to the saved values that are no results.
+        now: parameters to results, then to the saved values that are not results.
         again: parameters, then all saved values, to the results in `given`.
         given: positions among the results: the wanted ones that are not saved themselves.
         saved: all saved values, as positions among the results of `now`.

@@ -1,12 +1,12 @@
-"""Calls of Python functions from programs, and operations that keep others in order.
+"""Callbacks into Python, optimization barriers, tokens, and values kept from dead code elimination.
 
-`pure_callback` and `io_callback`: results have the types that the caller promises; they are
+The results of `pure_callback` and `io_callback` have the types that the caller promises; they are
 checked when the function returns.  How `vmap` calls functions of which it knows nothing, the
 values of `vmap_method`, is shared with foreign functions.  Calls that print, and return nothing,
 are in `debugging.py`.
 
-Order: barriers for the compiler, tokens (values without content that put side effects in order),
-and values that a program shall compute though nobody reads them.
+Barriers keep the compiler from moving operations across; tokens, values without content, put side
+effects in order; a sink keeps values that a program shall compute though nobody reads them.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ NAMES = (*_ONE_BY_ONE, "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
 def check(name: str, method: Any) -> None:
-    """Refuses what is no method.
+    """Refuses what is not a method.
 
     Args:
         name: the public function, for messages.
@@ -149,7 +149,7 @@ class FlatCallback:
     Attributes:
         function: the user's function.
         in_tree: tree of (args, kwargs).
-        fixed: leaves that are no arrays, by position; the arrays are the others.
+        fixed: leaves that are not arrays, by position; the arrays are the others.
     """
 
     __slots__ = ("__name__", "fixed", "function", "in_tree")
@@ -625,7 +625,7 @@ def after_all(*operands: Any) -> Any:
     """A token that comes after all of `operands`.
 
     Raises:
-        TypeError: an operand is no token.
+        TypeError: an operand is not a token.
 
     Example:
         >>> jax.make_jaxpr(lambda: lax.after_all(lax.create_token(), lax.create_token()))()
@@ -709,7 +709,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
         prevent_mlir_dce: whether the module keeps them too.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
 
     Example:
         >>> def f(x):

@@ -526,7 +526,7 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Array:
-    """Computes a convolution with unshared weights: a kernel for each place of the result.
+    """Computes a convolution with unshared weights: a kernel for each position of the result.
 
     Args:
         lhs: the images.

@@ -17,7 +17,7 @@ Padding = tuple[tuple[int, int], ...]
 
 
 class ConvDimensionNumbers(NamedTuple):
-    """Where batch, features and spatial dimensions stand.
+    """The positions of batch, feature and spatial dimensions in a convolution.
 
     Source:     mirrors jax.lax (0.10).
 
@@ -240,7 +240,7 @@ def _check_preferred_type(dtype: np.dtype[Any], preferred: Any) -> None:
 def conv_dimension_numbers(
     lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
 ) -> ConvDimensionNumbers:
-    """Orders of dimensions, given by letters, as numbers.
+    """Converts dimension layouts that letters give, such as NHWC, to dimension numbers.
 
     Raises:
         TypeError: ranks differ, the letters do not fit the shapes or each other, or it is none of
@@ -273,7 +273,7 @@ def conv_dimension_numbers(
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Shape, ...]:
-    """For each of three strings, where its dimensions stand: the two corners, then space.
+    """The dimension numbers of three layout strings: batch or output, feature, then spatial.
 
     Raises:
         TypeError: the strings do not fit each other.
@@ -303,7 +303,7 @@ def conv_shape_tuple(
     pads: Any,
     batch_group_count: int = 1,
 ) -> Shape:
-    """The shape of a convolution in the order batch, features, space.
+    """The shape of a convolution's result, with dimensions batch, features, spatial.
 
     Example:
         >>> lax.conv_shape_tuple((8, 3, 28, 28), (16, 3, 5, 5), (1, 1), pads=[(0, 0), (2, 2)])
@@ -344,7 +344,7 @@ def conv_general_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> Shape:
-    """The shape of a convolution.
+    """The shape of a convolution's result, with any order of dimensions.
 
     Example:
         >>> images, kernel, orders = (8, 28, 28, 3), (5, 5, 3, 16), ("NHWC", "HWIO", "NHWC")
@@ -363,7 +363,7 @@ def conv_transpose_shape_tuple(
     padding: Any,
     dimension_numbers: Any,
 ) -> Shape:
-    """The shape of a transposed convolution, whose strides are how far images are spread.
+    """The shape of a transposed convolution's result, whose strides dilate the image.
 
     Example:
         >>> orders = ("NCH", "OIH", "NCH")

@@ -1,7 +1,7 @@
-"""Making arrays, and converting them from dtype to dtype.
+"""Array creation (`full`, `iota`, `empty`) and conversion from one dtype to another.
 
-New arrays: filled with one value, counting up, or of any content.  Conversions: by value, by
-bits, and to fewer bits of precision.
+New arrays are filled with one value, count up along a dimension, or have undefined elements.
+Conversions keep the value, keep the bits, or round to fewer bits of precision.
 """
 
 from __future__ import annotations
@@ -113,7 +113,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 
     Raises:
         ValueError: `new_dtype` is None.
-        TypeError: it is no dtype that arrays can have.
+        TypeError: it is not a dtype that arrays can have.
 
     Example:
         >>> lax.convert_element_type(jnp.array([1.9, -1.9]), jnp.int32)
@@ -345,7 +345,7 @@ def broadcasted_iota(
     Lowers to:  stablehlo.iota.
 
     Raises:
-        TypeError: the dtype is not numeric, or the shape is no shape.
+        TypeError: the dtype is not numeric, or the shape is invalid.
         ValueError: the dimension is out of range.
 
     Example:
@@ -390,7 +390,7 @@ def empty(shape: Shape, dtype: DTypeLike, *, out_sharding: ShardingLike = None) 
     Shapes:     -> dtype[shape].
 
     Raises:
-        TypeError: the shape is no shape, or the dtype no dtype.
+        TypeError: the shape or the dtype is invalid.
 
     Example:
         >>> lax.empty((2, 3), jnp.float32).shape
@@ -418,7 +418,7 @@ def full(
     Lowers to:  stablehlo.broadcast_in_dim.
 
     Raises:
-        TypeError: `fill_value` is not a scalar, or the shape is no shape.
+        TypeError: `fill_value` is not a scalar, or the shape is invalid.
 
     Example:
         >>> lax.full((2, 2), 7)
@@ -533,7 +533,7 @@ def shape_as_value(shape: Sequence[Any]) -> Array:  # noqa: A002 RUF100
     Shapes: n sizes -> int[n].
 
     Raises:
-        TypeError: a size is no integer.
+        TypeError: a size is not an integer.
 
     Example:
         >>> lax.shape_as_value((2, 3))

@@ -1,12 +1,9 @@
-"""Looking at values while programs run: the functions of `minijax.debug`.
+"""Debugging of programs while they run: the functions of `minijax.debug`.
 
-`debug.inspect_array_sharding`: asking the compiler how it places a value.
-
-Looking at values while programs run: the functions of `minijax.debug`.
-
-Calls return nothing and change nothing, so all transformations let them stand where they are.
-
-`debug.breakpoint`: looking at the local variables of a line when the program passes it.
+`debug.callback`, `debug.print` and `debug.log` show the values of arrays when the program runs, and
+`debug.breakpoint` shows the local variables of a line when the program passes it.  These operations
+have no results and change nothing, so every transformation leaves them where they are.
+`debug.inspect_array_sharding` asks the compiler how it places a value.
 """
 
 from __future__ import annotations
@@ -79,7 +76,7 @@ inspect_sharding_p = InspectSharding()
 
 
 def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
-    """Tells a function how arrays are placed: at once, or inside `jit` when it is compiled.
+    """Calls a function with the shardings of arrays: at once, or when `jit` compiles.
 
     Inside `jit` the compiler decides about values between arguments and results; the function is
     called once for each compilation, with what it has decided.  Under vmap it is told about the
@@ -404,7 +401,7 @@ def debug_print(
     Raises:
         IndexError, KeyError: the format names an argument that is not given.
         ValueError: the format is malformed, or does not use an argument.
-        TypeError: the format is no string, or formats an array like a number.
+        TypeError: the format is not a string, or formats an array like a number.
 
     Example:
         >>> f = jax.jit(lambda x: jax.debug.print("x + {one} = {}", x + 1, one=1))

@@ -40,7 +40,7 @@ from minijax.sharding.named import NamedSharding
 
 
 class Precision(enum.Enum):
-    """How exactly an accelerator multiplies floats; a CPU always does so in full.
+    """The precision of products of floats on an accelerator; a CPU always has full precision.
 
     Example:
         >>> lax.Precision.HIGH
@@ -567,7 +567,7 @@ def dot_general(
     Raises:
         TypeError: the dimension numbers do not fit the operands, or the preferred type is too
             narrow.
-        ValueError: `precision` is no precision, or its algorithm cannot run.
+        ValueError: `precision` is not a precision, or its algorithm cannot run.
 
     Example:
         >>> lhs, rhs = jnp.ones((8, 2, 3)), jnp.ones((8, 5, 3))
@@ -610,7 +610,7 @@ def dot(
     Lowers to:  stablehlo.dot_general.
 
     Raises:
-        ValueError: there are no dimension numbers, and the operands are no vectors or matrices
+        ValueError: there are no dimension numbers, and the operands are not vectors or matrices
             that fit together.
 
     Example:

@@ -54,7 +54,7 @@ def canonicalize_axis(axis: Param, ndim: int, name: str) -> int:
     """An axis as a Python int from 0 to `ndim - 1`; negative ones count from the end.
 
     Raises:
-        TypeError: the axis is no integer.
+        TypeError: the axis is not an integer.
         AxisError: the axis is out of range; NumPy's error, a ValueError and an IndexError.
     """
     index = an_integer(axis, name, "the axis")
@@ -75,7 +75,7 @@ def an_integer(x: Param, name: str, argument: str) -> int:
         argument: what it calls `x`, as messages begin: "the axis", "`num`".
 
     Raises:
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
         TracerIntegerConversionError: it is traced.
     """
     try:
@@ -120,7 +120,7 @@ def padtype_to_pads(
     window_strides: Sequence[int],
     padding: str,
 ) -> list[tuple[int, int]]:
-    """The padding of each dimension that a named kind of padding means.
+    """Converts a named padding, such as "SAME", to the padding of each dimension.
 
     `"VALID"` pads nothing.  `"SAME"` pads so that there is one window for each stride, with the
     odd element at the end; `"SAME_LOWER"` with the odd element at the start.

@@ -391,7 +391,7 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         version: of what the name stands for.
 
     Raises:
-        TypeError: `decomposition` is no function, or an attribute has no form in a module.
+        TypeError: `decomposition` is not a function, or an attribute has no form in a module.
         UnexpectedTracerError: the decomposition closes over traced values, or one is an attribute.
         ValueError: the name has no namespace.
 

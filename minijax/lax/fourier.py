@@ -150,7 +150,7 @@ def fft(x: ArrayLike, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Ar
     Raises:
         ValueError: the kind is not known, the lengths do not fit the shape, or RFFT is given
             complex numbers or short floats.
-        TypeError: the lengths are no sequence of integers.
+        TypeError: the lengths are not a sequence of integers.
 
     Example:
         >>> lax.fft(np.float32([1, 0, 0, 0]), "RFFT", (4,))

@@ -97,7 +97,7 @@ def _fitting(bounds: Sequence[int], dtype: np.dtype[Any]) -> Any:
 
 
 class GatherScatterMode(enum.Enum):
-    """What happens to indices out of range.
+    """How gathers and scatters treat indices out of bounds.
 
     CLIP moves the window to the nearest place inside; FILL_OR_DROP reads a fill value and drops
     updates; PROMISE_IN_BOUNDS says that there are none; ONE_HOT is FILL_OR_DROP here.
@@ -141,7 +141,7 @@ _MODES = {
 
 
 class GatherDimensionNumbers(NamedTuple):
-    """How dimensions of a gather's operand, indices and result belong together.
+    """How the dimensions of a gather's operand, indices and result correspond.
 
     Attributes:
         offset_dims: dimensions of the result that run over the window.
@@ -165,7 +165,7 @@ class GatherDimensionNumbers(NamedTuple):
 
 
 class ScatterDimensionNumbers(NamedTuple):
-    """How dimensions of a scatter's operand, indices and updates belong together.
+    """How the dimensions of a scatter's operand, indices and updates correspond.
 
     Attributes:
         update_window_dims: dimensions of the updates that run over the window.
@@ -233,7 +233,7 @@ def gathered_type(
     """The type of a gather's result.
 
     Raises:
-        ValueError: the indices are no integers.
+        ValueError: the indices are not integers.
         TypeError: shapes and dimension numbers do not fit.
     """
     facts = {"operand": x, "indices": indices, "slice_sizes": slice_sizes, "numbers": n}
@@ -266,7 +266,7 @@ def check_scatter(
     """Refuses operands of a scatter that do not fit together.
 
     Raises:
-        ValueError: the indices are no integers.
+        ValueError: the indices are not integers.
         TypeError: dtypes, shapes and dimension numbers do not fit.
     """
     facts = {"operand": x, "indices": indices, "updates": updates, "numbers": n}

@@ -183,7 +183,7 @@ def gather(
 
     Raises:
         TypeError: shapes and dimension numbers do not fit.
-        ValueError: the mode is not known, or the indices are no integers.
+        ValueError: the mode is not known, or the indices are not integers.
 
     Example:
         >>> numbers = lax.GatherDimensionNumbers((), (0,), start_index_map=(0,))

@@ -1,14 +1,13 @@
-"""Products of arrays in groups: ragged products, and products of blocks with scales of their own.
+"""Ragged and scaled matrix products: `ragged_dot`, `ragged_dot_general` and `scaled_dot`.
 
-Products of arrays whose rows belong to groups, with a matrix for each group.
+In a ragged product the rows of an array belong to groups, and each group is multiplied by a matrix
+of its own.  Rows of a group are next to each other; how many there are is known when the program
+runs.  The composition here masks one operand for each group: it takes as much memory and as many
+products as there are groups.
 
-Rows of a group are next to each other; how many there are is known when the program runs.  The
-composition here masks one operand for each group: as much memory and as many products as groups.
-
-Products of arrays of few bits, whose blocks have scales of their own.
-
-"OCP microscaling formats (MX) specification" (2023): numbers of four to eight bits share a scale
-with their neighbours along the dimension that a product sums over.
+In a scaled product the operands have few bits, and blocks of elements have scales of their own: as
+in "OCP microscaling formats (MX) specification" (2023), numbers of four to eight bits share a scale
+with their neighbours along the dimension that the product sums over.
 """
 
 from __future__ import annotations

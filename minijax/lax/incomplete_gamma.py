@@ -284,7 +284,7 @@ igamma_p = Binary(
 
 
 def igamma(a: ArrayLike, x: ArrayLike) -> Array:
-    """The lower regularised incomplete gamma function `P(a, x) = ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
+    """The regularized lower incomplete gamma function `P(a, x) = ∫₀ˣ tᵃ⁻¹ e⁻ᵗ dt / Γ(a)`.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.
@@ -312,7 +312,7 @@ igammac_p = Binary(
 
 
 def igammac(a: ArrayLike, x: ArrayLike) -> Array:
-    """The upper regularised incomplete gamma function `Q(a, x) = 1 - P(a, x)`.
+    """The regularized upper incomplete gamma function `Q(a, x) = 1 - P(a, x)`.
 
     Shapes:     a: T[s], x: T[t] -> T[broadcast of s and t].
     Dtypes:     floating.

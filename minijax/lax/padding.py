@@ -1,10 +1,7 @@
-"""Padding, and copies side by side: a value around elements, and `tile`.
+"""Padding and tiling: `pad` puts a value around and between elements, `tile` repeats an array.
 
-Padding: a value around the elements of an array and between them.
-
-Negative edges cut elements off: below `slicing.py`, where a slice is wanted, that does it.
-
-`tile`: copies of an array side by side.
+Negative edges of `pad` cut elements off.  Modules that `slicing.py` itself builds on use that where
+they want a slice.
 """
 
 from __future__ import annotations
@@ -218,7 +215,7 @@ tile_p = Tile()
 
 
 def tile(operand: ArrayLike, reps: Sequence[int]) -> Array:
-    """Lays copies of an array side by side: `reps[i]` of them along dimension i.
+    """Repeats an array `reps[i]` times along each dimension i.
 
     Shapes:     operand: T[s] -> T[s * reps].
     Derivative: transposes to a sum over the copies.

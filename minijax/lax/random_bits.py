@@ -114,7 +114,7 @@ class RandomAlgorithm(enum.IntEnum):
 
 
 class RngBitGenerator(Primitive):
-    """Random bits of XLA's own generators, and the state to go on with.
+    """Random bits of XLA's own generators, and the generator's new state.
 
     Shapes: key: u32[4] or u64[2] -> the same, U[shape].
     In a batch the first state serves all examples and is the only one that goes on; the bits
@@ -201,7 +201,7 @@ def rng_bit_generator(
     *,
     out_sharding: ShardingLike = None,
 ) -> tuple[Any, Any]:
-    """Random bits of XLA's own generators, and the state to go on with.
+    """Random bits of XLA's own generators, and the generator's new state.
 
     What a state gives may differ between platforms and versions; `minijax.random` does not.
 
@@ -211,7 +211,7 @@ def rng_bit_generator(
     Lowers to:  stablehlo.rng_bit_generator.
 
     Raises:
-        TypeError: the key is no state, or the dtype is none of bits.
+        TypeError: the key is not a state, or the dtype is not one of bits.
         ValueError: there is no such algorithm.
 
     Example:
@@ -278,7 +278,7 @@ def rng_uniform(a: ArrayLike, b: ArrayLike, shape: Sequence[int]) -> Array:
     Lowers to:  stablehlo.rng.
 
     Raises:
-        TypeError: the bounds are no scalars of one such dtype.
+        TypeError: the bounds are not scalars of one such dtype.
 
     Example:
         >>> lax.rng_uniform(1.0, 2.0, (3,)).shape

@@ -287,7 +287,7 @@ def region_of_combiner(
 ) -> Any:
     """A region for `LoweringContext.ops` that combines two scalars by the operation `op`.
 
-    Complex extrema are no operation of StableHLO: there, `combine` of `lax` is lowered.
+    StableHLO has no complex extrema: there, `combine` of `lax` is lowered.
     """
     scalar = shaped_array((), dtype)
     kind = ctx.type_of(scalar)
@@ -404,7 +404,7 @@ def reduce_prod(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The maximum over `axes`; NaN where there is a NaN, the lowest value where there is nothing.
+    """The maximum over `axes`; NaN where there is a NaN, the lowest value of no elements.
 
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     any; complex numbers are ordered by real part, then imaginary part.
@@ -424,7 +424,7 @@ def reduce_max(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The minimum over `axes`; NaN where there is a NaN, the highest value where there is nothing.
+    """The minimum over `axes`; NaN where there is a NaN, the highest value of no elements.
 
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     any; complex numbers are ordered by real part, then imaginary part.
@@ -442,7 +442,7 @@ def reduce_min(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The conjunction over `axes`, bit by bit for integers.
+    """The logical AND of booleans over `axes`, or the bitwise AND of integers.
 
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     bool or integer.
@@ -460,7 +460,7 @@ def reduce_and(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The disjunction over `axes`, bit by bit for integers.
+    """The logical OR of booleans over `axes`, or the bitwise OR of integers.
 
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     bool or integer.
@@ -478,7 +478,7 @@ def reduce_or(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
-    """The exclusive disjunction (parity) over `axes`, bit by bit for integers.
+    """The logical XOR (parity) of booleans over `axes`, or the bitwise XOR of integers.
 
     Shapes:     operand: T[s] -> T[s without axes].
     Dtypes:     bool or integer.

@@ -138,7 +138,7 @@ def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
 
     Raises:
         ValueError: there are too many indices, or one is out of bounds; a step is negative.
-        TypeError: an index is no integer, slice or array of integers.
+        TypeError: an index is not an integer, slice or array of integers.
         NonConcreteBooleanIndexError: it is an array of booleans.
     """
     if type(index) is Located:

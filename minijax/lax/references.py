@@ -1,12 +1,9 @@
-"""Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
+"""Mutable references: `new_ref`, `freeze`, and reading, writing and adding through references.
 
-What references refuse: values of another type, batched, differentiated or varying further.
-
-Mutable references: `new_ref`, `freeze`, and reading, writing and adding through them.
-
-`Ref` is a reference outside of traces; inside, references are tracers that are indexed alike.
-What the operations do to a value is their rule `discharge`; `interpreters/discharge.py` rewrites
-whole programs with it.
+`Ref` is a reference outside of traces; inside, references are tracers that are indexed alike.  What
+an operation does to the referenced value is its rule `discharge`; `interpreters/discharge.py`
+rewrites whole programs with it.  References refuse values of another type, and values that are
+batched, differentiated or varying over mesh axes where the reference is not.
 """
 
 from __future__ import annotations
@@ -706,7 +703,7 @@ def freeze(ref: Any) -> Array:
     """The value of a reference, which cannot be used afterwards.
 
     Raises:
-        ValueError: `ref` is no reference, or part of one, or was frozen before.
+        ValueError: `ref` is not a reference or a part of one, or was frozen before.
 
     Example:
         >>> ref = jax.new_ref(1)
@@ -723,7 +720,7 @@ def freeze(ref: Any) -> Array:
 
 
 def free_ref(ref: Any) -> None:
-    """Ends the life of a reference, whose value is not needed.
+    """Frees a reference, whose value is not needed.
 
     Example:
         >>> ref = jax.new_ref(jnp.zeros(1000))
@@ -743,7 +740,7 @@ def get(ref: Any, idx: Any = None) -> Array:
 
     Raises:
         ValueError: an index is out of bounds, or there are too many.
-        TypeError: one is no integer, slice or array of integers.
+        TypeError: one is not an integer, slice or array of integers.
 
     Example:
         >>> ref = jax.new_ref(jnp.array([10, 20, 30]))

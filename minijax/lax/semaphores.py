@@ -245,7 +245,7 @@ def semaphore_signal(
         core_index: must be None: a semaphore made outside of `core_map` is that of all cores.
 
     Raises:
-        TypeError: `sem_or_view` is no semaphore, or `inc` no integer.
+        TypeError: `sem_or_view` is not a semaphore, or `inc` is not an integer.
         NotImplementedError: a device or a core is given.
 
     Example:
@@ -279,7 +279,7 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
         decrement: whether the count goes down by it.
 
     Raises:
-        TypeError: `sem_or_view` is no semaphore, or `value` no integer.
+        TypeError: `sem_or_view` is not a semaphore, or `value` is not an integer.
         ValueError: the count is known, and lower: the wait would never end.
 
     Example:
@@ -304,7 +304,7 @@ def semaphore_read(sem_or_view: Any) -> Any:
     """What a semaphore counts; of one for copies, the bytes that have arrived.
 
     Raises:
-        TypeError: `sem_or_view` is no semaphore.
+        TypeError: `sem_or_view` is not a semaphore.
 
     Example:
         >>> from minijax.experimental import pallas as pl
@@ -471,8 +471,8 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
         sem: a semaphore of type DMA, or `sem.at[i]` of an array of them.
 
     Raises:
-        TypeError: `sem` is no such semaphore.
-        ValueError: `src_ref` or `dst_ref` is no reference to an array, or they do not fit.
+        TypeError: `sem` is not such a semaphore.
+        ValueError: `src_ref` or `dst_ref` is not a reference to an array, or they do not fit.
 
     Example:
         >>> from minijax.experimental import pallas as pl
@@ -498,7 +498,7 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
         add: whether the values are added to those at `dst_ref`.
 
     Raises:
-        ValueError: `src_ref` or `dst_ref` is no reference to an array, or they do not fit.
+        ValueError: `src_ref` or `dst_ref` is not a reference to an array, or they do not fit.
 
     Example:
         >>> from minijax.experimental.pallas import tpu as pltpu
@@ -527,8 +527,8 @@ def async_copy(
         add: whether the values are added to those at `dst_ref`.
 
     Raises:
-        TypeError: `sem` is no such semaphore.
-        ValueError: `src_ref` or `dst_ref` is no reference to an array, or they do not fit.
+        TypeError: `sem` is not such a semaphore.
+        ValueError: `src_ref` or `dst_ref` is not a reference to an array, or they do not fit.
 
     Example:
         >>> from minijax.experimental import pallas as pl

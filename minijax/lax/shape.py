@@ -1,11 +1,9 @@
-"""Operations that move elements around and compute nothing.
+"""Operations that move elements and compute nothing: reshape, broadcast, concatenate and others.
 
-Operations that move elements around and compute nothing.
-
-Reshaping, new and dropped dimensions, broadcasting, transposing, joining, splitting, reversing.
-Padding is in `padding.py`, slices and gathers are in `slicing.py` and `gather_scatter.py`.
-
-Joining arrays along a new dimension, and taking one apart along a dimension.
+They are reshaping, new and dropped dimensions, broadcasting, transposing, concatenating along a
+dimension that exists or stacking along a new one, splitting or unstacking along a dimension, and
+reversing.  Padding is in `padding.py`, slices and gathers are in `slicing.py` and
+`gather_scatter.py`.
 """
 
 from __future__ import annotations
@@ -308,7 +306,7 @@ def reshape(
         out_sharding: the sharding of the result.
 
     Raises:
-        TypeError: the sizes do not fit, or `dimensions` is no permutation.
+        TypeError: the sizes do not fit, or `dimensions` is not a permutation.
 
     Example:
         >>> lax.reshape(jnp.array([[1, 2, 3], [4, 5, 6]]), (3, 2))

@@ -1,16 +1,14 @@
-"""Shardings of values inside programs: how they pass through operations, and constraints of users.
-
-How shardings in types pass through operations whose dimensions are matched by number.
+"""Shardings inside programs: propagation by dimension numbers, and `with_sharding_constraint`.
 
 Input: types of operands, and dimension numbers.  Output: the specs of the results of products,
-gathers and scatters.
+gathers and scatters, whose dimensions are matched by number.
 
-What devices of the host cannot combine: extrema with NaNs, and zeros with a sign.
+`with_sharding_constraint` says where a value inside a program lives.  The primitive holds a
+sharding; one on an abstract mesh names no devices, so that the program runs on any that its
+arguments bring.
 
-`with_sharding_constraint`: where a value inside a program lives.
-
-The primitive holds a sharding.  On an abstract mesh it names no devices: the program runs on any
-that its arguments bring.
+Devices of the host lose NaNs where they combine extrema, and the sign of zeros where one device
+holds an element and the others add zeros.  What stands in for such a combination is at the end.
 """
 
 from __future__ import annotations
@@ -314,7 +312,7 @@ def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
 
 
 def with_sharding_constraint(x: T, shardings: Any) -> T:
-    """The arrays of a tree, placed as `shardings` says; inside `jit`, an order to the compiler.
+    """Constrains the shardings of a tree of arrays; inside `jit` the compiler keeps to them.
 
     Args:
         x: a tree of arrays.
@@ -324,7 +322,7 @@ def with_sharding_constraint(x: T, shardings: Any) -> T:
     Raises:
         ValueError: a dimension cannot be cut into equal parts, or a spec is longer than the rank.
         RuntimeError: a `PartitionSpec` was given and there is no mesh.
-        TypeError: what stands in place of a sharding is none.
+        TypeError: a leaf of `shardings` is neither a sharding nor a spec.
 
     Example:
         >>> mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))

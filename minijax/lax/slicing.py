@@ -382,7 +382,7 @@ def _starts(
 
 
 def _start_dtype(starts: Sequence[Any]) -> np.dtype[Any]:
-    """The dtype of the first start that is no Python integer."""
+    """The dtype of the first start that is not a Python integer."""
     given = [aval_of(start).dtype for start in starts if not isinstance(start, int)]
     dtype: np.dtype[Any] = given[0] if given else dtypes.canonicalize_dtype(_INT64)
     return dtype
@@ -424,7 +424,7 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Extracts a slice of `slice_sizes` from `start_indices`, which are values.
+    """Extracts a slice of `slice_sizes` from `start_indices`, which may be traced.
 
     The starts are clamped, so that the slice lies inside the operand.
 
@@ -454,7 +454,7 @@ def dynamic_update_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Array:
-    """Replaces the slice of `operand` at `start_indices`, which are values, by `update`.
+    """Replaces the slice of `operand` at `start_indices`, which may be traced, by `update`.
 
     The starts are clamped, so that the update lies inside the operand.
 
@@ -503,7 +503,7 @@ def slice_in_dim(
 
 
 def index_in_dim(operand: ArrayLike, index: int, axis: int = 0, keepdims: bool = True) -> Array:
-    """One element along a dimension, at a known index.
+    """One element along a dimension, at a static index.
 
     Raises:
         IndexError: the position is out of range.
@@ -556,7 +556,7 @@ def dynamic_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """One element along a dimension, at an index that is a value.
+    """One element along a dimension, at an index that may be traced.
 
     Example:
         >>> lax.dynamic_index_in_dim(jnp.array([[1, 2], [3, 4]]), 1, keepdims=False)
@@ -602,7 +602,7 @@ def dynamic_update_index_in_dim(
     *,
     allow_negative_indices: bool = True,
 ) -> Array:
-    """Replaces one element along a dimension, at an index that is a value.
+    """Replaces one element along a dimension, at an index that may be traced.
 
     Example:
         >>> lax.dynamic_update_index_in_dim(jnp.zeros((2, 3)), jnp.ones(2), 1, axis=1)

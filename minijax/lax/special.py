@@ -1,12 +1,8 @@
-"""Special functions: error functions, gamma and its kin, Bessel functions.  All are elementwise.
+"""Special functions: error, gamma, beta, zeta and Bessel functions.  All are elementwise.
 
-Elementwise functions that are computed by iteration: a loop until every element converges.
-
-Input: the steps of an iteration, written with functions of `lax`.  Output: a `stablehlo.while`.
-
-Special functions: error functions, gamma and its kin, Bessel functions.  All are elementwise.
-
-The incomplete gamma functions are in `incomplete_gamma.py`.
+The regularized incomplete beta function is computed by iteration: its steps are written with
+functions of `lax`, and become a `stablehlo.while` that runs until every element has converged.  The
+incomplete gamma functions are in `incomplete_gamma.py`.
 """
 
 from __future__ import annotations

@@ -195,7 +195,7 @@ def ceil(x: ArrayLike) -> Array:
 
 
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes numbers halfway between two whole ones.
+    """How `round` breaks ties between two integers.
 
     Source:     mirrors jax.lax (0.10).
 
@@ -235,7 +235,7 @@ round_p = Round()
 
 
 def round(x: ArrayLike, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Array:
-    """Rounds to the nearest integer; halves go where `rounding_method` says.
+    """Rounds to the nearest integer; `rounding_method` says how ties are broken.
 
     Dtypes:     floating.
     Derivative: zero.
@@ -742,7 +742,7 @@ def integer_pow(x: ArrayLike, y: int) -> Array:
     Lowers to:  stablehlo.multiply, repeatedly.
 
     Raises:
-        TypeError: y is negative and x integer, or y is no integer.
+        TypeError: y is negative and x integer, or y is not an integer.
 
     Example:
         >>> lax.integer_pow(jnp.array([2, -3]), 3)

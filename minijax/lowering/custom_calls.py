@@ -1,16 +1,13 @@
-"""Calls of foreign functions in StableHLO, and the attributes that these get besides arrays.
+"""Custom calls in StableHLO: calls of foreign functions, and the attributes that they are given.
 
-Values that foreign functions get besides arrays: known when a program is compiled.
+Input: the name of a function in XLA's table, values, attributes and layouts.  Output: the values of
+its results.  What XLA may know of a function besides its name is said here: which result takes the
+memory of which operand, in which order the elements lie, and that the leading dimensions are a
+batch, whose entries devices may compute on their own.
 
-Input: Python and NumPy values.  Output: MLIR attributes; and copies that nobody changes, which can
-stand among the parameters of an equation because they are compared by value and type.
-
-Calls of foreign functions in StableHLO.
-
-Input: the name of a function in XLA's table, values, attributes and layouts.  Output: the values
-of its results.  What XLA may know of a function besides its name is said here: which result takes
-the memory of which operand, in which order the elements lie, and that the leading dimensions are
-a batch, whose entries devices may compute on their own.
+Attributes are Python and NumPy values that are known when a program is compiled.  They are copied,
+so that nobody changes them, and compared by value and type, so that they can stand among the
+parameters of an equation; `to_mlir` makes MLIR attributes of them.
 """
 
 from __future__ import annotations

@@ -206,7 +206,7 @@ def _user_file(code: CodeType) -> str | None:
 
 
 def sanitize(name: str) -> str:
-    """A name fit for a symbol: what is no letter, digit, dot or dash becomes an underscore."""
+    """A name fit for a symbol: what is not a letter, digit, dot or dash becomes an underscore."""
     return re.sub(r"[^\w.-]", "_", name).rstrip("_")
 
 

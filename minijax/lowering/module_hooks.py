@@ -1,15 +1,13 @@
-"""Where users come in while a module is lowered: steps that they replace, placements they see.
+"""Hooks of users into lowering and compilation: shape refinement, outfeeds, inspected shardings.
 
-Steps of lowering that a user may replace: of programs that this package cannot finish alone.
+Some programs need a partner outside of this package: those with symbolic shapes one who knows the
+sizes, those with outfeeds one who reads what they send.  Such a partner installs a step of
+lowering.  Input: a closed jaxpr or a module.  Output: another one, which takes its place.
 
-Input: a closed jaxpr or a module.  Output: another one.  Symbolic shapes and outfeeds need a
-partner outside: whoever knows the sizes, and whoever reads what programs send.
-
-Telling the user how the compiler places a value inside a program.
-
-XLA's partitioner meets a custom call that names a Python function, tells it the tiling of the
-call's operand, and drops the call.  That happens during compilation in a thread of XLA's own, so
-such programs are compiled one at a time, and who compiles says here for which devices.
+An `Inspection` tells the user how the compiler places a value inside a program.  XLA's partitioner
+meets a custom call that names a Python function, tells it the tiling of the call's operand, and
+drops the call.  That happens during compilation in a thread of XLA's own, so such programs are
+compiled one at a time, and whoever compiles one says here for which devices (`compiling`).
 """
 
 from __future__ import annotations

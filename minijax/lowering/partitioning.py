@@ -1,15 +1,13 @@
-"""What a module says about devices: its meshes, where values live, and choices on each device.
+"""Shardings in the MLIR module: Shardy's or GSPMD's meshes, attributes and sharding constraints.
 
-Choices that not all devices make alike, in regions of which the compiler splits the rest.
-
-Input: a manual region over some axes of a mesh; later the program that XLA has made of it.  Output:
-an error where XLA has put a `collective-permute` into a branch or loop that only some devices
-enter.  On the host's devices all devices of a program wait for each other in it, for ever.
-
-What a module says about devices: its meshes, and where values live.
-
-Input: shardings.  Output: attributes and operations of the module being built, in the words of
+Input: shardings.  Output: attributes and operations of the module being built, in the notation of
 Shardy, or of GSPMD where the user prefers it.
+
+Here is also the check of branches and loops that only some devices enter, inside manual regions of
+which the compiler splits the rest.  Input: a manual region over some axes of a mesh (`lines`), and
+later the program that XLA has made of it (`check`).  Output: an error where XLA has put a
+`collective-permute` into such a branch or loop: on the host all devices of a program wait for each
+other in it, for ever if some do not come.
 """
 
 from __future__ import annotations

@@ -1,15 +1,13 @@
-"""Programs over several devices: where arguments and results lie, and replicas of programs.
-
-Replica mode: programs of which each device runs a copy, on its own pieces of the values.
-
-Input: programs that map over devices.  Output: how many replicas they need, and where `jit` runs
-those that it finds a map in.  `pmap` says itself where its own programs run.
-
-Programs on devices: where one runs, on one device as most do or cut over several.
+"""Where a program runs: its devices and replicas, and shardings of its arguments and results.
 
 Input: a program, its arguments and options; later, what was compiled.  Output: the place where it
-runs, and the placement of each parameter and result.  `lowering/program.py` asks here, and
-`assignment.py` finds places where there are several devices.
+runs, on one device as most programs do or split over several, and the sharding of each parameter
+and result.  `lowering/program.py` asks here, and `assignment.py` finds devices where there are
+several.
+
+A program that maps over devices needs replicas: each device runs a copy of the program, on its own
+pieces of the values.  Here is how many it needs, and where `jit` runs a program in which it finds
+such a map; `pmap` says itself where its own programs run.
 """
 
 from __future__ import annotations

@@ -1,16 +1,13 @@
-"""Programs per device in a module: manual regions, and which devices speak together.
+"""Manual regions in the MLIR module, and the groups of devices that collectives inside them join.
 
-Which devices a collective speaks to: from names of axes to the numbers of devices.
+A manual region is a part of the module that is written per device of some mesh axes.  Input: whole
+values and how they are split.  Output: the results of a region that sees one block of each value.
+Shardy has an operation for it, `sdy.manual_computation`; GSPMD marks the border with custom calls
+that turn a whole value into a block and back.
 
-Input: names of axes.  Output: groups of device numbers, and attributes and operations of the module
-being built.  In partition mode (`shard_map`) devices are the partitions of one program over a mesh,
-in replica mode (`pmap`) they are replicas of it.
-
-Manual regions: parts of a module that are written per device of some mesh axes.
-
-Input: whole values and how they are cut.  Output: the results of a region that sees one block of
-each.  Shardy has an operation for it, `sdy.manual_computation`; GSPMD marks the border with custom
-calls that turn a whole value into a block and back.
+Collectives name axes.  Input: these names.  Output: groups of device numbers, and attributes and
+operations of the module being built.  In partition mode (`shard_map`) devices are the partitions of
+one program over a mesh, in replica mode (`pmap`) they are replicas of it.
 """
 
 from __future__ import annotations

@@ -201,7 +201,7 @@ def celu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
 
 @_activation
 def selu(x: ArrayLike) -> Array:
-    """The scaled unit that normalizes itself.
+    """The self-normalizing scaled exponential linear unit.
 
     Source: mirrors jax.nn.selu (0.10); Klambauer et al., "Self-normalizing neural networks"
         (2017).
@@ -272,7 +272,7 @@ hard_swish = hard_silu
 
 @one_program(static=("approximate",))
 def gelu(x: ArrayLike, approximate: bool = True) -> Array:
-    """`x` times the normal distribution function of x, or an approximation by tanh.
+    """`x` times the standard normal cumulative distribution function of x, or a tanh approximation.
 
     Args:
         x: an array.
@@ -365,7 +365,7 @@ def tanh(x: ArrayLike, /) -> Array:
 def one_hot(
     x: ArrayLike, num_classes: int, *, dtype: DTypeLike | None = None, axis: int | str = -1
 ) -> Array:
-    """Vectors that are 1 at the position that each number names, else 0.
+    """One-hot vectors: 1 at the position that each number names, else 0.
 
     Shapes: int[s] -> float[s with num_classes at `axis`].
 

@@ -369,7 +369,7 @@ def convolve(
     Dtypes:     inexact; integers become floats.
 
     Raises:
-        ValueError: an argument is no vector, or empty, or the mode is not known.
+        ValueError: an argument is not a vector or is empty, or the mode is not known.
 
     Example:
         >>> jnp.convolve(jnp.array([1, 2, 3]), jnp.array([1, 10]))
@@ -400,7 +400,7 @@ def correlate(
     Dtypes:     inexact; integers become floats.
 
     Raises:
-        ValueError: an argument is no vector, or empty, or the mode is not known.
+        ValueError: an argument is not a vector or is empty, or the mode is not known.
 
     Example:
         >>> jnp.correlate(jnp.array([1, 2, 3]), jnp.array([1, 10]))
@@ -678,7 +678,7 @@ def roots(p: ArrayLike, *, strip_zeros: bool = True) -> Array:
             known then.  Else the last zeros are NaN, one for each.
 
     Raises:
-        ValueError: p is no vector.
+        ValueError: p is not a vector.
         ConcretizationTypeError: p is traced, and zeros are to be stripped.
 
     Example:

@@ -49,7 +49,7 @@ def dtype_argument(name: str, dtype: DTypeLike | None, default: DTypeLike | None
     """The dtype that a `dtype=` argument means, or the default one.
 
     Raises:
-        TypeError: it is no dtype that arrays can have.
+        TypeError: it is not a dtype that arrays can have.
     """
     return default if dtype is None else dtypes.canonicalize_user_dtype(dtype, title(name))
 
@@ -93,7 +93,7 @@ def zeros(
     Dtypes:     float32, or float64 with x64, by default.
 
     Raises:
-        TypeError: the shape is no shape, or the dtype no dtype.
+        TypeError: the shape or the dtype is invalid.
 
     Example:
         >>> jnp.zeros((2, 3))
@@ -116,7 +116,7 @@ def ones(
     Dtypes:     float32, or float64 with x64, by default.
 
     Raises:
-        TypeError: the shape is no shape, or the dtype no dtype.
+        TypeError: the shape or the dtype is invalid.
 
     Example:
         >>> jnp.ones(3, dtype=jnp.int8)
@@ -138,7 +138,7 @@ def empty(
     Dtypes:     float32, or float64 with x64, by default.
 
     Raises:
-        TypeError: the shape is no shape, or the dtype no dtype.
+        TypeError: the shape or the dtype is invalid.
 
     Example:
         >>> jnp.empty(2)
@@ -161,7 +161,7 @@ def full(
     Dtypes:     that of `fill_value` by default, and as weak.
 
     Raises:
-        TypeError: the shape is no shape, the dtype no dtype, or the value no array.
+        TypeError: the shape or the dtype is invalid, or the value is not an array.
         ValueError: the value does not broadcast to the shape.
 
     Example:
@@ -254,7 +254,7 @@ def zeros_like(
     Shapes:     a: T[s] -> T[s].
 
     Raises:
-        TypeError: `a` is no array and describes none.
+        TypeError: `a` is not an array and has no shape and dtype.
 
     Example:
         >>> jnp.zeros_like(jnp.array([1, 2]))
@@ -276,7 +276,7 @@ def ones_like(
     Shapes:     a: T[s] -> T[s].
 
     Raises:
-        TypeError: `a` is no array and describes none.
+        TypeError: `a` is not an array and has no shape and dtype.
 
     Example:
         >>> jnp.ones_like(jnp.array([1, 2]), dtype=float)
@@ -297,7 +297,7 @@ def empty_like(
     Shapes:     prototype: T[s] -> T[s].
 
     Raises:
-        TypeError: `prototype` is no array and describes none.
+        TypeError: `prototype` is not an array and has no shape and dtype.
 
     Example:
         >>> jnp.empty_like(jnp.array([1, 2]), shape=(1, 3))
@@ -320,7 +320,7 @@ def full_like(
     Shapes:     a: T[s] -> T[s].
 
     Raises:
-        TypeError: `a` is no array and describes none, or `fill_value` is no array.
+        TypeError: `a` is not an array and has no shape and dtype, or `fill_value` is not an array.
         ValueError: `fill_value` does not broadcast to the shape.
 
     Example:
@@ -357,7 +357,7 @@ def array(
     Shapes:     those of the nesting, with those of the arrays within.
 
     Raises:
-        TypeError: an element is no number, or the dtype no dtype.
+        TypeError: an element is not a number, or the dtype is invalid.
         ValueError: an element is None, or the nesting is uneven.
         OverflowError: a Python int does not fit into the dtype.
         NotImplementedError: `order` is neither "K" nor "C".
@@ -430,7 +430,7 @@ def _leaves(x: object) -> list[Any]:
 
     Raises:
         ValueError: one is None.
-        TypeError: one is no number.
+        TypeError: one is not a number.
     """
     if isinstance(x, (list, tuple)):
         if x and all(type(item) is type(x[0]) for item in x) and type(x[0]) in _PLAIN:
@@ -518,7 +518,7 @@ def asarray(
     Shapes:     those of the nesting, with those of the arrays within.
 
     Raises:
-        TypeError: an element is no number, or the dtype no dtype.
+        TypeError: an element is not a number, or the dtype is invalid.
         ValueError: an element is None, or the nesting is uneven.
         OverflowError: a Python int does not fit into the dtype.
 
@@ -554,7 +554,7 @@ def astype(
     Shapes:     x: T[s] -> dtype[s].
 
     Raises:
-        TypeError: `x` is no array, or the dtype no dtype.
+        TypeError: `x` is not an array, or the dtype is invalid.
 
     Example:
         >>> jnp.astype(jnp.array([1.9, -1.9]), int)

@@ -1,8 +1,8 @@
-"""Elementwise functions of how numbers are stored: signs, exponents, neighbours, bits.
+"""The floating-point and bit routines of NumPy: `signbit`, `frexp`, `ldexp`, `packbits` and others.
 
-Elementwise functions of how floats are stored: signs, exponents, fractions, neighbours.
-
-Bits of bytes as elements of their own, and back.
+The functions of floats take numbers apart into signs, fractions and exponents, put them together
+again, find neighbouring numbers, and replace NaN and infinities.  All of them are elementwise.
+`packbits` and `unpackbits` turn elements into the bits of bytes, and back.
 """
 
 from __future__ import annotations

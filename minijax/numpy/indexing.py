@@ -127,7 +127,7 @@ def getitem(x: Any, index: Any) -> Array:
         IndexError: too many indices, a mask that does not fit, or a slice with traced bounds.
         NonConcreteBooleanIndexError: a mask is traced, so the result has no static shape.
         OverflowError: an integer has more than 64 bits.
-        TypeError: an index is no integer, slice, array, None or Ellipsis.
+        TypeError: an index is not an integer, slice, array, None or Ellipsis.
         ValueError: the arrays of the index have no common shape.
     """
     try:

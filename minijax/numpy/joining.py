@@ -1,10 +1,7 @@
-"""Functions that join arrays, split them, put elements in or take them out, and ravel trees.
+"""Joining and splitting arrays, inserting and deleting elements, and flattening pytrees of arrays.
 
-Functions that join arrays, split them, and put elements in or take them out.
-
-Input: arrays.  Output: one array of several, or several of one.
-
-Trees of arrays as one vector, and back.
+Input: arrays.  Output: one array of several, or several of one.  `ravel_pytree` makes one vector of
+a pytree of arrays, and gives the function that restores the tree.
 """
 
 from __future__ import annotations
@@ -43,7 +40,7 @@ def _sequence(name: str, arrays: Any) -> list[Any]:
 
     Raises:
         ValueError: there are none.
-        IncompatibleShapesError: it is no sequence.
+        IncompatibleShapesError: it is not a sequence.
         TypeError: it holds something else.
     """
     if isinstance(arrays, (list, tuple)):
@@ -424,7 +421,7 @@ def delete(
     Raises:
         ConcretizationTypeError: positions are traced.
         IndexError: a position is out of range.
-        ValueError: positions are no integers.
+        ValueError: positions are not integers.
 
     Example:
         >>> jnp.delete(jnp.array([10, 11, 12, 13]), jnp.array([0, -1]))
@@ -467,7 +464,7 @@ def insert(
         axis: the dimension.
 
     Raises:
-        ValueError: positions are no integers, or the values do not fit.
+        ValueError: positions are not integers, or the values do not fit.
 
     Example:
         >>> jnp.insert(jnp.array([1, 2, 3]), 1, 9)

@@ -1,14 +1,10 @@
-"""Matrices made or taken by place: identities, triangles, diagonals, and indices of elements.
+"""Matrices and indices by position: identity, triangles, diagonals, `meshgrid`, `mgrid`, `r_`.
 
-Matrices made or taken by place: identities, triangles, diagonals, grids of indices.
+Functions of indices convert between coordinates and flat indices in row-major order.  Input:
+integers.  Output: coordinates, flat indices, or index arrays for the open mesh of several.
 
-Functions between the coordinates of places and their numbers in row-major order.
-
-Input: integers.  Output: coordinates, numbers, or index arrays for the open mesh of several.
-
-Objects whose brackets build arrays: `mgrid`, `ogrid`, `r_`, `c_`.
-
-The slices in the brackets are ranges: `0:5` counts, `0:1:5j` divides into five samples.
+`mgrid`, `ogrid`, `r_` and `c_` are objects that build arrays when they are indexed.  Slices in the
+brackets are ranges: `0:5` counts, `0:1:5j` divides into five samples.
 """
 
 from __future__ import annotations
@@ -69,7 +65,7 @@ def eye(
     Shapes:     -> dtype[N, M].
 
     Raises:
-        TypeError: a size is no integer of at least 0.
+        TypeError: a size is not an integer of at least 0.
 
     Example:
         >>> jnp.eye(2, 3, k=1, dtype=int)
@@ -124,7 +120,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: DTypeLike | None = None
     Dtypes:     float32 by default.
 
     Raises:
-        TypeError: a size is no integer of at least 0.
+        TypeError: a size is not an integer of at least 0.
 
     Example:
         >>> jnp.tri(2, 3)
@@ -219,7 +215,7 @@ def tril_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the indices of the lower triangle of a given matrix.
 
     Raises:
-        ValueError: `arr` is no matrix.
+        ValueError: `arr` is not a matrix.
 
     Example:
         >>> x = jnp.array([[1, 2], [3, 4]])
@@ -234,7 +230,7 @@ def triu_indices_from(arr: ArrayLike, k: int = 0) -> tuple[Array, Array]:
     """Returns the indices of the upper triangle of a given matrix.
 
     Raises:
-        ValueError: `arr` is no matrix.
+        ValueError: `arr` is not a matrix.
 
     Example:
         >>> x = jnp.array([[1, 2], [3, 4]])
@@ -514,7 +510,7 @@ def ix_(*args: ArrayLike) -> tuple[Array, ...]:
     Shapes:     int[n_i] for each of k vectors -> int[1, .., n_i, .., 1], with k dimensions.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
         NotImplementedError: an argument is a mask.
 
     Example:

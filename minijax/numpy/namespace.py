@@ -1,14 +1,9 @@
-"""What the namespace says about itself and its arrays: constants, element types, shapes.
+"""Constants, dtypes and inspection of the NumPy namespace, and shape, size and text of arrays.
 
-Numbers with names, and the mark for new dimensions.
-
-Names of element types: those of arrays, NumPy's aliases of them, and the abstract kinds.
-
-What the array API standard asks a namespace about itself.
-
-Specification: Python array API standard 2024.12, "inspection".
-
-What arrays are like without looking at their elements: shape, size, text, files.
+The constants include `newaxis`, which marks a new dimension; the dtypes include NumPy's aliases.
+`__array_namespace_info__` answers what the Python array API standard (2024.12, "inspection") asks a
+namespace about itself.  The functions look at what an array is like, not at its elements, but for
+those that print an array or load it from a file.
 """
 
 from __future__ import annotations
@@ -91,7 +86,7 @@ _NAMED = (
 
 
 class __array_namespace_info__:  # noqa: N801  the standard's name
-    """What `minijax.numpy` says of itself: devices, dtypes, and what it can do.
+    """Inspection of `minijax.numpy` by the array API: devices, dtypes and capabilities.
 
     Source:     mirrors jax.numpy.__array_namespace_info__ (0.10); Python array API standard.
 
@@ -167,7 +162,7 @@ def ndim(a: ArrayLike) -> int:
     """Returns the number of dimensions of an array.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.ndim(3.0), jnp.ndim(jnp.ones((2, 3)))
@@ -180,7 +175,7 @@ def shape(a: ArrayLike) -> tuple[int, ...]:
     """Returns the shape of an array.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
 
     Example:
         >>> jnp.shape(3.0), jnp.shape(jnp.ones((2, 3)))
@@ -195,7 +190,7 @@ def size(a: ArrayLike, axis: Axis = None) -> int:
     """Returns the number of elements of an array, or along the given axes.
 
     Raises:
-        TypeError: `a` is no array.
+        TypeError: `a` is not an array.
         ValueError: an axis is out of range.
 
     Example:

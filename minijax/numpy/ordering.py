@@ -210,7 +210,7 @@ def searchsorted(
     Shapes:     a: T[n], v: T[s] -> int[s].
 
     Raises:
-        ValueError: the side or method is not known, or `a` is no vector.
+        ValueError: the side or method is not known, or `a` is not a vector.
 
     Example:
         >>> jnp.searchsorted(jnp.array([10, 20, 30]), jnp.array([5, 20, 99]))
@@ -288,7 +288,7 @@ def digitize(
     Shapes:     x: T[s], bins: T[n] -> int[s].
 
     Raises:
-        ValueError: `bins` is no vector.
+        ValueError: `bins` is not a vector.
 
     Example:
         >>> jnp.digitize(jnp.array([-1.0, 0.0, 5.0, 20.0]), jnp.array([0.0, 10.0]))

@@ -65,7 +65,7 @@ def pad(
     Shapes:     array: T[s] -> T[s + before + after].
 
     Raises:
-        TypeError: a width is no integer.
+        TypeError: a width is not an integer.
         ValueError: a width is negative or does not fit, or the mode does not take an argument.
         NotImplementedError: the mode is not known.
 

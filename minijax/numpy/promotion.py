@@ -149,7 +149,7 @@ def real_inexact(name: str, x: ArrayLike) -> Array:
     """One operand of a function of floats.
 
     Raises:
-        TypeError: it is complex, or no array.
+        TypeError: it is complex, or not an array.
     """
     x = inexact(name, x)
     if aval_of(x).dtype not in _REAL_INEXACT:
@@ -326,7 +326,7 @@ def _numpy_scalar(x: complex, dtype: np.dtype[Any]) -> Any:
 
 
 def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
-    """`promote` where an operand is no array of ours."""
+    """`promote` where an operand is not an array of ours."""
     x_scalar, y_scalar = type(x) in _PYTHON_SCALARS, type(y) in _PYTHON_SCALARS
     if y_scalar and not x_scalar and hasattr(x, "aval"):
         adapted = _adapt(y, x.aval)
@@ -489,7 +489,7 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
     """Decorator: outside traces, a call is one compiled program; inside, just the body.
 
     Args:
-        static: names of parameters that are no arrays; they are part of the signature.
+        static: names of parameters that are not arrays; they are part of the signature.
     """
     return functools.partial(_one_program, static=static)
 

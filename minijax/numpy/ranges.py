@@ -1,8 +1,7 @@
-"""Arrays of numbers that follow a rule: ranges, windows, functions of indices.
+"""Ranges, evenly spaced samples, functions of indices, and window functions.
 
-Arrays of numbers that follow a rule: ranges, spaced samples, functions of indices.
-
-Window functions: weights that fall off towards both ends.
+The elements of these arrays follow from their positions by a rule.  Windows are weights that fall
+off towards both ends.
 """
 
 from __future__ import annotations
@@ -331,7 +330,7 @@ def fromfunction(
     Shapes:     -> T[shape], where the function maps indices to T[].
 
     Raises:
-        TypeError: the shape is no shape.
+        TypeError: the shape is invalid.
 
     Example:
         >>> jnp.fromfunction(lambda i, j: 10 * i + j, (2, 3), dtype=int)

@@ -47,7 +47,7 @@ def axes_of(name: str, x: ArrayLike, axis: Axis, room: str = "numpy") -> Shape:
 
     Raises:
         ValueError: an axis is out of range, or named twice.
-        TypeError: an axis is no integer.
+        TypeError: an axis is not an integer.
     """
     ndim = aval_of(x).ndim
     if axis is None:
@@ -236,7 +236,7 @@ def sum(
     Dtypes:     all; booleans are counted.
 
     Raises:
-        ValueError: an axis is out of range or named twice, or `initial` is no scalar.
+        ValueError: an axis is out of range or named twice, or `initial` is not a scalar.
         NotImplementedError: `out` is given.
 
     Example:
@@ -270,7 +270,7 @@ def prod(
     Dtypes:     all; narrow integers and booleans are widened.
 
     Raises:
-        ValueError: an axis is out of range or named twice, or `initial` is no scalar.
+        ValueError: an axis is out of range or named twice, or `initial` is not a scalar.
         NotImplementedError: `out` is given.
 
     Example:

@@ -1,10 +1,7 @@
-"""Statistics of samples: covariances, correlations and histograms.
+"""Statistics of samples: covariances, correlation coefficients and histograms.
 
-How variables vary together: covariances and coefficients of correlation.
-
-Histograms: how many elements, or how much weight of them, fall into each bin.
-
-A bin holds its lower edge; the last one holds its upper edge too.
+A histogram counts how many elements, or how much weight of them, fall into each bin.  A bin holds
+its lower edge; the last one holds its upper edge too.
 """
 
 from __future__ import annotations
@@ -71,7 +68,7 @@ def cov(
 
     Raises:
         ValueError: an array has more than two dimensions, or weights do not fit.
-        TypeError: `fweights` are no integers.
+        TypeError: `fweights` are not integers.
 
     Example:
         >>> jnp.cov(jnp.array([[0.0, 1.0, 2.0], [4.0, 2.0, 0.0]]))

@@ -88,7 +88,7 @@ def where(
     Lowers to:  stablehlo.select.
 
     Raises:
-        TypeError: only one of `x` and `y` is given, or an argument is no array.
+        TypeError: only one of `x` and `y` is given, or an argument is not an array.
         ValueError: the shapes do not fit together.
 
     Example:
@@ -253,7 +253,7 @@ def choose(
     Shapes:     a: int[s], choices: T[s] each -> T[s]; shapes are broadcast.
 
     Raises:
-        ValueError: a number is out of range, or no integer, or the mode is not known.
+        ValueError: a number is out of range or not an integer, or the mode is not known.
         ConcretizationTypeError: the mode is "raise", and `a` is traced.
 
     Example:
@@ -318,7 +318,7 @@ def take(
     Lowers to:  stablehlo.gather.
 
     Raises:
-        ValueError: indices are no integers, the mode is not known, or the axis is out of range.
+        ValueError: indices are not integers, the mode is not known, or the axis is out of range.
         IndexError: the dimension is empty.
         NotImplementedError: the mode is "raise", or `out` is given.
 
@@ -373,7 +373,7 @@ def _check_mode(name: str, mode: str | None, modes: Sequence[str | None]) -> Non
 
 
 def _whole_numbers(indices: Array) -> Any:
-    """Indices that are integers; booleans, and no numbers at all, are made integers."""
+    """Indices as integers; booleans and arrays without elements are converted to them."""
     if indices.dtype == dtypes.bool_ or not indices.aval.size:
         return creation.convert_element_type(indices, _INT32)
     if not dtypes.issubdtype(indices.dtype, np.integer):
@@ -405,7 +405,7 @@ def take_along_axis(
     Lowers to:  stablehlo.gather.
 
     Raises:
-        TypeError: indices are no integers.
+        TypeError: indices are not integers.
         ValueError: the ranks differ, or other sizes than those at axis.
 
     Example:
@@ -688,7 +688,7 @@ def compress(
 
     Raises:
         ConcretizationTypeError: the condition is traced and `size` is not given.
-        ValueError: the condition is no vector, or too long.
+        ValueError: the condition is not a vector or is too long.
 
     Example:
         >>> jnp.compress(jnp.array([True, False]), jnp.array([[1, 2], [3, 4]]), axis=1)

@@ -151,7 +151,7 @@ def transpose(a: ArrayLike, axes: Sequence[int] | None = None) -> Array:
 
     Raises:
         ValueError: an axis is out of range.
-        TypeError: `axes` is no permutation.
+        TypeError: `axes` is not a permutation.
 
     Example:
         >>> jnp.transpose(jnp.array([[1, 2, 3], [4, 5, 6]]))
@@ -494,7 +494,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 
     Raises:
         ValueError: shifts and axes are not equally many, or an axis is out of range.
-        TypeError: a shift is no integer.
+        TypeError: a shift is not an integer.
 
     Example:
         >>> jnp.roll(jnp.array([1, 2, 3, 4]), 1)
@@ -558,7 +558,7 @@ def tile(A: ArrayLike, reps: ShapeLike) -> Array:
     Shapes:     A: T[s] -> T[s * reps], where the shorter of both is filled up with ones in front.
 
     Raises:
-        TypeError: a number of repeats is no integer, or negative.
+        TypeError: a number of repeats is not an integer, or is negative.
 
     Example:
         >>> jnp.tile(jnp.array([1, 2]), (2, 2))
@@ -598,7 +598,7 @@ def repeat(
 
     Raises:
         ConcretizationTypeError: `repeats` is traced and `total_repeat_length` is not given.
-        TypeError: repeats are no integers.
+        TypeError: repeats are not integers.
         ValueError: there are not as many repeats as positions.
 
     Example:
@@ -630,10 +630,10 @@ def repeat(
 
 
 def check_repeats(counts: np.ndarray[Any, Any], size: int) -> None:
-    """Refuses numbers of repeats that are no integers, or do not fit `size` positions.
+    """Refuses numbers of repeats that are not integers, or do not fit `size` positions.
 
     Raises:
-        TypeError: they are no integers.
+        TypeError: they are not integers.
         ValueError: there are too few or too many.
     """
     if counts.dtype != dtypes.bool_ and not dtypes.issubdtype(counts.dtype, np.integer):

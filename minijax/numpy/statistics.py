@@ -1,6 +1,6 @@
 """Order statistics and moments: averages, quantiles, and reductions without NaN.
 
-The functions `nan…` leave out elements that are no numbers.
+The functions `nan…` ignore elements that are NaN.
 """
 
 from __future__ import annotations
@@ -483,7 +483,7 @@ def nanmax(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Returns the maximum over the given axes, ignoring NaN; NaN if nothing else is left.
+    """Returns the maximum over the given axes, ignoring NaN; NaN if all elements are NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
 
@@ -506,7 +506,7 @@ def nanmin(
     initial: ArrayLike | None = None,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Returns the minimum over the given axes, ignoring NaN; NaN if nothing else is left.
+    """Returns the minimum over the given axes, ignoring NaN; NaN if all elements are NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
 
@@ -537,7 +537,7 @@ def nanmean(
     keepdims: bool = False,
     where: ArrayLike | None = None,
 ) -> Array:
-    """Computes the mean over the given axes, ignoring NaN; NaN if nothing is left.
+    """Computes the mean over the given axes, ignoring NaN; NaN if all elements are NaN.
 
     Shapes:     a: T[s] -> T[s without axis].
 
@@ -636,7 +636,7 @@ def nancumprod(
 def nanargmax(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Returns the index of the maximum along `axis`, ignoring NaN; -1 if nothing is left.
+    """Returns the index of the maximum along `axis`, ignoring NaN; -1 if all are NaN.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
 
@@ -653,7 +653,7 @@ def nanargmax(
 def nanargmin(
     a: ArrayLike, axis: int | None = None, out: None = None, keepdims: bool | None = None
 ) -> Array:
-    """Returns the index of the minimum along `axis`, ignoring NaN; -1 if nothing is left.
+    """Returns the index of the minimum along `axis`, ignoring NaN; -1 if all are NaN.
 
     Shapes:     a: T[s] -> int[s without axis]; without an axis, an index of the flat array.
 

@@ -640,7 +640,7 @@ class ufunc:  # noqa: N801  NumPy's name
 
         Raises:
             ValueError: the function does not combine two arguments into one, `indices` are no
-                integers of one dimension, or `axis` is no single one of the array's.
+                integers of one dimension, or `axis` is not one axis of the array.
             NotImplementedError: `out` is given.
 
         Example:

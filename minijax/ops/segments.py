@@ -154,7 +154,7 @@ def _reduction(
         Raises:
             ConcretizationTypeError: ids are traced, and `num_segments` is not given.
             ValueError: `num_segments` is negative, `mode` is not known, or the shapes do not fit.
-            TypeError: ids are no integers, or the dtype does not fit.
+            TypeError: ids are not integers, or the dtype does not fit.
 
         Example:
             >>> minijax.ops.{name}(np.int32([[1, 2], [3, 4], [5, 6]]), np.int32([0, 1, 0]))

@@ -51,7 +51,7 @@ def converted(value: ArrayLike, dtype: DTypeLike | None) -> Array:
 
 
 def fitted(param: ArrayLike, shape: ShapeLike | None, dtype: DTypeLike | None) -> Array:
-    """A parameter in the dtype of the samples; one that is no scalar has their rank."""
+    """A parameter in the dtype of the samples; one that is not a scalar has their rank."""
     param = converted(param, dtype)
     rank = len(canonicalize_shape(shape))
     return lax_shape.broadcast_to_rank(param, rank) if aval_of(param).ndim else param
@@ -70,7 +70,7 @@ def bits(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     Shapes: key[] -> uint[shape].
 
     Raises:
-        ValueError: the dtype is no unsigned integer.
+        ValueError: the dtype is not an unsigned integer.
 
     Example:
         >>> jax.random.bits(jax.random.key(0), (3,), jnp.uint8).dtype
@@ -94,7 +94,7 @@ def uniform(
     Shapes: key[] -> float[shape]; the bounds broadcast to the shape.
 
     Raises:
-        ValueError: the dtype is no float, or the bounds do not fit the shape.
+        ValueError: the dtype is not floating, or the bounds do not fit the shape.
 
     Example:
         >>> x = jax.random.uniform(jax.random.key(0), (10_000,), minval=-1.0, maxval=1.0)
@@ -166,7 +166,7 @@ def truncated_normal(
     Shapes: key[], float[s], float[s] -> float[shape], by default that of the bounds.
 
     Raises:
-        ValueError: the dtype is no float, or the bounds do not fit the shape.
+        ValueError: the dtype is not floating, or the bounds do not fit the shape.
 
     Example:
         >>> x = jax.random.truncated_normal(jax.random.key(0), -1.0, 2.0, (10_000,))
@@ -195,7 +195,7 @@ def exponential(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     Shapes: key[] -> float[shape].
 
     Raises:
-        ValueError: the dtype is no float.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> jax.random.exponential(jax.random.key(0), (100_000,)).mean().round(1)
@@ -228,7 +228,7 @@ def gumbel(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        ValueError: the dtype is no float, or the mode is not known.
+        ValueError: the dtype is not floating, or the mode is not known.
 
     Example:
         >>> logits = jnp.log(jnp.array([0.25, 0.75]))
@@ -265,7 +265,7 @@ def laplace(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     Shapes: key[] -> float[shape].
 
     Raises:
-        ValueError: the dtype is no float.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> x = jax.random.laplace(jax.random.key(0), (100_000,))
@@ -283,7 +283,7 @@ def logistic(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     Shapes: key[] -> float[shape].
 
     Raises:
-        ValueError: the dtype is no float.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> x = jax.random.logistic(jax.random.key(0), (100_000,))
@@ -301,7 +301,7 @@ def cauchy(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     Shapes: key[] -> float[shape].
 
     Raises:
-        ValueError: the dtype is no float.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> x = jax.random.cauchy(jax.random.key(0), (100_000,))
@@ -319,7 +319,7 @@ def maxwell(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
     Shapes: key[] -> float[shape].
 
     Raises:
-        ValueError: the dtype is no float.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> x = jax.random.maxwell(jax.random.key(0), (100_000,))
@@ -347,7 +347,7 @@ def rayleigh(
     Shapes: key[], float[s] -> float[shape], by default that of the scale.
 
     Raises:
-        ValueError: the dtype is no float, or the scale does not fit the shape.
+        ValueError: the dtype is not floating, or the scale does not fit the shape.
 
     Example:
         >>> x = jax.random.rayleigh(jax.random.key(0), 2.0, (100_000,))
@@ -372,7 +372,7 @@ def pareto(
     Shapes: key[], float[s] -> float[shape], by default that of `b`.
 
     Raises:
-        ValueError: the dtype is no float, or the exponent does not fit the shape.
+        ValueError: the dtype is not floating, or the exponent does not fit the shape.
 
     Example:
         >>> x = jax.random.pareto(jax.random.key(0), 3.0, (100_000,))
@@ -422,7 +422,7 @@ def triangular(
     Shapes: key[], three float[s] -> float[shape], by default that of the parameters.
 
     Raises:
-        ValueError: the dtype is no float, or the parameters do not fit the shape.
+        ValueError: the dtype is not floating, or the parameters do not fit the shape.
 
     Example:
         >>> x = jax.random.triangular(jax.random.key(0), 0.0, 1.0, 4.0, (100_000,))
@@ -458,7 +458,7 @@ def wald(
         variates using transformations with multiple roots" (1976).
 
     Raises:
-        ValueError: the dtype is no float, or the mean does not fit the shape.
+        ValueError: the dtype is not floating, or the mean does not fit the shape.
 
     Example:
         >>> jax.random.wald(jax.random.key(0), 2.0, (100_000,)).mean().round(1)
@@ -488,7 +488,7 @@ def weibull_min(
     Shapes: key[], float[s], float[s] -> float of the shapes broadcast together.
 
     Raises:
-        ValueError: the dtype is no float.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> x = jax.random.weibull_min(jax.random.key(0), 3.0, 1.0, (100_000,))
@@ -529,7 +529,7 @@ def multivariate_normal(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        ValueError: the dtype is no float, the method is not known, or the parameters do not fit
+        ValueError: the dtype is not floating, the method is not known, or the parameters do not fit
             each other or the shape.
 
     Example:
@@ -602,7 +602,7 @@ def orthogonal(
 
     Raises:
         NotImplementedError: matrices of the dtype cannot be factored.
-        TypeError: a size is no integer.
+        TypeError: a size is not an integer.
         ValueError: a size is negative, or the dtype neither float nor complex.
 
     Example:

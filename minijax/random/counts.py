@@ -104,7 +104,7 @@ def poisson(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """How many events happen where `lam` are expected: samples of the Poisson distribution.
+    """Samples of the Poisson distribution with mean `lam`.
 
     Shapes: key[], float[s] -> int[shape], by default that of `lam`.
     Dtypes: integers; the computation is in float32.  What does not fit is cut to the dtype's range;
@@ -115,7 +115,7 @@ def poisson(
 
     Raises:
         NotImplementedError: the key is of another generator than threefry2x32.
-        ValueError: the dtype is no integer, or `lam` does not fit the shape.
+        ValueError: the dtype is not an integer dtype, or `lam` does not fit the shape.
 
     Example:
         >>> samples = minijax.random.poisson(minijax.random.key(0), 3.0, (1000,))
@@ -186,7 +186,7 @@ def binomial(
     shape: ShapeLike | None = None,
     dtype: DTypeLike | None = None,
 ) -> Array:
-    """How many of `n` trials succeed, each with probability `p`.
+    """Samples of the binomial distribution: successes in `n` trials of probability `p` each.
 
     Shapes: key[], float[s], float[s] -> float[shape], by default that of the parameters.
     Dtypes: floating; the computation is in the dtype of the parameters.  NaN stands where `n` is
@@ -196,7 +196,7 @@ def binomial(
         (1993).
 
     Raises:
-        ValueError: the dtype is no float, or the parameters do not fit the shape.
+        ValueError: the dtype is not floating, or the parameters do not fit the shape.
 
     Example:
         >>> samples = minijax.random.binomial(minijax.random.key(0), 10, 0.3, (1000,))
@@ -328,7 +328,7 @@ def multinomial(
     dtype: DTypeLike | None = None,
     unroll: int | bool = 1,
 ) -> Array:
-    """How many of `n` trials end in each of k outcomes, whose probabilities are `p`.
+    """Samples of the multinomial distribution: how many of `n` trials end in each of k outcomes.
 
     The outcomes are drawn one after the other, each as a binomial number of the trials that are
     left.  Probabilities that do not sum to 1 are divided by their sum.

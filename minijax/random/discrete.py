@@ -41,7 +41,7 @@ def bernoulli(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Samples that are true with probability `p`.
+    """Samples of the Bernoulli distribution: true with probability `p`.
 
     Shapes: key[], float[s] -> bool[shape], by default that of `p`.
 
@@ -53,7 +53,7 @@ def bernoulli(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        TypeError: `p` is no float.
+        TypeError: the dtype of `p` is not floating.
         ValueError: `p` does not fit the shape, or the mode is not known.
 
     Example:
@@ -77,7 +77,7 @@ bernoulli_samples = unchecked(bernoulli)
 
 @standard(random_keys.ANY_OR_INTEGER)
 def rademacher(key: ArrayLike, shape: Shape, dtype: np.dtype[Any]) -> Array:
-    """Samples of -1 and 1.
+    """Samples of the Rademacher distribution: -1 and 1 with equal probability.
 
     Shapes: key[] -> T[shape], int by default.
 
@@ -110,7 +110,7 @@ def randint(
 
     Raises:
         OverflowError: a Python integer does not fit the default integer dtype.
-        TypeError: the dtype is no integer.
+        TypeError: the dtype is not an integer dtype.
         ValueError: the bounds do not fit the shape.
 
     Example:
@@ -200,7 +200,7 @@ def categorical(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Samples of positions along `axis`, with the logarithms of their probabilities given.
+    """Samples of the categorical distribution whose log-probabilities are `logits` along `axis`.
 
     Shapes: key[], float[s] -> int[shape], by default s without `axis`.
 
@@ -214,7 +214,7 @@ def categorical(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        ValueError: the shape does not end in that of the batch, the logits are no floats, there
+        ValueError: the shape does not end in that of the batch, the logits are not floats, there
             are too few categories, or the mode is not known.
 
     Example:
@@ -431,12 +431,12 @@ def geometric(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """The number of trials up to the first success of probability `p`.
+    """Samples of the geometric distribution: trials up to the first success of probability `p`.
 
     Shapes: key[], float[s] -> int[shape], by default that of `p`.
 
     Raises:
-        ValueError: the dtype is no integer, or `p` does not fit the shape.
+        ValueError: the dtype is not an integer dtype, or `p` does not fit the shape.
 
     Example:
         >>> jax.random.geometric(jax.random.key(0), 0.25, (100_000,)).mean().round(1)

@@ -225,7 +225,7 @@ def gamma(
         generating gamma variables" (2000).
 
     Raises:
-        ValueError: the dtype is no float, or `a` does not fit the shape.
+        ValueError: the dtype is not floating, or `a` does not fit the shape.
 
     Example:
         >>> samples = minijax.random.gamma(minijax.random.key(0), 4.0, (1000,))
@@ -253,7 +253,7 @@ def loggamma(
     Derivative: as that of `gamma`, divided by the sample.
 
     Raises:
-        ValueError: the dtype is no float, or `a` does not fit the shape.
+        ValueError: the dtype is not floating, or `a` does not fit the shape.
 
     Example:
         >>> key = minijax.random.key(0)
@@ -285,7 +285,7 @@ def beta(
 
     Raises:
         TypePromotionError: the dtype cannot hold a parameter.
-        ValueError: the dtype is no float, or the parameters do not fit the shape.
+        ValueError: the dtype is not floating, or the parameters do not fit the shape.
 
     Example:
         >>> samples = minijax.random.beta(minijax.random.key(0), 2.0, 6.0, (1000,))
@@ -316,7 +316,7 @@ def chisquare(
 
     Raises:
         TypePromotionError: the dtype cannot hold `df`.
-        ValueError: the dtype is no float, or `df` does not fit the shape.
+        ValueError: the dtype is not floating, or `df` does not fit the shape.
 
     Example:
         >>> samples = minijax.random.chisquare(minijax.random.key(0), 3.0, (1000,))
@@ -347,7 +347,7 @@ def f(
 
     Raises:
         TypePromotionError: the dtype cannot hold a parameter.
-        ValueError: the dtype is no float, or the parameters do not fit the shape.
+        ValueError: the dtype is not floating, or the parameters do not fit the shape.
 
     Example:
         >>> samples = minijax.random.f(minijax.random.key(0), 4.0, 12.0, (2000,))
@@ -380,7 +380,7 @@ def t(
 
     Raises:
         TypePromotionError: the dtype cannot hold `df`.
-        ValueError: the dtype is no float, or `df` does not fit the shape.
+        ValueError: the dtype is not floating, or `df` does not fit the shape.
 
     Example:
         >>> samples = minijax.random.t(minijax.random.key(0), 8.0, (1000,))
@@ -416,7 +416,7 @@ def dirichlet(
         out_sharding: how the samples are split over a mesh.
 
     Raises:
-        ValueError: the dtype is no float, or `alpha` is a scalar or does not fit the shape.
+        ValueError: the dtype is not floating, or `alpha` is a scalar or does not fit the shape.
 
     Example:
         >>> p = minijax.random.dirichlet(minijax.random.key(0), jnp.ones(4), (3,))
@@ -456,14 +456,16 @@ def generalized_normal(
     *,
     out_sharding: ShardingLike = None,
 ) -> Array:
-    """Samples with a density proportional to exp(-|x|**p): for p = 2 normal, for p = 1 Laplace's.
+    """Samples of the generalized normal distribution, of density proportional to exp(-|x|**p).
+
+    It is a normal distribution for p = 2, and Laplace's for p = 1.
 
     Shapes:     key[], float[s] -> float[shape].
     Dtypes:     floating.
     Derivative: by `p`, through `gamma`.
 
     Raises:
-        ValueError: the dtype is no float, or `p` does not fit the shape.
+        ValueError: the dtype is not floating, or `p` does not fit the shape.
 
     Example:
         >>> samples = minijax.random.generalized_normal(minijax.random.key(0), 1.0, (1000,))
@@ -498,8 +500,8 @@ def ball(
         approach to the geometry of the ℓₚⁿ-ball" (2005).
 
     Raises:
-        TypeError: `d` is no integer, or negative.
-        ValueError: the dtype is no float.
+        TypeError: `d` is not an integer, or is negative.
+        ValueError: the dtype is not floating.
 
     Example:
         >>> points = minijax.random.ball(minijax.random.key(0), 3, shape=(1000,))
@@ -535,7 +537,7 @@ def double_sided_maxwell(
     Shapes: key[], float[s], float[s] -> float[*shape, *s], where `shape` is s by default.
 
     Raises:
-        ValueError: the dtype is no float, or the parameters do not fit each other.
+        ValueError: the dtype is not floating, or the parameters do not fit each other.
 
     Example:
         >>> x = jax.random.double_sided_maxwell(jax.random.key(0), 5.0, 2.0, (100_000,))

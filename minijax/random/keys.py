@@ -327,7 +327,7 @@ def key(seed: int | ArrayLike, *, impl: Any = None, dtype: DTypeLike | None = No
     Shapes: int[] -> key[].
 
     Raises:
-        TypeError: the seed is no integer scalar.
+        TypeError: the seed is not an integer scalar.
         ValueError: there is no generator called `impl`.
 
     Example:
@@ -346,7 +346,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:  # noqa: N802 
     Shapes: int[] -> u32[2], or u32[4].
 
     Raises:
-        TypeError: the seed is no integer scalar.
+        TypeError: the seed is not an integer scalar.
         ValueError: there is no generator called `impl`.
 
     Example:
@@ -365,7 +365,7 @@ def as_keys(name: str, keys: Any, *, single: bool = True) -> tuple[Any, bool]:
         single: whether it must be one key.
 
     Raises:
-        TypeError: `keys` are no random keys.
+        TypeError: `keys` are not random keys.
         ValueError: there are several where one is needed.
     """
     if type(keys) is ExtendedArray and len(keys.buffer.aval.shape) == 1:
@@ -433,7 +433,7 @@ def fold_in(key: ArrayLike, data: ArrayLike) -> Array:
 
     Raises:
         OverflowError: a Python integer does not fit 32 bits.
-        TypeError: `data` is no integer scalar.
+        TypeError: `data` is not an integer scalar.
 
     Example:
         >>> key = jax.random.key(0)

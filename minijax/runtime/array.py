@@ -1,6 +1,6 @@
 """`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
 
-A thin wrapper around one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
+An `Array` wraps one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
 node with one child in the dispatch registry, so jaxlib's call path unwraps arguments and wraps
 results by itself; in users' trees it is a leaf.
 

@@ -1,13 +1,8 @@
-"""XLA clients and their devices, for each version of jaxlib.
+"""XLA clients and their devices, and all that depends on the version of jaxlib.
 
-All that depends on the version of jaxlib, in one place.
-
-XLA clients and their devices.
-
-A client is made when devices are first asked for, never at import.  Host clients come in any
-number of devices: changing `num_cpu_devices` makes another client, also in a running process.
-
-What a report of a fault should say about where it happened.
+A client is made when devices are first asked for, never at import.  Host clients come in any number
+of devices: changing `num_cpu_devices` makes another client, also in a running process.
+`print_environment_info` prints what a report of a fault should say about where it happened.
 """
 
 from __future__ import annotations

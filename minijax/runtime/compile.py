@@ -1,15 +1,11 @@
-"""Compilation: from a StableHLO module to a loaded executable.  Step 6 of the walk.
+"""Compilation: from a StableHLO module to a loaded executable.  Step 6 of the walk of an argument.
 
-What XLA tells about a module before compiling it: its HLO and its estimated costs.
+Input: an MLIR module and options.  Output: jaxlib's executable.  XLA also tells about a module
+before it is compiled: its HLO and its estimated costs.
 
-Back ends that compile for themselves: they are handed a program, and return what runs it.
-
-Input: a module, and all that is needed to call it.  Output: a function of the arguments.  A back
-end is one of these if it has a method `compile_replicated(program)`.
-
-Compilation: from a StableHLO module to a loaded executable.  Step 6 of the walk.
-
-Input: an MLIR module and options.  Output: jaxlib's executable.
+A back end may compile for itself: it has a method `compile_replicated(program)`, which is handed a
+module with all that is needed to call it, a `ForeignProgram`, and returns a function of the
+arguments.
 """
 
 from __future__ import annotations

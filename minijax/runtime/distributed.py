@@ -1,15 +1,13 @@
-"""Programs of several processes: how these find one another, and see the devices of all.
+"""Distributed programs: processes that find one another, and see the devices of all.
 
-How the processes of one program find one another, before jaxlib's service connects them.
+Every process has its own devices, runs the same program and starts the same computations in the
+same order.  Jaxlib's service, which lives in process 0, tells who is there; devices of the host
+exchange data by Gloo.
 
-That service ends a process whose peers do not come; here all that may go wrong at the beginning
-is an exception in every process that came.  The coordinator listens where the service will, the
-others say who they are, and all are told to go on, or why not, once everyone is there.
-
-Programs of several processes: each has its own devices, and all see those of all.
-
-Every process runs the same program and starts the same computations in the same order.  Jaxlib's
-service, which lives in process 0, tells who is there; devices of the host exchange data by Gloo.
+That service ends a process whose peers do not come.  So the processes meet before it connects them:
+the coordinator listens where the service will, the others say who they are, and all are told to go
+on, or why not, once everyone is there.  Whatever goes wrong until then is an exception in every
+process that came.
 """
 
 from __future__ import annotations

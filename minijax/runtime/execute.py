@@ -1,11 +1,8 @@
 """Execution: buffers in, buffers out.  Step 7 of the walk of an argument.
 
-NaNs and infinities in results: what `debug_nans` and `debug_infs` look for.
-
-Execution: buffers in, buffers out.  Step 7 of the walk of an argument.
-
-Input: an executable and flat arguments.  Output: arrays.  Also the data that lets jaxlib's C++
-call path do the same without Python.
+Input: an executable and flat arguments.  Output: arrays; also the data that lets jaxlib's C++ call
+path do the same without Python.  Where `debug_nans` or `debug_infs` asks for it, results are
+searched for NaNs and infinities.
 """
 
 from __future__ import annotations

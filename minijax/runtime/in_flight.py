@@ -1,18 +1,14 @@
 """Programs in flight: how many may be, and the exceptions of Python functions that they call.
 
-A window over multi-device programs in flight on host devices.
-
 A client of n host devices has a pool of at least n threads.  Starting a program takes n of them,
-each of which waits while its device has 32 programs in flight; running it takes n more, which
-wait for one another.  Once threads that wait fill the pool nothing moves: collectives abort the
-process, other programs hang.  So multi-device programs start one after the other, and only so
-many before the oldest has finished: threads that start programs then never wait.
+each of which waits while its device has 32 programs in flight; running it takes n more, which wait
+for one another.  Once threads that wait fill the pool nothing moves: collectives abort the process,
+other programs hang.  So multi-device programs on host devices start one after the other, and only
+so many before the oldest has finished: threads that start programs then never wait.
 
-Exceptions of Python functions that compiled programs call.
-
-XLA keeps no more than the text of an exception.  So the exception itself is kept here under a
-number, and the text that XLA gets is that number: wherever the failure of a program surfaces, it
-surfaces as the exception that the user's function has raised.
+Of an exception that a Python callback raises, XLA keeps no more than the text.  So the exception
+itself is kept here under a number, and the text that XLA gets is that number: wherever the failure
+of a program surfaces, it surfaces as the exception that the user's function has raised.
 """
 
 from __future__ import annotations

@@ -38,7 +38,7 @@ def make_mesh(
         devices: the devices to choose from; all of the default platform if absent.
 
     Raises:
-        ValueError: there are too few devices, a size is no integer, or the devices belong to
+        ValueError: there are too few devices, a size is not an integer, or the devices belong to
             several slices.
 
     Example:

@@ -1,10 +1,11 @@
-"""What C++ sees of a sharding: interned objects, compared by identity.
+"""Shardings as jaxlib's C++ sees them, and buffers that are put, copied and assembled by them.
 
-There is one for each placement and rank; the public description is kept on it as an attribute.
+Input: a sharding of a value of some rank.  Output: an object of C++, one for each placement and
+rank, so that it is compared by identity; the public sharding is kept on it as an attribute.  Input:
+NumPy arrays or buffers, and a sharding.  Output: C++ arrays placed so.
 
-What jaxlib is told when it asks for JAX, which it does lazily.
-
-Input: calls of jaxlib that would import JAX.  Output: the same calls, which find stand-ins.
+jaxlib imports JAX lazily for some calls.  Inside `without_jax` these calls find stand-ins, so that
+JAX itself is never imported.
 """
 
 from __future__ import annotations

@@ -1,25 +1,19 @@
 """Transfers: a value as a buffer where a program needs it, and results as arrays.
 
-Tokens outside programs: what puts effects of one program after those of another.
-
-A program takes the last token of each of its ordered effects and leaves the next one.  Every
-program with an effect also leaves a token that says when it is done, for `effects_barrier`.
-
-Transfers: a value as a buffer where a program needs it.
-
 Input: a host value or an array, and a placement.  Output: a C++ array placed so.  What is there
 already is used as it is; pieces that exist are copied from device to device; the rest passes
-through the host.  `statistics.transfers` counts.
+through the host.  `monitoring.transfers` counts.
 
-Arrays of other libraries' memory, and questions about it, by DLPack.
+Tokens outside of programs order the effects of one program after those of another.  A program takes
+the last token of each of its ordered effects and leaves the next one.  Every program with an effect
+also leaves a token that says when it is done, for `effects_barrier`.
 
-Input: an object that speaks the protocol.  Output: an `Array`.  How arrays speak it themselves
-stands with them, in `runtime/array.py`.
+`from_dlpack` makes an `Array` of an object that speaks the DLPack protocol, on the memory of the
+other library.  How arrays speak it themselves stands with them, in `runtime/array.py`.
 
-Handlers: what puts the arguments of a program where it needs them, and wraps its results.
-
-Input: arguments, or C++ arrays.  Output: C++ arrays, or the values that users get.  Executables
-have one of each, which a back end that compiles for itself is handed instead.
+An executable has two handlers: one puts its arguments where it needs them, as C++ arrays, and one
+makes of its results, which are C++ arrays, the values that users get.  A back end that compiles for
+itself is handed both in place of an executable.
 """
 
 from __future__ import annotations

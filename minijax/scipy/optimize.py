@@ -445,7 +445,7 @@ def minimize(
     Raises:
         ValueError: the method or the norm is not known.
         TypeError: `x0` is not a vector of floats, `args` no tuple, an option not known, or `fun`
-            gives no number.
+            does not return a number.
 
     Example:
         >>> def bowl(x):

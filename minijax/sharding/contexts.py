@@ -79,7 +79,7 @@ class use_abstract_mesh:  # noqa: N801  mirrors the public name
     """Context manager: an abstract mesh for what is traced inside; devices stay as they are.
 
     Raises:
-        ValueError: `mesh` is no `AbstractMesh`, or not of the size of the one in force.
+        ValueError: `mesh` is not an `AbstractMesh`, or not of the size of the one in force.
 
     Example:
         >>> with jax.sharding.use_abstract_mesh(jax.sharding.AbstractMesh((8,), ("x",))):

@@ -1,12 +1,9 @@
-"""Shardings in the words of the compiler: XLA's `HloSharding`, and Shardy's attributes.
+"""Shardings in the notation of the compiler: tilings, XLA's `HloSharding`, and Shardy's attributes.
 
-How arrays are cut: into how many parts, and who holds which.
-
-Between named shardings and XLA's own description of tilings, `HloSharding`.
-
-`HloSharding` is plain data of jaxlib; nothing else of jaxlib enters this room.
-
-Named shardings in the notation of Shardy, the partitioner's dialect.
+A `Tiling` says into how many parts an array is split, and which device holds which part.  The
+functions here convert between tilings, named shardings and `HloSharding`, XLA's own description,
+and write named shardings as attributes of Shardy, the partitioner's dialect.  `HloSharding` is
+plain data of jaxlib; nothing else of jaxlib enters this room.
 """
 
 from __future__ import annotations

@@ -1,15 +1,11 @@
-"""Meshes: devices, or cores of one device, in a box whose dimensions have names.
+"""`Mesh`: devices, or the cores of one device, in an array whose axes have names.
 
-Ordered lists of devices: what placements have in common, found out once for each list.
+A `DeviceList` is what shardings over the same devices in the same order have in common, found out
+once for each list.  Devices are those of a client, or any hashable objects: meshes of mocks are as
+good as others until something is placed on them.
 
-Devices are those of a client, or any hashable objects: meshes of mocks are as good as others
-until something is placed on them.
-
-Meshes of cores: the parts of one device that run a program side by side.
-
-There are none on a host, so they are simulated: `transforms/cores/core_map.py` runs programs there.
-
-`Mesh`: devices in a box whose dimensions have names.
+A `TensorCoreMesh` names the cores of one device, which run a program side by side.  A host has
+none, so they are simulated: `transforms/cores/core_map.py` runs programs there.
 """
 
 from __future__ import annotations
@@ -238,7 +234,7 @@ class Mesh(MeshAxes, config.Context):
 
     Raises:
         ValueError: numbers of dimensions, names or types differ, or a name appears twice.
-        TypeError: a type is no `AxisType`.
+        TypeError: a type is not an `AxisType`.
 
     Example:
         >>> mesh = jax.sharding.Mesh(np.array(jax.devices()).reshape(4, 2), ("data", "model"))

@@ -1,14 +1,10 @@
-"""Shardings: where the parts of an array are, by a mesh and a spec, or on one device.
+"""`NamedSharding`, `SingleDeviceSharding` and `GSPMDSharding`: how an array is split over devices.
 
-Marks in the place of shardings: nothing was said, or the compiler shall decide.
-
-`NamedSharding`: a mesh, and which of its axes split which dimensions.
-
-Placement of a whole array on one device.
-
-`GSPMDSharding`: devices, and XLA's own description of the tiling.
-
-When two of XLA's tilings are the same, whatever their notation.
+A `NamedSharding` is a mesh, and a spec that says which of its axes split which dimensions.  A
+`SingleDeviceSharding` puts a whole array on one device.  A `GSPMDSharding` is a list of devices and
+XLA's own description of the tiling; two such descriptions may be the same in spite of their
+notation, and `are_hlo_shardings_equal` tells.  Two marks stand where a sharding may be missing:
+`UNSPECIFIED` where nothing was said, `AUTO` where the compiler shall decide.
 """
 
 from __future__ import annotations
@@ -92,7 +88,7 @@ class NamedSharding(Sharding):
         memory_kind: a kind of memory of the devices; None for their default.
 
     Raises:
-        TypeError: `mesh` is no mesh, or `spec` no `PartitionSpec`.
+        TypeError: `mesh` is not a mesh, or `spec` is not a `PartitionSpec`.
         ValueError: the spec names an axis that the mesh does not have, or one twice, or the
             devices have no such memory.
 

@@ -1,15 +1,13 @@
 """Shardings as earlier versions of JAX described them: `ShardingSpec` and `PositionalSharding`.
 
-Array mappings: which dimension each mesh axis splits, the other way round than specs.
+An array mapping tells for each mesh axis which dimension it splits, the other way round than a
+`PartitionSpec`; with these are the shapes that arrays have within one process of many.
 
-Also the shapes that arrays have within one process of many.
+A `ShardingSpec` is the description of the time of `pmap`.  It says for each dimension of an array
+how it is split, and for each dimension of an array of devices which of these splits it carries.  It
+is plain data on plain numbers: devices come in elsewhere.
 
-`ShardingSpec`: how arrays are cut, in the words of the time of `pmap`.
-
-A spec says for each dimension of an array how it is cut, and for each dimension of a box of
-devices which of these cuts it carries.  Plain data on plain numbers: devices come in elsewhere.
-
-`PositionalSharding`: a grid of groups of devices, with as many dimensions as the array.
+A `PositionalSharding` is a grid of groups of devices, with as many dimensions as the array.
 """
 
 from __future__ import annotations
@@ -52,7 +50,7 @@ def tile_aval(sizes: Mapping[Any, int], axes: Mapping[Any, int], aval: ShapedArr
     """The type of one piece of an array that mesh axes of these sizes split.
 
     Raises:
-        IndivisibleError: a dimension is no multiple of its axes.
+        IndivisibleError: a dimension is not a multiple of its axes.
     """
     shape = list(aval.shape)
     for name, dim in axes.items():
@@ -322,7 +320,7 @@ def mesh_sharding_specs(
     """A function from an aval, and the dimension each mesh axis cuts, to a spec.
 
     The function takes the dimensions as a mapping or as pairs, and raises `ValueError` where a
-    dimension is no multiple of an axis, or a name appears twice.
+    dimension is not a multiple of an axis, or a name appears twice.
     """
     positions = {name: place for place, name in enumerate(axis_names)}
     sizes = {name: axis_sizes[name] for name in axis_names}

@@ -405,7 +405,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
 
     Raises:
         JaxRuntimeError: `pred` is false, and nothing is traced.
-        TypeError: `pred` is no boolean scalar, or another argument is no tree of arrays.
+        TypeError: `pred` is not a boolean scalar, or another argument is not a tree of arrays.
         ValueError: a program with the check is compiled where nobody looks at its outcome.
 
     Example:
@@ -460,7 +460,7 @@ def check_error(error: Error) -> None:
 
     Raises:
         JaxRuntimeError: something went wrong.
-        TypeError: the argument is no `Error`.
+        TypeError: the argument is not an `Error`.
 
     Example:
         >>> from minijax.experimental import checkify

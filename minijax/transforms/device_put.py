@@ -178,8 +178,8 @@ def device_put(
 
     Raises:
         TypeError: a leaf is neither an array nor a number.
-        ValueError: `device` is no place, a dimension cannot be cut into equal parts, or an array
-            is to be donated and not.
+        ValueError: `device` is not a device or a sharding, a dimension cannot be cut into equal
+            parts, or an array is to be donated and not.
         RuntimeError: `device` is a `PartitionSpec` and there is no mesh.
         NotImplementedError: other processes hold what would have to be moved.
 

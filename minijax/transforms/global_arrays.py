@@ -47,7 +47,7 @@ def make_array_from_single_device_arrays(
     Shapes:     arrays: T[sharding.shard_shape(shape)] -> T[shape].
 
     Raises:
-        TypeError: `arrays` is no list of arrays, or `sharding` no sharding.
+        TypeError: `arrays` is not a list of arrays, or `sharding` is not a sharding.
         ValueError: their number, devices, shapes or dtypes are not those that the sharding needs.
 
     Example:
@@ -170,7 +170,7 @@ def make_array_from_callback(
         dtype: the dtype; needed where this process has none of the devices.
 
     Raises:
-        TypeError: `sharding` is no sharding, or a piece no array.
+        TypeError: `sharding` is not a sharding, or a piece is not an array.
         ValueError: a dimension cannot be cut into equal parts, or a piece is of another shape or
             dtype than the rest.
 

@@ -62,7 +62,7 @@ class JaxprCall(Primitive):
 
     Attributes:
         per_operand: the parameters with an entry for each operand, and the entry of a new operand;
-            a parameter that is no tuple holds for all operands.
+            a parameter that is not a tuple holds for all operands.
         per_result: the same for results.
         tangents_are_new: whether a tangent has the entry of a new operand, not its primal's.
     """

@@ -128,7 +128,7 @@ class _Mapped(NamedTuple):
     def _call_holding(
         self, held: Sequence[bool], leaves: Sequence[Any], axes: Sequence[Any], in_tree: PyTreeDef
     ) -> Any:
-        """Runs the function with those leaves as they are that are held: they are no arrays."""
+        """Runs the function with those leaves as they are that are held: they are not arrays."""
         places = [i for i, is_held in enumerate(held) if not is_held]
 
         @functools.wraps(self.function)

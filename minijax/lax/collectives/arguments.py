@@ -241,7 +241,7 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
 
     Raises:
         ValueError: it is out of range.
-        TypeError: it is no integer.
+        TypeError: it is not an integer.
     """
     found = operator.index(dim)
     if not -ndim <= found < ndim:
@@ -619,7 +619,7 @@ _CASTS = {
 
 
 def pcast(x: Tree, axis_name: AxisName, *, to: str) -> Tree:
-    """Arrays as values of another kind over mesh axes; the elements stay what they are.
+    """Casts arrays to varying, reduced or unreduced over mesh axes; elements stay the same.
 
     Types:  invarying to varying or reduced, varying to unreduced, reduced to varying.
 
@@ -672,7 +672,7 @@ def _cast(x: Array, axes: Any, typed: Any, to: str) -> Any:
 
 
 def pvary(x: Tree, axis_name: AxisName) -> Tree:
-    """Arrays that are the same everywhere, as values that may differ between devices.
+    """Casts arrays from invarying to varying over mesh axes; elements stay the same.
 
     Source: mirrors jax.lax.pvary, which JAX has since dropped for `pcast`.
 

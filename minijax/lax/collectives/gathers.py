@@ -1,4 +1,4 @@
-"""Gathers and scatters, which are each other's transposes: `all_gather`, `psum_scatter`, their kin.
+"""Gathers and scatters over devices, the transposes of each other: `all_gather`, `psum_scatter`.
 
 A gather gives every device the blocks of all; a scatter adds up what all hold and leaves each
 device its block of the sum.
@@ -347,7 +347,7 @@ def all_gather(
     tiled: bool = False,
     to: str = "varying",
 ) -> Tree:
-    """What all devices, or examples, of named axes hold, on each of them.
+    """Gathers the arrays of all devices, or examples, of named axes, on each of them.
 
     Shapes: T[s] -> T[s] with a new dimension of the axes' size at `axis`; `tiled`, dimension `axis`
         is that many times as long.
@@ -429,7 +429,7 @@ def _check_typed(x: Array, axes: Axes) -> None:
 def all_gather_invariant(
     x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False
 ) -> Tree:
-    """As `all_gather`, with a result of which types know that it is the same everywhere.
+    """As `all_gather`, with a result that is invarying over the axes.
 
     Shapes: as `all_gather`.
     Source: mirrors all_gather_invariant of JAX (0.10), where it is not public.
@@ -444,7 +444,7 @@ def all_gather_invariant(
 
 
 def all_gather_reduced(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bool = False) -> Tree:
-    """As `all_gather`, with a reduced result: its cotangents are summands.
+    """As `all_gather`, with a result that is reduced over the axes: its cotangents are unreduced.
 
     Shapes: as `all_gather`.
     Source: mirrors all_gather_reduced of JAX (0.10), where it is not public.
@@ -476,7 +476,7 @@ def psum_scatter(
     axis_index_groups: GroupsLike = None,
     tiled: bool = False,
 ) -> Tree:
-    """The sum over the devices, or examples, of named axes, of which each keeps its own block.
+    """Reduce-scatter: the sum over the devices, or examples, of named axes; each keeps one block.
 
     Shapes: T[s] -> T[s without dimension `scatter_dimension`, which must be of the axes' size];
         `tiled`, that dimension is as many times shorter.

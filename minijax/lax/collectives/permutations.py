@@ -319,7 +319,7 @@ def pshuffle(x: Tree, axis_name: AxisName, perm: Sequence[int]) -> Tree:
         perm: a permutation of 0, 1, … ; devices beyond its length get zeros.
 
     Raises:
-        ValueError: `perm` is no permutation.
+        ValueError: `perm` is not a permutation.
         NameError: a name is not in scope.
 
     Example:

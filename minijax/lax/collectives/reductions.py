@@ -1,4 +1,4 @@
-"""Reductions over devices: `psum`, `pmean`, `pmax`, `pmin`, `pargmax`, `pargmin`, and their kin."""
+"""Reductions over devices: `psum`, `pmean`, `pmax`, `pmin`, `pargmax`, `pargmin`."""
 
 from __future__ import annotations
 
@@ -243,7 +243,7 @@ def psum(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
         `pmap`, the transpose is `psum`.
 
     Args:
-        x: a tree of arrays.  Python numbers and arrays that are no tracers are multiplied by the
+        x: a tree of arrays.  Python numbers and arrays that are not tracers are multiplied by the
             size of the axes, without communication.
         axis_name: a name, or a tuple of names, of axes of vmap, pmap or shard_map.
         axis_index_groups: lists of positions along the axis: the sum is taken within each group.
@@ -325,7 +325,7 @@ def _sum(x: Array, axes: Axes, groups: Groups) -> Any:
 
 
 def unreduced_psum(x: Tree, axis_name: AxisName) -> Tree:
-    """The sum whose summands the devices of mesh axes hold; the same everywhere.
+    """The sum of an unreduced array over mesh axes; the result is invarying.
 
     Shapes: T[s] -> T[s].
     Source: mirrors unreduced_psum of JAX (0.10), where it is not public.
@@ -384,7 +384,7 @@ def pmean(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None)
 
 
 def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) -> Tree:
-    """The greatest value of a tree of arrays over the devices, or examples, of named axes.
+    """The maximum of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes: T[s] -> T[s].
     Types:  inside `shard_map` the result is the same everywhere over the axes.
@@ -406,7 +406,7 @@ def pmax(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) 
 
 
 def pmin(x: Tree, axis_name: AxisName, *, axis_index_groups: GroupsLike = None) -> Tree:
-    """The least value of a tree of arrays over the devices, or examples, of named axes.
+    """The minimum of a tree of arrays over the devices, or examples, of named axes.
 
     Shapes:     T[s] -> T[s]; arguments, types and errors are those of `pmax`.
 
@@ -462,7 +462,7 @@ def combined(
 
 
 def pargmax(x: Array, axis_name: AxisName) -> Array:
-    """Where along an axis the greatest value is, for each element; the lowest position of ties.
+    """The index of the maximum along a named axis, for each element; the lowest index of ties.
 
     Shapes: T[s] -> int32[s].  Where the greatest value is NaN no position has it: 2**31 - 1.
     Source: mirrors pargmax of JAX (0.10), where it is not public.
@@ -483,7 +483,7 @@ def pargmax(x: Array, axis_name: AxisName) -> Array:
 
 
 def pargmin(x: Array, axis_name: AxisName) -> Array:
-    """Where along an axis the least value is, for each element; the lowest position of ties.
+    """The index of the minimum along a named axis, for each element; the lowest index of ties.
 
     Shapes:     T[s] -> int32[s]; arguments and errors are those of `pargmax`.
     Source:     mirrors pargmin of JAX (0.10), where it is not public.

@@ -318,7 +318,7 @@ def cond(
         operand: one argument, given by keyword.
 
     Raises:
-        TypeError: pred is no scalar, or the results disagree; the text names the leaf.
+        TypeError: pred is not a scalar, or the results disagree; the text names the leaf.
 
     Example:
         >>> @jax.jit
@@ -419,7 +419,7 @@ def switch(
     Lowers to:  stablehlo.case.
 
     Raises:
-        TypeError: the index is no integer scalar, or the results disagree.
+        TypeError: the index is not an integer scalar, or the results disagree.
         ValueError: there are no branches.
 
     Example:

@@ -467,7 +467,7 @@ class DividedBranches(NamedTuple):
     Attributes:
         now: operands to results, then to saved values of the types `slots`.
         again: operands, the results in `reused`, the values in `slots`, to the results in `given`.
-        slots: types of the saved values that are no results.
+        slots: types of the saved values that are not results.
         reused: the results that every branch saves.
         given: the other results that are wanted.
     """

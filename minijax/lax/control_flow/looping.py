@@ -430,7 +430,7 @@ def fori_loop(
             Needs known bounds.
 
     Raises:
-        TypeError: the bounds are no real scalars, or the types of the carry do not fit.
+        TypeError: the bounds are not real scalars, or the types of the carry do not fit.
         ValueError: `unroll` is given, but the bounds are traced.
 
     Example:

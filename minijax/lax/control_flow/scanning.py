@@ -356,7 +356,7 @@ def scan_length(
     """The number of steps, from what is scanned over and from what the user says.
 
     Raises:
-        TypeError: the length is no integer.
+        TypeError: the length is not an integer.
         ConcretizationTypeError: the length is traced.
         ValueError: the sizes disagree, or there is none.
     """
@@ -462,7 +462,7 @@ def _over_batch(function: Callable[[Any], Any], xs: Any) -> Any:
 
 
 def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
-    """The results of `f` on each slice of `xs`, stacked; one slice after the other.
+    """Maps `f` over the slices of `xs`, one after the other, and stacks the results.
 
     Shapes:     xs: a tree of T_i[n, s_i] -> a tree of U_i[n, u_i].
     Derivative: that of scan.

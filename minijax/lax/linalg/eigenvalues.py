@@ -80,7 +80,7 @@ def tridiagonal(a: ArrayLike, *, lower: bool = True) -> tuple[Array, Array, Arra
         lower: whether the lower triangle is read, and holds the reflections; else the upper one.
 
     Raises:
-        TypeError: the dtype is not inexact, or `a` is no matrix.
+        TypeError: the dtype is not inexact, or `a` is not a matrix.
         ValueError: the matrices are not square, or have no rows.
 
     Example:
@@ -225,7 +225,7 @@ def tridiagonal_solve(
 
 
 class EighImplementation(enum.Enum):
-    """How the eigenvalues of Hermitian matrices are found.
+    """The algorithm for eigenvalues of Hermitian matrices.
 
     Attributes:
         QR: by tridiagonal matrices: LAPACK's and cuSOLVER's syevd.
@@ -319,7 +319,7 @@ def subset_size(name: str, size: int, subset: Subset) -> int:
     """How many of `size` values a subset [start, end) of them has.
 
     Raises:
-        ValueError: it is no range of their indices.
+        ValueError: it is not a range of their indices.
     """
     if subset is None:
         return size
@@ -377,7 +377,7 @@ def eigh(
         implementation: which algorithm; the platform's usual one where None.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
         NotImplementedError: the platform has not got the implementation, or a subset is asked for.
 
@@ -506,7 +506,7 @@ def schur(
         select_callable: which of them.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
         NotImplementedError: eigenvalues are to be sorted.
 
@@ -538,7 +538,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
         a: square matrices.
 
     Raises:
-        TypeError: the dtype is not inexact, or `a` is no matrix.
+        TypeError: the dtype is not inexact, or `a` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
 
     Example:
@@ -551,7 +551,7 @@ def hessenberg(a: ArrayLike) -> tuple[Array, Array]:
 
 
 class EigImplementation(enum.Enum):
-    """Who finds the eigenvalues of square matrices.
+    """The library that computes the eigenvalues of square matrices.
 
     Attributes:
         CUSOLVER: cuSOLVER, since 11.7.1, for right eigenvectors.
@@ -735,7 +735,7 @@ def eig(
         use_magma: deprecated; True for `EigImplementation.MAGMA`, False for `LAPACK`.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         ValueError: the matrices are not square, or the platform has not got the implementation.
 
     Example:

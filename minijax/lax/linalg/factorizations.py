@@ -81,7 +81,7 @@ def cholesky(x: ArrayLike, *, symmetrize_input: bool = True) -> Array:
             reading its lower triangle alone.
 
     Raises:
-        TypeError: `x` is no matrix, or its dtype is not inexact.
+        TypeError: `x` is not a matrix, or its dtype is not inexact.
         IncompatibleShapesError: the matrices are not square.
         NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
@@ -255,7 +255,7 @@ def cholesky_update(r_matrix: ArrayLike, w_vector: ArrayLike) -> Array:
         w_vector: what is added.
 
     Raises:
-        TypeError: the dtypes differ or are not floating, or these are no matrix and no vector.
+        TypeError: the dtypes differ or are not floating, or r is not a matrix or w not a vector.
         ValueError: the shapes do not fit.
 
     Example:
@@ -645,7 +645,7 @@ def qr(
             matrices are large.
 
     Raises:
-        TypeError: `x` is no matrix, or its dtype is not inexact.
+        TypeError: `x` is not a matrix, or its dtype is not inexact.
         NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
     Example:

@@ -3,7 +3,7 @@
 Input: matrices, with any number of leading batch dimensions.  `BatchedPrimitive` batches by moving
 mapped dimensions to the front, and keeps the shardings of batch dimensions in types.
 
-The kernels are LAPACK's on CPU, cuSOLVER's and their kin on GPU.  They expect the columns of a
+The kernels are LAPACK's on CPU, cuSOLVER's and the like on GPU.  They expect the columns of a
 matrix to be contiguous, and devices may divide a batch among them.
 """
 
@@ -88,7 +88,7 @@ class BatchedPrimitive(Primitive):
 
 
 def check_matrices(name: str, argument: str, aval: ShapedArray, *, square: bool = False) -> None:
-    """Refuses what is no matrix of inexact numbers, or batch of matrices.
+    """Refuses what is not a matrix of inexact numbers or a batch of matrices.
 
     Raises:
         TypeError: it has another dtype, or fewer than two dimensions.

@@ -298,7 +298,7 @@ def lu(x: ArrayLike) -> tuple[Array, Array, Array]:
         p for which x[p] = L U.
 
     Raises:
-        TypeError: `x` is no matrix, or its dtype is not inexact.
+        TypeError: `x` is not a matrix, or its dtype is not inexact.
         NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
     Example:
@@ -384,7 +384,7 @@ lu_pivots_to_permutation_p = LuPivotsToPermutation()
 
 
 def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
-    """The permutation that the pivots of an LU factorization amount to.
+    """Converts the pivots of an LU factorization to a permutation.
 
     Shapes:     pivots: int32[..., k] -> int32[..., permutation_size].
     Derivative: none; the result is constant.
@@ -395,7 +395,7 @@ def lu_pivots_to_permutation(pivots: ArrayLike, permutation_size: int) -> Array:
         permutation_size: how many rows there are.
 
     Raises:
-        TypeError: the pivots are no vectors, or not of dtype int32.
+        TypeError: the pivots are not vectors, or not of dtype int32.
         ValueError: there are more pivots than rows.
 
     Example:

@@ -69,8 +69,8 @@ def qdwh(
         dynamic_shape: how many rows and columns count, where the others are padding.
 
     Raises:
-        ValueError: the dtype is not inexact; x is no matrix, has more columns than rows, or is not
-            square where it is Hermitian.
+        ValueError: the dtype is not inexact; x is not a matrix, has more columns than rows, or is
+            not square where it is Hermitian.
 
     Example:
         >>> u, h, count, converged = lax.linalg.qdwh(jnp.array([[0.0, 2.0], [3.0, 0.0]]))
@@ -209,7 +209,7 @@ def _norm(x: Array) -> Any:
 
 
 class SvdAlgorithm(enum.Enum):
-    """How singular values are found.
+    """The algorithm for singular value decompositions.
 
     Attributes:
         DEFAULT: what suits the platform and the shape.
@@ -526,7 +526,7 @@ def svd(
         algorithm: which; the platform's usual one where None.
 
     Raises:
-        TypeError: the dtype is not inexact, or `x` is no matrix.
+        TypeError: the dtype is not inexact, or `x` is not a matrix.
         ValueError: full matrices and a subset are asked for.
         NotImplementedError: the platform has not got the algorithm, or a subset is asked for.
 

@@ -1,9 +1,8 @@
-"""The fast Fourier transform along any axes, to any lengths, in any scale.
+"""The fast Fourier transform along any axes, to any lengths, in any scale, and its frequencies.
 
 `lax.fft` transforms the last dimensions as they are; here axes are moved there, cut or filled up
-with zeros to the lengths asked for, and results are scaled.
-
-The frequencies that Fourier transforms tell about, and their order.
+with zeros to the lengths asked for, and results are scaled.  `fftfreq` and `rfftfreq` give the
+frequencies of the results, `fftshift` and `ifftshift` change their order.
 """
 
 from __future__ import annotations
@@ -166,7 +165,7 @@ def fft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = N
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
-        TypeError: `a` is no array, or `n` no integer.
+        TypeError: `a` is not an array, or `n` is not an integer.
 
     Example:
         >>> minijax.numpy.fft.fft(np.float32([1, 2, 3, 4]))
@@ -192,7 +191,7 @@ def ifft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
-        TypeError: `a` is no array, or `n` no integer.
+        TypeError: `a` is not an array, or `n` is not an integer.
 
     Example:
         >>> minijax.numpy.fft.ifft(np.complex64([4, 0, 0, 0]))
@@ -221,7 +220,7 @@ def rfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, `norm` is not known, or `a` is
             complex.
-        TypeError: `a` is no array, or `n` no integer.
+        TypeError: `a` is not an array, or `n` is not an integer.
 
     Example:
         >>> minijax.numpy.fft.rfft(np.float32([1, 2, 3, 4]))
@@ -247,7 +246,7 @@ def irfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
-        TypeError: `a` is no array, or `n` no integer.
+        TypeError: `a` is not an array, or `n` is not an integer.
 
     Example:
         >>> minijax.numpy.fft.irfft(np.complex64([4, 0, 0]))
@@ -273,7 +272,7 @@ def hfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None = 
 
     Raises:
         ValueError: the axis is out of range, `n` is not positive, or `norm` is not known.
-        TypeError: `a` is no array, or `n` no integer.
+        TypeError: `a` is not an array, or `n` is not an integer.
 
     Example:
         >>> minijax.numpy.fft.hfft(np.complex64([1, 0, 0]))
@@ -301,7 +300,7 @@ def ihfft(a: ArrayLike, n: int | None = None, axis: int = -1, norm: str | None =
     Raises:
         ValueError: the axis is out of range, `n` is not positive, `norm` is not known, or `a` is
             complex.
-        TypeError: `a` is no array, or `n` no integer.
+        TypeError: `a` is not an array, or `n` is not an integer.
 
     Example:
         >>> minijax.numpy.fft.ihfft(np.float32([1, 1, 1, 1]))
@@ -331,7 +330,7 @@ def fft2(
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, or `norm` is not known.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.fft2(np.float32([[1, 2], [3, 4]]))
@@ -361,7 +360,7 @@ def ifft2(
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, or `norm` is not known.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.ifft2(np.complex64([[4, 0], [0, 0]]))
@@ -391,7 +390,7 @@ def rfft2(
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, `norm` is not known, or `a` is complex.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.rfft2(np.float32([[1, 2], [3, 4]]))
@@ -421,7 +420,7 @@ def irfft2(
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, or `norm` is not known.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.irfft2(np.complex64([[4, 0], [0, 0]]))
@@ -449,7 +448,7 @@ def fftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = N
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, or `norm` is not known.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.fftn(np.float32([[1, 2], [3, 4]]))
@@ -477,7 +476,7 @@ def ifftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, or `norm` is not known.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.ifftn(np.complex64([[4, 0], [0, 0]]))
@@ -505,7 +504,7 @@ def rfftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None = 
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, `norm` is not known, or `a` is complex.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.rfftn(np.float32([[1, 2], [3, 4]]))
@@ -533,7 +532,7 @@ def irfftn(a: ArrayLike, s: Sizes = None, axes: Sizes = None, norm: str | None =
     Raises:
         ValueError: an axis is out of range or named twice, lengths do not fit the axes or are not
             positive, or `norm` is not known.
-        TypeError: `a` is no array, or a length no integer.
+        TypeError: `a` is not an array, or a length is not an integer.
 
     Example:
         >>> minijax.numpy.fft.irfftn(np.complex64([[4, 0], [0, 0]]))
@@ -635,7 +634,7 @@ def fftshift(x: ArrayLike, axes: Axis = None) -> Array:
 
     Raises:
         ValueError: an axis is out of range.
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> minijax.numpy.fft.fftshift(np.int32([0, 1, 2, -2, -1]))
@@ -655,7 +654,7 @@ def ifftshift(x: ArrayLike, axes: Axis = None) -> Array:
 
     Raises:
         ValueError: an axis is out of range.
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
 
     Example:
         >>> minijax.numpy.fft.ifftshift(np.int32([-2, -1, 0, 1, 2]))

@@ -50,7 +50,7 @@ from minijax.transforms.autodiff.custom_jvp import custom_jvp
 
 @one_program()
 def solve(a: ArrayLike, b: ArrayLike) -> Array:
-    """Solves the linear systems `a x = b`, for regular matrices `a`.
+    """Solves the linear systems `a x = b`, for nonsingular matrices `a`.
 
     Shapes:     a: T[..., n, n], b: T[n] -> T[..., n]; b: T[..., n, m] -> T[..., n, m].  Leading
                 dimensions are broadcast.
@@ -59,7 +59,7 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
     Lowers to:  an LU factorization and triangular systems.
 
     Raises:
-        ValueError: `a` is no square matrix, nor a batch of them, or b does not fit.
+        ValueError: `a` is not a square matrix or a batch of them, or b does not fit.
 
     Example:
         >>> jnp.linalg.solve(jnp.array([[2.0, 0.0], [1.0, 1.0]]), jnp.array([4.0, 5.0]))
@@ -109,7 +109,7 @@ def inv(a: ArrayLike) -> Array:
     Dtypes:     float32, float64 and complex; integers become floats.
 
     Raises:
-        ValueError: `a` is no square matrix, nor a batch of them.
+        ValueError: `a` is not a square matrix or a batch of them.
 
     Example:
         >>> jnp.linalg.inv(jnp.array([[2.0, 0.0], [2.0, 1.0]]))
@@ -260,7 +260,7 @@ def pinv(
         rcond: another name of `rtol`.
 
     Raises:
-        ValueError: `a` is no matrix, or both names are given.
+        ValueError: `a` is not a matrix, or both names are given.
 
     Example:
         >>> jnp.linalg.pinv(jnp.array([[2.0], [0.0]]))
@@ -334,7 +334,7 @@ def norm(
         keepdims: whether reduced dimensions stay, with size 1.
 
     Raises:
-        ValueError: `ord` is no norm of these, or an axis is out of range or named twice.
+        ValueError: `ord` is not a norm of these, or an axis is out of range or named twice.
 
     Example:
         >>> jnp.linalg.norm(jnp.array([3.0, 4.0]))
@@ -367,7 +367,7 @@ def matrix_norm(x: ArrayLike, /, *, keepdims: bool = False, ord: str | int = "fr
         ord: which norm, as in `norm`.
 
     Raises:
-        ValueError: `x` is no matrix, or `ord` is no norm of matrices.
+        ValueError: `x` is not a matrix, or `ord` is not a norm of matrices.
 
     Example:
         >>> jnp.linalg.matrix_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]))
@@ -397,7 +397,7 @@ def vector_norm(
         ord: which norm, as in `norm`.
 
     Raises:
-        ValueError: `ord` is no norm of vectors, or an axis is out of range or named twice.
+        ValueError: `ord` is not a norm of vectors, or an axis is out of range or named twice.
 
     Example:
         >>> jnp.linalg.vector_norm(jnp.array([[3.0, 0.0], [0.0, 4.0]]), axis=0)
@@ -472,7 +472,7 @@ def cond(x: ArrayLike, p: int | float | str | None = None) -> Array:
             extreme singular values.
 
     Raises:
-        ValueError: `x` is no matrix, has no elements, or p is no norm of matrices.
+        ValueError: `x` is not a matrix or has no elements, or p is not a norm of matrices.
 
     Example:
         >>> jnp.linalg.cond(jnp.array([[4.0, 0.0], [0.0, 2.0]]))
@@ -638,7 +638,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     Shapes:     x1: T[n], x2: T[m] -> T[n, m].
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
 
     Example:
         >>> jnp.linalg.outer(jnp.array([1, 2]), jnp.array([3, 4]))
@@ -719,7 +719,7 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
     Dtypes:     numeric; integers become floats where n is negative.
 
     Raises:
-        TypeError: `a` is no square matrix, nor a batch of them, or n is no integer.
+        TypeError: `a` is not a square matrix or a batch of them, or n is not an integer.
 
     Example:
         >>> jnp.linalg.matrix_power(jnp.array([[1, 1], [0, 1]]), 5)

@@ -125,7 +125,7 @@ def squared(x: Array) -> Array:
 
 
 class EigResult(NamedTuple):
-    """What `eig` returns.
+    """The eigenvalues and eigenvectors that `eig` returns.
 
     Attributes:
         eigenvalues: complex, T[..., n].
@@ -137,7 +137,7 @@ class EigResult(NamedTuple):
 
 
 class EighResult(NamedTuple):
-    """What `eigh` returns.
+    """The eigenvalues and eigenvectors that `eigh` returns.
 
     Attributes:
         eigenvalues: real and ascending, T[..., n].
@@ -149,7 +149,7 @@ class EighResult(NamedTuple):
 
 
 class QRResult(NamedTuple):
-    """What `qr` returns.
+    """The orthonormal and the triangular factor that `qr` returns.
 
     Attributes:
         Q: matrices with orthonormal columns.
@@ -161,7 +161,7 @@ class QRResult(NamedTuple):
 
 
 class SVDResult(NamedTuple):
-    """What `svd` returns.
+    """The singular vectors and values that `svd` returns.
 
     Attributes:
         U: matrices with orthonormal columns.
@@ -187,7 +187,7 @@ def cholesky(a: ArrayLike, *, upper: bool = False, symmetrize_input: bool = True
         symmetrize_input: whether (a + aᴴ) / 2 is factored, instead of reading one triangle.
 
     Raises:
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
         NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
@@ -226,7 +226,7 @@ def qr(a: ArrayLike, mode: str = "reduced") -> Array | QRResult:
 
     Raises:
         ValueError: the mode is not known.
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
     Example:
@@ -293,7 +293,7 @@ def svd(
         subset_by_index: the indices [start, end) of the singular values wanted.
 
     Raises:
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         ValueError: full matrices and a subset are asked for.
         NotImplementedError: there is no kernel for the dtype, or for a subset.
 
@@ -337,7 +337,7 @@ def svdvals(x: ArrayLike, /) -> Array:
     Shapes:     x: T[..., m, n] -> real T[..., min(m, n)].
 
     Raises:
-        TypeError: `x` is no matrix.
+        TypeError: `x` is not a matrix.
         NotImplementedError: there is no kernel for the dtype, such as bfloat16.
 
     Example:
@@ -361,7 +361,7 @@ def eigh(a: ArrayLike, UPLO: str | None = None, symmetrize_input: bool = True) -
 
     Raises:
         ValueError: UPLO is neither "L" nor "U" nor None.
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
 
     Example:
@@ -392,7 +392,7 @@ def eigvalsh(a: ArrayLike, UPLO: str | None = "L", *, symmetrize_input: bool = T
 
     Raises:
         ValueError: UPLO is neither "L" nor "U" nor None.
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         IncompatibleShapesError: the matrices are not square.
 
     Example:
@@ -409,7 +409,7 @@ def eig(a: ArrayLike) -> EigResult:
     Shapes:     a: T[..., n, n] -> complex T[..., n], in no order, and complex T[..., n, n].
 
     Raises:
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         ValueError: the matrices are not square.
 
     Example:
@@ -427,7 +427,7 @@ def eigvals(a: ArrayLike) -> Array:
     Shapes:     a: T[..., n, n] -> complex T[..., n].
 
     Raises:
-        TypeError: `a` is no matrix.
+        TypeError: `a` is not a matrix.
         ValueError: the matrices are not square.
 
     Example:
@@ -440,7 +440,7 @@ def eigvals(a: ArrayLike) -> Array:
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` returns.
+    """The sign and the logarithm of the determinant that `slogdet` returns.
 
     Attributes:
         sign: a number of absolute value 1, or 0; T[...].
@@ -460,7 +460,7 @@ def det(a: ArrayLike) -> Array:
     Derivative: the cofactors, also of a singular matrix.
 
     Raises:
-        ValueError: `a` is no square matrix, nor a batch of them.
+        ValueError: `a` is not a square matrix or a batch of them.
 
     Example:
         >>> jnp.linalg.det(jnp.array([[1.0, 2.0], [3.0, 4.0]]))
@@ -566,7 +566,7 @@ def slogdet(a: ArrayLike, *, method: str | None = None) -> SlogdetResult:
         method: by which factorization, "lu" (or None) or, of real matrices, "qr".
 
     Raises:
-        ValueError: `a` is no square matrix, nor a batch of them; or the method is not known.
+        ValueError: `a` is not a square matrix or a batch of them; or the method is not known.
         NotImplementedError: method "qr" is asked for complex matrices.
 
     Example:

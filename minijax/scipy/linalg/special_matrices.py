@@ -447,7 +447,7 @@ def hilbert(n: int) -> Array:
         n: how many rows.
 
     Raises:
-        TypeError: n is negative, or no integer.
+        TypeError: n is negative or not an integer.
 
     Example:
         >>> minijax.scipy.linalg.hilbert(2)

@@ -267,12 +267,12 @@ class Rotation(NamedTuple):
 
     @classmethod
     def concatenate(cls, rotations: Sequence[Any]) -> Rotation:
-        """Several rotations, those of all arguments one after another."""
+        """Concatenates the rotations of all arguments, in their order."""
         return cls(joining.concatenate([shaping.atleast_2d(r.quat) for r in rotations]))
 
     @classmethod
     def from_euler(cls, seq: str, angles: ArrayLike, degrees: bool = False) -> Rotation:
-        """Rotations by angles about axes, one after another.
+        """Rotations from Euler angles: by angles about axes, one after another.
 
         Args:
             seq: up to three axes: of "xyz" for axes that stay, of "XYZ" for those that turn along.
@@ -291,34 +291,34 @@ class Rotation(NamedTuple):
 
     @classmethod
     def from_matrix(cls, matrix: ArrayLike) -> Rotation:
-        """Rotations of matrices: T[3, 3] or T[n, 3, 3]."""
+        """Rotations from rotation matrices: T[3, 3] or T[n, 3, 3]."""
         return cls(_quat_from_matrix(_sized("from_matrix", matrix, 3, 3)))
 
     @classmethod
     def from_mrp(cls, mrp: ArrayLike) -> Rotation:
-        """Rotations of modified Rodrigues parameters: T[3] or T[n, 3]."""
+        """Rotations from modified Rodrigues parameters: T[3] or T[n, 3]."""
         return cls(_quat_from_mrp(_sized("from_mrp", mrp, 3)))
 
     @classmethod
     def from_quat(cls, quat: ArrayLike) -> Rotation:
-        """Rotations of quaternions of any length but 0: T[4] or T[n, 4]."""
+        """Rotations from quaternions of any norm but 0: T[4] or T[n, 4]."""
         return cls(_normalized(_sized("from_quat", quat, 4)))
 
     @classmethod
     def from_rotvec(cls, rotvec: ArrayLike, degrees: bool = False) -> Rotation:
-        """Rotations of vectors along their axes, as long as the angles: T[3] or T[n, 3]."""
+        """Rotations from vectors along the axes, as long as the angles: T[3] or T[n, 3]."""
         rotvec = _sized("from_rotvec", rotvec, 3)
         return cls(_quat_from_rotvec(elementary.deg2rad(rotvec) if degrees else rotvec))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: DTypeLike = float) -> Rotation:
-        """The rotation that changes nothing, or `num` of them."""
+        """The identity rotation, or `num` of them."""
         quat = creation.array([0.0, 0.0, 0.0, 1.0], dtype=dtype)
         return cls(quat if num is None else shaping.tile(quat, (num, 1)))
 
     @classmethod
     def random(cls, random_key: Array, num: int | None = None) -> Rotation:
-        """A rotation, or `num` of them, of which all are equally likely."""
+        """A uniformly distributed random rotation, or `num` of them."""
         shape = (4,) if num is None else (num, 4)
         return cls(_normalized(continuous.normal(random_key, shape)))
 
@@ -343,7 +343,7 @@ class Rotation(NamedTuple):
         return Rotation(_product(self.quat, other.quat))
 
     def apply(self, vectors: ArrayLike, inverse: bool = False) -> Array:
-        """Vectors turned: T[3] or T[n, 3]; one rotation turns all, several turn one each."""
+        """Rotates vectors: T[3] or T[n, 3]; one rotation turns all, several turn one each."""
         vectors = _sized("apply", vectors, 3)
         counts = {s[0] for s in (vectors.shape[:-1], self.quat.shape[:-1]) if s and s[0] != 1}
         if len(counts) > 1:
@@ -353,7 +353,7 @@ class Rotation(NamedTuple):
         return _applied(self.quat, vectors, bool(inverse))
 
     def as_euler(self, seq: str, degrees: bool = False) -> Array:
-        """Angles about three axes; see `from_euler`.
+        """Euler angles about three axes; see `from_euler`.
 
         Where the first and the third axis fall together, the third angle is 0.
         """
@@ -364,7 +364,7 @@ class Rotation(NamedTuple):
         return elementary.rad2deg(angles) if degrees else angles
 
     def as_matrix(self) -> Array:
-        """Matrices: T[3, 3] or T[n, 3, 3]."""
+        """Rotation matrices: T[3, 3] or T[n, 3, 3]."""
         return _matrix_from_quat(self.quat)
 
     def as_mrp(self) -> Array:
@@ -372,7 +372,7 @@ class Rotation(NamedTuple):
         return _mrp_from_quat(self.quat)
 
     def as_rotvec(self, degrees: bool = False) -> Array:
-        """Vectors along axes, as long as the angles: T[3] or T[n, 3]."""
+        """Rotation vectors, along the axes and as long as the angles: T[3] or T[n, 3]."""
         rotvec = _rotvec_from_quat(self.quat)
         return elementary.rad2deg(rotvec) if degrees else rotvec
 
@@ -387,16 +387,16 @@ class Rotation(NamedTuple):
         return shaping.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def inv(self) -> Rotation:
-        """The rotations back."""
+        """The inverse rotations."""
         signs = np.array([-1, -1, -1, 1]).astype(aval_of(self.quat).dtype)
         return Rotation(self.quat * signs)
 
     def magnitude(self) -> Array:
-        """The angles, from 0 to π: T[] or T[n]."""
+        """The rotation angles, from 0 to π: T[] or T[n]."""
         return _magnitude_from_quat(self.quat)
 
     def mean(self, weights: ArrayLike | None = None) -> Rotation:
-        """The rotation from which the squares of distances are least.
+        """The mean rotation, from which the sum of squared distances is least.
 
         Markley et al., Journal of Guidance, Control, and Dynamics 30 (2007), 1193.
         """
@@ -413,7 +413,7 @@ class Rotation(NamedTuple):
 
     @property
     def single(self) -> bool:
-        """Whether this is one rotation, with no dimension of several."""
+        """Whether this is a single rotation, without a batch dimension."""
         return bool(aval_of(self.quat).ndim == 1)
 
 

@@ -447,7 +447,7 @@ def entr(x: ArrayLike) -> Array:
 
 
 def _log_ratio(p: Array, q: Array) -> Array:
-    """`log(p / q)`, also where the ratio is no finite number."""
+    """`log(p / q)`, also where the ratio is not finite."""
     ratio = p / q
     plain = (ratio > 0.0) & unary.is_finite(ratio)
     return select(plain, log(ratio), log(p) - log(q))

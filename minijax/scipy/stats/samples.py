@@ -243,7 +243,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
 
     Raises:
         NotImplementedError: the data are complex.
-        TypeError: the data are no array.
+        TypeError: the data are not an array.
         ValueError: there is one point only, or the weights or bw_method do not fit.
 
     Example:
@@ -310,31 +310,31 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
 
     @property
     def d(self) -> int:
-        """How many dimensions a point has."""
+        """The number of dimensions of a point."""
         return int(aval_of(self.dataset).shape[0])
 
     @property
     def n(self) -> int:
-        """How many points there are."""
+        """The number of points in the data set."""
         return int(aval_of(self.dataset).shape[1])
 
     def evaluate(self, points: ArrayLike) -> Array:
-        """The density at points: T[m] or T[d, m] -> T[m]."""
+        """Evaluates the estimated density at points: T[m] or T[d, m] -> T[m]."""
         return exp(self.logpdf(points))
 
     def __call__(self, points: ArrayLike) -> Array:
         return self.evaluate(points)
 
     def pdf(self, x: ArrayLike) -> Array:
-        """The density at points: T[m] or T[d, m] -> T[m]."""
+        """Evaluates the estimated density at points: T[m] or T[d, m] -> T[m]."""
         return self.evaluate(x)
 
     def logpdf(self, x: ArrayLike) -> Array:
-        """The logarithm of the density at points: T[m] or T[d, m] -> T[m]."""
+        """Log of the estimated density at points: T[m] or T[d, m] -> T[m]."""
         return _log_density(self.covariance, self.dataset, self.weights, self._points(x))
 
     def integrate_gaussian(self, mean: ArrayLike, cov: ArrayLike) -> Array:
-        """The integral of the density times a normal one of mean T[d] and covariance T[d, d]."""
+        """The integral of the density times a Gaussian of mean T[d] and covariance T[d, d]."""
         mean = shaping.atleast_1d(shaping.squeeze(creation.asarray(mean)))
         cov = shaping.atleast_2d(creation.asarray(cov))
         if aval_of(mean).shape != (self.d,):
@@ -363,7 +363,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         return reductions.sum(self.weights * mass)
 
     def integrate_kde(self, other: gaussian_kde) -> Array:
-        """The integral of the product of two densities of one dimension."""
+        """The integral of the product of two estimated densities of the same dimension."""
         if other.d != self.d:
             _refuse("the densities differ in dimension.", dimensions=f"{self.d} and {other.d}")
         both = self.covariance + other.covariance
@@ -371,7 +371,7 @@ class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
         return reductions.sum(densities * other.weights)
 
     def resample(self, key: Array, shape: ShapeLike = ()) -> Array:
-        """Random points of the density: T[d, *shape]."""
+        """Random samples from the estimated density: T[d, *shape]."""
         place_key, noise_key = keys.split(key)
         places = discrete.choice(place_key, self.n, shape=shape, p=self.weights)
         center = creation.zeros(self.d, self.dataset.dtype)

@@ -255,7 +255,7 @@ def _where_positive(parameters: Sequence[Array], scale: Array) -> Array:
 
 
 def log_complement(y: Array) -> Array:
-    """`log(1 - exp(y))` for y <= 0: the log of a probability from that of the opposite event."""
+    """`log(1 - exp(y))` for y <= 0: the log of a probability from that of the complement."""
     # Either form is exact where the other is not; at 0 the second has no finite derivative.
     near = y > -0.7
     return where(near, log(-expm1(y)), log1p(-exp(where(near, -1.0, y))))

@@ -1,7 +1,7 @@
 """Hypothesis strategies for what programs and collectives are given, which shrink to small cases.
 
-Types, trees, arrays and blocks; meshes, partition specs and shardings; axes, permutations, groups
-and sizes of ragged exchanges.  Arrays print as short code.
+They give types, trees, arrays and blocks; meshes, partition specs and shardings; axes,
+permutations, groups and sizes of ragged exchanges.  Arrays print as short code.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def _check_argnums(argnums: object) -> tuple[int, ...]:
     """Argument positions as a tuple.
 
     Raises:
-        TypeError: they are no integers.
+        TypeError: they are not integers.
     """
     given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
     if not all(hasattr(i, "__index__") for i in given):

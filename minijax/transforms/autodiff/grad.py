@@ -477,7 +477,7 @@ def grad(
         reduce_axes: accepted for compatibility; must be empty.
 
     Raises:
-        TypeError: the result is no scalar, or a dtype cannot be differentiated.
+        TypeError: the result is not a scalar, or a dtype cannot be differentiated.
 
     Example:
         >>> jax.grad(lambda x: x**3)(2.0)

@@ -399,7 +399,7 @@ def core_map(
             dict for keyword arguments.  They are those of `run_scoped`.
 
     Raises:
-        TypeError: the function cannot be called, or `mesh` is no mesh of cores.
+        TypeError: the function cannot be called, or `mesh` is not a mesh of cores.
         ValueError: the function returns something, communicates over the cores' axis, or makes one
             of the mistakes above; or, where it is lowered, it touches nothing outside.
 
@@ -428,7 +428,7 @@ def core_map(
 
 
 def check_mesh(name: str, mesh: MeshAxes) -> None:
-    """Refuses what is no mesh of cores.
+    """Refuses what is not a mesh of cores.
 
     Raises:
         TypeError: it is something else.
@@ -543,7 +543,7 @@ def kernel(
         metadata: accepted for compatibility.
 
     Raises:
-        TypeError: `body` cannot be called, or `mesh` is no mesh of cores.
+        TypeError: `body` cannot be called, or `mesh` is not a mesh of cores.
         ValueError: `body` makes a mistake that `core_map` refuses.
 
     Example:

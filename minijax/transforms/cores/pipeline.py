@@ -72,7 +72,7 @@ class BlockSpec:
 
     Attributes:
         block_shape: the size of a block along each dimension; None for one position of it, which
-            is no dimension of the block.  None for the whole array.
+            is not a dimension of the block.  None for the whole array.
         index_map: from the indices of a step to the number of its block along each dimension; None
             for the first one.
         pipeline_mode: accepted for compatibility; there are two buffers.
@@ -210,7 +210,7 @@ def emit_pipeline(
         A function of references, `pipeline(*refs, scratches=())`.
 
     Raises:
-        TypeError: a spec is no `BlockSpec`.
+        TypeError: a spec is not a `BlockSpec`.
         ValueError: a spec does not fit its reference, or the grid.
         NotImplementedError: cores are to share the grid, and no dimension allows it.
 

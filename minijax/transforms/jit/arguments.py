@@ -187,7 +187,7 @@ def resolve_names(
     """Positions and names of the same parameters, each found from the other by the signature.
 
     Raises:
-        TypeError: a position is no integer, or a name no string.
+        TypeError: a position is not an integer, or a name is not a string.
         ValueError: the function has no such parameter.
     """
     nums, names = _as_tuple(argnums), _as_tuple(argnames)
@@ -289,7 +289,7 @@ class PlacementTree:
         """One placement for each flat argument.
 
         Raises:
-            ValueError: there are keyword arguments, or the tree is no prefix of the arguments.
+            ValueError: there are keyword arguments, or the tree is not a prefix of the arguments.
         """
         if self is NOTHING:
             return ()
@@ -304,7 +304,7 @@ class PlacementTree:
         """One placement for each flat result.
 
         Raises:
-            ValueError: the tree is no prefix of the results.
+            ValueError: the tree is not a prefix of the results.
         """
         if self is NOTHING:
             return ()

@@ -109,7 +109,7 @@ class ShapeDtypeStruct:
         is_ref: whether it stands for a reference to such an array.
 
     Raises:
-        ValueError: `dtype` is None, or `sharding` is no sharding or needs a larger rank.
+        ValueError: `dtype` is None, or `sharding` is not a sharding or needs a larger rank.
         TypeError: `sharding` is a `PartitionSpec` and no mesh is in force.
 
     Example:

@@ -1,7 +1,8 @@
-"""Looking at functions without running them, and switches on how they run.
+"""Tracing without running, and switches on how functions run.
 
-`make_jaxpr`, `eval_shape`, `named_scope`, `disable_jit`, `ensure_compile_time_eval`,
-`checking_leaks`, `clear_caches`.
+`make_jaxpr` and `eval_shape` trace a function; `named_scope` names what is traced inside it.
+`disable_jit`, `ensure_compile_time_eval` and `checking_leaks` change how functions are run, and
+`clear_caches` forgets what was traced and compiled.
 """
 
 from __future__ import annotations
@@ -133,7 +134,7 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
     """Context manager and decorator: operations inside carry `name` in the compiled program.
 
     Raises:
-        TypeError: the name is no string.
+        TypeError: the name is not a string.
 
     Example:
         >>> @jax.jit

@@ -308,7 +308,7 @@ def replicate(
         in_axis: where the result has the dimension of slices.
 
     Raises:
-        ValueError: there are fewer devices than `nrep`, or they are no multiple of the slices.
+        ValueError: there are fewer devices than `nrep`, or they are not a multiple of the slices.
     """
     found = client.local_devices(backend=backend) if devices is None else list(devices)
     if len(found) < nrep:

@@ -98,7 +98,7 @@ def entries(argument: str, given: object, full: object) -> list[Entry]:
     """One entry for each leaf of `full`.
 
     Raises:
-        TypeError: a leaf of `given` is no entry.
+        TypeError: a leaf of `given` is not an entry.
         ValueError: it is not a tree prefix, or names a dimension or an axis twice.
     """
     for leaf in tree.leaves(given, is_leaf=is_entry):
@@ -172,8 +172,8 @@ def logical_axes(
     """The logical axes of a call, in the order in which arguments name them.
 
     Raises:
-        ValueError: sizes disagree, a resource is no axis of the mesh, or does not divide the size;
-            or resources are given for an axis that nothing has.
+        ValueError: sizes disagree, a resource is not an axis of the mesh, or does not divide the
+            size; or resources are given for an axis that nothing has.
     """
     sizes: dict[Any, tuple[int, str]] = {
         name: (int(size), "axis_sizes") for name, size in axis_sizes.items()

@@ -96,8 +96,8 @@ def shard_map(
         f: a function of trees of blocks; without it, the result is a decorator.
         out_specs: a `PartitionSpec`, or a tree prefix of such, for the results.
         in_specs: the same for the positional arguments; None where the type of an argument says how
-            it is split: on Auto axes, not at all.  What is no array, and has None, reaches `f` as
-            it is.  On Explicit axes in_specs may be omitted.
+            it is split: on Auto axes, not at all.  What is not an array, and has None, reaches `f`
+            as it is.  On Explicit axes in_specs may be omitted.
         mesh: a `Mesh` or an `AbstractMesh`; by default the mesh in force.
         axis_names: the axes that the function is written per device of; all of them by default.
             The compiler splits values over the others.
@@ -107,7 +107,7 @@ def shard_map(
 
     Raises:
         TypeError: `f` cannot be called, or a spec is none.
-        ValueError: specs are no prefix of the arguments or results, do not fit their ranks or
+        ValueError: specs are not a prefix of the arguments or results, do not fit their ranks or
             sizes, or name axes that are not manual; there is no mesh; or a result may differ
             between devices where its spec says that it does not.
 
@@ -200,7 +200,7 @@ class _Mapped(NamedTuple):
         return self._step_by_step(region, flat, leaves, in_specs)
 
     def _with_static(self, args: tuple[Any, ...]) -> tuple[Any, ...]:
-        """The arguments; those that are no arrays, and have the spec None, are no leaves of it."""
+        """The arguments; those that are not arrays and have the spec None are not leaves of it."""
         leaves, in_tree = tree.flatten(args)
         if all(map(_is_array, leaves)):
             return args
@@ -334,7 +334,7 @@ def _is_array(x: object) -> bool:
 
 
 class _Static(NamedTuple):
-    """A node without leaves in place of an argument that is no array; made again, the argument."""
+    """A node without leaves for an argument that is not an array, which it gives back."""
 
     value: Any
 
@@ -373,7 +373,7 @@ def _mesh_for(given: object) -> MeshAxes:
     """The mesh of a call: inside another `shard_map` the one in force, which must fit.
 
     Raises:
-        TypeError: what is given is no mesh.
+        TypeError: what is given is not a mesh.
         ValueError: there is none, or another one is in force.
     """
     if given is not None and not isinstance(given, MeshAxes):
@@ -461,7 +461,7 @@ def _inferred(region: Region, aval: ShapedArray) -> PartitionSpec:
 
 
 def _check_spec(argument: str, spec: object, region: Region) -> None:
-    """Refuses what is no spec, and specs of axes that do not become manual."""
+    """Refuses what is not a spec, and specs of axes that do not become manual."""
     if not isinstance(spec, PartitionSpec):
         problem = f"{argument} must be a PartitionSpec, or a tree prefix of such."
         got = f"{spec!r} of type {type(spec).__name__}"

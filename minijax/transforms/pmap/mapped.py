@@ -45,7 +45,7 @@ class AxesTree(NamedTuple):
         """What the user gave as `name`.
 
         Raises:
-            TypeError: a leaf is no integer and not None.
+            TypeError: a leaf is neither an integer nor None.
         """
         leaves, structure = tree.flatten(given, lambda x: x is None)
         for leaf in leaves:
@@ -356,7 +356,7 @@ def pmap(
         A function like `fun`, with `trace`, `lower` and `eval_shape`.
 
     Raises:
-        TypeError: an axis is no integer, an argument no array, or `fun` not callable.
+        TypeError: an axis is not an integer, an argument is not an array, or `fun` is not callable.
         ValueError: sizes disagree, an axis is out of range, nothing is mapped, a static argument
             is not hashable, or there are not the devices that it takes.
 
