@@ -453,6 +453,9 @@ def chosen(ctx: LoweringContext, x: Value, choose: Callable[[Value, Any], Any]) 
     operand, out = ctx.avals_in[0], ctx.avals_out[0]
     bits = _KEYS.get(operand.dtype.itemsize)
     is_float = dtypes.issubdtype(operand.dtype, np.floating) and bits is not None
+    # Terms of a sum are no bits: devices add them up later.
+    is_sum = operand.split is not None and operand.split.spec.unreduced
+    is_float = is_float and not (is_sum or operand.manual_axis_type.unreduced)
     if ctx.platform != "cpu" or ctx.module.partitioning.partitions == 1 or not is_float:
         return choose(x, None)
     given, wanted = (ctx.type_of(a.update(dtype=bits, weak_type=False)) for a in (operand, out))

@@ -365,7 +365,7 @@ REGIONS: dict[str, Changes] = {
     f"{_REGION}:Region._kind_inside": (
         ("varying | frozenset(spec.names())", "varying | frozenset(self.axes)"),
     ),
-    f"{_REGION}:match": (("casts.varied(current.value, x, frozenset(spec.names()))", "x"),),
+    f"{_REGION}:match": (("casts.varied(trace, x, frozenset(spec.names()))", "x"),),
 }
 
 # The faults, and the steps of programs that use the rules in question; none for all of them.

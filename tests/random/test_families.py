@@ -242,7 +242,7 @@ ERRORS = {
     "unknown method": (
         lambda k: random.multivariate_normal(k, jnp.ones(2), jnp.eye(2), method="lu"),
         ValueError,
-        "'cholesky', 'eigh', 'svd'",
+        "'cholesky', 'eigh' or 'svd'",
     ),
     "orthogonal of negative size": (lambda k: random.orthogonal(k, -1), ValueError, "n: -1"),
     "orthogonal of float16": (

@@ -283,8 +283,8 @@ def test_jaxpr_of_old_style_keys_wraps_and_unwraps():
 
 
 ERRORS = {
-    "integer for key": (lambda k: random.normal(3), TypeError, "random.normal: not a random key"),
-    "list for key": (lambda k: random.normal([0, 1]), TypeError, "not a valid type"),
+    "integer for key": (lambda k: random.normal(3), TypeError, "random.normal: .*not a random key"),
+    "list for key": (lambda k: random.normal([0, 1]), TypeError, "not a random key"),
     "wrong size": (lambda k: random.split(jnp.zeros(3, "uint32")), TypeError, r"u32\[3\]"),
     "wrong dtype": (lambda k: random.split(jnp.zeros(2)), TypeError, r"f32\[2\]"),
     "many keys": (lambda k: random.normal(random.split(k)), ValueError, "minijax.vmap"),

@@ -53,7 +53,7 @@ def test_cosine_transform_of_unit_scale_keeps_lengths_and_angles():
     [
         (lambda x: fft.dct(x, 3), NotImplementedError, "only type 2"),
         (lambda x: fft.dctn(x, 1), NotImplementedError, "only type 2"),
-        (lambda x: fft.idct(x, norm="forward"), ValueError, '"backward" or "ortho"'),
+        (lambda x: fft.idct(x, norm="forward"), ValueError, "'backward' or 'ortho'"),
         (lambda x: fft.dct(x, n=0), ValueError, "lengths must be positive"),
         (lambda x: fft.dct(x, axis=2), ValueError, "axis 2 is out of range"),
         (lambda x: fft.dctn(x, axes=(0, -2)), ValueError, "an axis is named twice"),
