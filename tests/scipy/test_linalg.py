@@ -303,7 +303,11 @@ _ONES = np.ones(3, np.float32)
         (lambda: linalg.funm(_EYE[:2], jnp.exp), ValueError, "no square matrix"),
         (lambda: linalg.expm_frechet(_EYE, np.eye(2)), ValueError, "different shapes"),
         (lambda: linalg.solve_sylvester(_EYE, _EYE, _EYE[:2]), ValueError, "C does not fit"),
-        (lambda: linalg.solve_sylvester(_EYE, _EYE, _EYE, method="qr"), ValueError, "unknown method"),
+        (
+            lambda: linalg.solve_sylvester(_EYE, _EYE, _EYE, method="qr"),
+            ValueError,
+            "unknown method",
+        ),
         (lambda: linalg.block_diag(_EYE[None]), ValueError, "more than two dimensions"),
         (lambda: linalg.circulant([1, 2]), TypeError, "list"),
         (lambda: linalg.hankel(1.0), ValueError, "c is no vector"),
