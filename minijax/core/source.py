@@ -105,16 +105,20 @@ def calling_frame(between: int = 0) -> Frame:
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
+def _user_frame() -> Any:
+    """The innermost frame that runs the user's code, or None."""
+    frame: Any = sys._getframe(1)
+    while frame is not None and is_internal(frame.f_code.co_filename):
+        frame = frame.f_back
+    return frame
+
+
 def user_line() -> str | None:
     """The line of the user's code that is running now."""
-    frame = sys._getframe(1)
-    current: Any = frame
-    while current is not None:
-        code = current.f_code
-        if not is_internal(code.co_filename):
-            return str(Frame(code.co_filename, current.f_lineno, code.co_name))
-        current = current.f_back
-    return None
+    frame = _user_frame()
+    if frame is None:
+        return None
+    return str(Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name))
 
 
 def is_called_by_library() -> bool:
@@ -203,9 +207,7 @@ def user_operation() -> str:
         The name that a call begins with, as `max` and `math`; `[]`, `not`, `assert`, or `and` for
         `and`, `or` and chains of comparisons; or nothing.
     """
-    frame: Any = sys._getframe(1)
-    while frame is not None and is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
+    frame = _user_frame()
     if frame is None:
         return ""
     code = list(dis.get_instructions(frame.f_code))
