@@ -53,11 +53,6 @@ class BatchedPrimitive(Primitive):
 
     core_ndims: ClassVar[tuple[int, ...]] = (2,)
 
-    def batch_shape(self, avals: Sequence[Any]) -> tuple[int, ...]:
-        """The leading dimensions, which are those of the first operand."""
-        shape: tuple[int, ...] = avals[0].shape
-        return shape[: len(shape) - self.core_ndims[0]]
-
     def compute(self, *args: Any, **params: Any) -> Any:
         """Its results on a platform, for operands: calls of kernels, and other operations."""
         raise NotImplementedError

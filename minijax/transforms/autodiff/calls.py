@@ -102,7 +102,6 @@ class FunctionCall(Primitive):
 
     multiple_results: ClassVar[bool] = True
     has_effects: ClassVar[bool] = True
-    holds_functions: ClassVar[bool] = True
     shard = rules.from_types
 
     def abstract_eval(self, *avals: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
