@@ -63,6 +63,8 @@ ROOMS = {
     "extend": Room(9, _NUMPY),
     "ffi": Room(9, _NUMPY),
     "explain": Room(9, _NUMPY),
+    # Additions (decision 0024).
+    "as_jax": Room(10),
     # Among what it offers to tests of programs are the checks of `explain`.
     "testing": Room(10, (*_NUMPY, "hypothesis", "pytest")),
 }
@@ -78,6 +80,7 @@ OUTSIDE_OF_MODULE = {
 
 DYNAMIC_IMPORTERS = frozenset(
     {
+        "minijax.as_jax.modules",
         "minijax.core.deferral",
         "minijax.runtime.call_targets",
     }
