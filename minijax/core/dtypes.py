@@ -250,7 +250,7 @@ _canonical: dict[bool, dict[Any, Any]] = {False: {}, True: {}}
 
 def is_too_wide(dtype: Any) -> bool:
     """Whether arrays of `dtype` are made under x64 alone, which is off; they may be from there."""
-    return not _x64.value and not is_extended(dtype) and canonicalize_dtype(dtype) != dtype
+    return dtype in _CANONICAL_32 and not _x64.value
 
 
 def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:

@@ -233,6 +233,8 @@ def _param(value: Value) -> Hashable:
     if isinstance(value, (bool, int, float, complex, np.generic)):
         return type(value), repr(value)
     # A Python function is equal to itself alone, and may close over whatever its owner holds.
-    if not isinstance(value, Hashable) or (callable(value) and not isinstance(value, type)):
+    # Classes and meshes, which are decorators too, are none.
+    is_function = callable(value) and not isinstance(value, (type, config.Context))
+    if is_function or not isinstance(value, Hashable):
         raise _NoKey
     return value

@@ -8,6 +8,7 @@ how values stand to manual axes by `core/vma.py`, and the casts of operands by `
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 
 from minijax.core import axes, meshes, vma
@@ -125,15 +126,18 @@ def _may_place(primitive: Primitive) -> Detour | None:
     """What a staging trace does first with operations whose results may be placed."""
     if vma.vary.of(primitive) is not None and not vma.told_by_types(primitive):
         return _placing
-    return _placing_where_asked if rules.sharding_param.of(primitive) else None
+    asked = rules.sharding_param.of(primitive)
+    return functools.partial(_placing_where_asked, asked) if asked else None
 
 
 def _placing(trace: Trace, primitive: Primitive, args: Values, params: Params) -> None:
     _place(trace)
 
 
-def _placing_where_asked(trace: Trace, primitive: Primitive, args: Values, params: Params) -> None:
-    if params.get(rules.sharding_param.of(primitive)) is not None:
+def _placing_where_asked(
+    asked: str, trace: Trace, primitive: Primitive, args: Values, params: Params
+) -> None:
+    if params.get(asked) is not None:
         _place(trace)
 
 

@@ -159,7 +159,10 @@ class StagingTrace(Trace):
                 atom = self.atom(x)
                 invars.append(atom)
                 avals.append(atom.aval)
-        invars, params, out = self.typing.equation(self, primitive, args, invars, avals, params)
+        if self.typing is PLAIN:
+            out = primitive.abstract_eval(*avals, **params)
+        else:
+            invars, params, out = self.typing.equation(self, primitive, args, invars, avals, params)
         effects = NO_EFFECTS
         if primitive.has_effects:
             effects = self._effects(primitive, invars, params)

@@ -123,8 +123,9 @@ def matmul(
     a, b = array_argument("matmul", a), array_argument("matmul", b)
     left, right = a.aval.shape, b.aval.shape
     inner = max(len(right) - 2, 0)
-    problem = "operands must have at least one dimension."
-    check_that(bool(left and right), "matmul", problem, a=a, b=b, fix="numpy.multiply for scalars")
+    if not (left and right):
+        problem, fix = "operands must have at least one dimension.", "numpy.multiply for scalars"
+        check_that(False, "matmul", problem, a=a, b=b, fix=fix)
     if left[-1] != right[inner]:
         got = {"a": a.aval, "b": b.aval}
         expected = f"equal sizes; they are {left[-1]} and {right[inner]}"

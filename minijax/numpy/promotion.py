@@ -551,12 +551,17 @@ def elementwise(operation: Callable[..., Any], operands: Callable[..., Any]) -> 
     """
 
     def decorate(declared: F) -> F:
-        @functools.wraps(declared)
-        def function(*args: Any, **kwargs: Any) -> Any:
-            declared(*args, **kwargs)  # Python says which argument is wrong.
-            found = operands(declared.__name__, *args)
-            return operation(*found) if len(args) > 1 else operation(found)
+        name, code = declared.__name__, declared.__code__
 
-        return one_program()(cast(F, function))
+        def of_one(x: ArrayLike, /) -> Any:
+            return operation(operands(name, x))
+
+        def of_two(x: ArrayLike, y: ArrayLike, /) -> Any:
+            return operation(*operands(name, x, y))
+
+        function = of_one if code.co_argcount == 1 else of_two
+        # Python's errors tell the names of parameters.
+        function.__code__ = function.__code__.replace(co_varnames=code.co_varnames)
+        return one_program()(cast(F, functools.wraps(declared)(function)))
 
     return decorate

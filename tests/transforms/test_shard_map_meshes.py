@@ -78,6 +78,18 @@ def test_abstract_mesh_serves_several_sets_of_devices(mesh: Mesh) -> None:
     assert counts.since() == (0, 0, 0)
 
 
+@pytest.mark.feature("SM-02")
+def test_eager_calls_share_one_program(mesh: Mesh) -> None:
+    f = minijax.shard_map(
+        lambda a: a / lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P("x")
+    )
+    x = on(mesh, "x")
+    f(x)
+    counts = Counts()
+    f(x)
+    assert counts.since()[1:] == (0, 0)
+
+
 @pytest.mark.feature("SM-02", "SM-03")
 def test_mesh_with_devices_refuses_arrays_on_others(mesh: Mesh) -> None:
     devices = mesh.devices.reshape(-1)
