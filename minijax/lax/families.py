@@ -727,9 +727,10 @@ def in_bytes(*names: str) -> Callable[[Function], Function]:
 
     For what XLA computes wrongly, or refuses, for the dtypes called `names`.
     """
+    narrow = {np.dtype(name) for name in names}
 
     def wide(aval: Aval) -> Aval:
-        return aval.update(dtype=_BYTES[aval.dtype.name]) if aval.dtype.name in names else aval
+        return aval.update(dtype=_BYTES[aval.dtype.name]) if aval.dtype in narrow else aval
 
     def decorate(lower: Function) -> Function:
         @functools.wraps(lower)
@@ -737,7 +738,7 @@ def in_bytes(*names: str) -> Callable[[Function], Function]:
             self: Primitive, ctx: LoweringContext, *values: Value, **params: Param
         ) -> Operand:
             ins, outs = ctx.avals_in, ctx.avals_out
-            if not any(aval.dtype.name in names for aval in ins):
+            if narrow.isdisjoint(aval.dtype for aval in ins):
                 return lower(self, ctx, *values, **params)
             ctx.avals_in, ctx.avals_out = list(map(wide, ins)), list(map(wide, outs))
             given = [
