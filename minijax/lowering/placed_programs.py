@@ -34,8 +34,8 @@ from minijax.sharding.named import GSPMDSharding, is_abstract, is_auto
 
 _counts = Cache(
     "replicas",
-    "how many replicas programs need",
-    key="none",
+    "how many replicas programs need, and whether they say themselves where they run",
+    key="which of the two",
     owner="jaxpr",
     counted=False,
 )
@@ -180,7 +180,16 @@ def one_device(
         if own is None or (device is not None and own is not device and own != device):
             return SEVERAL
         device = own
-    return SEVERAL if assignment.shardings_inside(closed) else device
+    return SEVERAL if _places_itself(closed) else device
+
+
+def _places_itself(closed: ClosedJaxpr) -> bool:
+    """Whether a program names placements, or maps over devices."""
+    found = _counts.find(closed, "places itself")
+    if found is None:
+        says_where = count(closed) > 1 or bool(assignment.shardings_inside(closed))
+        found = _counts.keep(closed, "places itself", says_where)
+    return bool(found)
 
 
 def several(

@@ -96,7 +96,7 @@ def executable_for(
         key_reuse.use_arguments(closed, args)
     kept = kept_arguments(closed, options)
     demanded = placed_programs.one_device(args, options, closed, kept) if device is None else device
-    if demanded is SEVERAL or placed_programs.count(closed) > 1:
+    if demanded is SEVERAL or (device is not None and placed_programs.count(closed) > 1):
         return _on_mesh(closed, args, options, kept)
     where = client.default_device() if demanded is None else demanded
     return _executable(closed, args, options, where, demanded is not None)
