@@ -690,10 +690,7 @@ class SelectN(Primitive):
 
     def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         out = self.bind(*primals)
-        which, dots = primals[0], tangents[1:]
-        if all(type(dot) is Zero for dot in dots):
-            return out, Zero.like(out)
-        return out, self.bind(which, *map(instantiate, dots))
+        return out, self.bind(primals[0], *map(instantiate, tangents[1:]))
 
     def transpose(self, ct: Array, which: Array, *cases: Any) -> tuple[Any, ...]:
         nothing = zeros(aval_of(ct))

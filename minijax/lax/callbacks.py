@@ -528,10 +528,9 @@ class OptimizationBarrier(Primitive):
         outs = self.bind(*primals)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         out_dots: list[Any] = [Zero.like(x) for x in outs]
-        if moving:
-            passed = self.bind(*[tangents[i] for i in moving])
-            for i, tangent in zip(moving, passed, strict=True):
-                out_dots[i] = tangent
+        passed = self.bind(*[tangents[i] for i in moving])
+        for i, tangent in zip(moving, passed, strict=True):
+            out_dots[i] = tangent
         return outs, out_dots
 
     def transpose(self, ct: Array, *args: Any) -> tuple[Any, ...]:

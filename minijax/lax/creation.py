@@ -25,7 +25,7 @@ from minijax.core.errors import error, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
 from minijax.lax.families import (
@@ -83,7 +83,7 @@ class ConvertElementType(Primitive):
     ) -> tuple[Any, Any]:
         out = self.bind(*primals, new_dtype=new_dtype, **params)
         (x_dot,) = tangents
-        if type(x_dot) is Zero or not dtypes.issubdtype(new_dtype, np.inexact):
+        if not dtypes.issubdtype(new_dtype, np.inexact):
             return out, Zero.like(out)
         # The public function would warn of what transposing a conversion to complex drops.
         return out, self.bind(x_dot, new_dtype=new_dtype, weak_type=False, sharding=None)
@@ -233,7 +233,7 @@ class ReducePrecision(Primitive):
     """
 
     name = "reduce_precision"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
     batch = families.batch_unary
 

@@ -20,7 +20,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import full, moveaxis
 from minijax.lax.binary import bitwise_or, eq, mul, select
 from minijax.lax.creation import broadcasted_iota, convert_element_type
@@ -59,7 +59,7 @@ class Fft(Primitive):
     """
 
     name = "fft"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape

@@ -18,8 +18,8 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking, structural
-from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_unary_linear
-from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
+from minijax.interpreters.structural import to_batch_dim
 from minijax.lax.binary import select_n
 from minijax.lax.families import Avals, BatchDims, Values, check_same_dtype, int_tuple, operands
 from minijax.lax.shape import reshape, slice_op
@@ -179,7 +179,7 @@ class Tile(Primitive):
     """
 
     name = "tile"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
         if len(reps) != x.ndim or any(r < 0 for r in reps):

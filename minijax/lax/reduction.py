@@ -273,7 +273,7 @@ class Reduction(Primitive):
     def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axes=axes)
-        if type(x_dot) is Zero or self.tangent is None:
+        if self.tangent is None:
             return out, Zero.like(out)
         return out, self.tangent(x, x_dot, out, axes)
 
@@ -653,8 +653,6 @@ class Reduce(Primitive):
         )
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
-        if all(type(t) is Zero for t in tangents):
-            return jvp_of_constant(self, primals, tangents, **params)
         function = _folded(params["jaxpr"], params["dimensions"])
         return jvp_flat(function, primals, tangents)
 

@@ -26,7 +26,7 @@ from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import named_batching
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import full
 from minijax.lax import binary, creation
 from minijax.lax.families import Avals, BatchDims, Values
@@ -202,7 +202,7 @@ class ShardingConstraint(Primitive):
     """
 
     name = "sharding_constraint"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
 
     def impl(self, x: Array, *, sharding: Sharding) -> Array:

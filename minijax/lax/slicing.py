@@ -18,7 +18,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -45,7 +45,7 @@ class Slice(Primitive):
     """
 
     name = "slice"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.resized
 
     @result_types.function
@@ -291,8 +291,6 @@ class DynamicUpdateSlice(Primitive):
     def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
         out = self.bind(*primals)
         x_dot, update_dot = tangents[:2]
-        if type(x_dot) is type(update_dot) is Zero:
-            return out, Zero.like(out)
         return out, self.bind(instantiate(x_dot), instantiate(update_dot), *primals[2:])
 
     def transpose(self, ct: Array, x: Array, update: Array, *starts: Any) -> tuple[Any, ...]:

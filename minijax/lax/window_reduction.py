@@ -21,7 +21,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_flat, jvp_of_constant
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_flat
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax import families, reduction, windows
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
@@ -85,8 +85,6 @@ class WindowReduction(Primitive):
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, **params)
-        if type(x_dot) is Zero:
-            return out, Zero.like(out)
         if self.select_prim is None:
             return out, self.bind(x_dot, **params)
         window = Window(**params)
@@ -197,8 +195,6 @@ class ReduceWindow(Primitive):
     def jvp(
         self, primals: Values, tangents: Values, *, jaxpr: ClosedJaxpr, **params: Any
     ) -> tuple[list[Any], list[Any]]:
-        if all(type(t) is Zero for t in tangents):
-            return jvp_of_constant(self, primals, tangents, jaxpr=jaxpr, **params)
         return jvp_flat(
             windows.place_by_place(reduction.elementwise(jaxpr), Window(**params)),
             primals,
@@ -367,8 +363,6 @@ class Cumulative(Primitive):
     ) -> tuple[Any, Any]:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axis=axis, reverse=reverse)
-        if type(x_dot) is Zero:
-            return out, Zero.like(out)
         if self.linear:
             return out, self.bind(x_dot, axis=axis, reverse=reverse)
 

@@ -15,7 +15,7 @@ from minijax.core.meshes import UNCONSTRAINED, PartitionSpec
 from minijax.core.operators import Avals, BatchDims, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer, current
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.lax import shardings
 from minijax.lowering import assignment, eager, relocation
 from minijax.runtime import agreement, client, transfer
@@ -79,7 +79,7 @@ class DevicePut(Primitive):
         (x,) = primals
         # The cotangent returns to where the value has come from.
         back = x.sharding if type.__instancecheck__(Array, x) else back
-        return jvp_of_unary_linear(self, primals, tangents, back=back, **params)
+        return jvp_of_linear(self, primals, tangents, back=back, **params)
 
     def shard(self, avals: Avals, outs: Avals, *, sharding: Any, **_: Any) -> PartitionSpec:
         if isinstance(sharding, NamedSharding):

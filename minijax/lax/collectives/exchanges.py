@@ -18,7 +18,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.trace import current
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
@@ -55,7 +55,7 @@ class AllToAll(Collective, Primitive):
     """
 
     name = "all_to_all"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, split_axis: int, concat_axis: int, axis_size: int, **_: Any
@@ -286,8 +286,6 @@ class RaggedAllToAll(Collective, Primitive):
 
     def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
         out = self.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents[:2]):
-            return out, Zero.like(out)
         dots = map(instantiate, tangents[:2])
         return out, self.bind(*dots, *primals[2:], **params)
 

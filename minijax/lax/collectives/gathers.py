@@ -18,7 +18,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
@@ -48,7 +48,7 @@ class Gather(Collective, Primitive):
     Linear in x.
     """
 
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
@@ -218,7 +218,7 @@ class Scatter(Collective, Primitive):
     Linear in x.
     """
 
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any

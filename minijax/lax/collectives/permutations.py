@@ -26,7 +26,7 @@ from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.lax import unary
 from minijax.lax.binary import ge, select
@@ -63,7 +63,7 @@ class PPermute(Collective, Primitive):
 
     name = "ppermute"
     has_effects = False
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     batch = batch_unary
     shard = rules.elementwise
 
@@ -182,7 +182,7 @@ class PBroadcast(Collective, Primitive):
 
     name = "pbroadcast"
     has_effects = False
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     batch = batch_unary
     shard = rules.elementwise
 

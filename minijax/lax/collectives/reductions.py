@@ -16,7 +16,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.lax.binary import eq, select
 from minijax.lax.collectives import arguments
@@ -180,7 +180,7 @@ class PSum(AllReduce):
 
     name = "psum"
     combiner = "stablehlo.add"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_sum(x, dims)

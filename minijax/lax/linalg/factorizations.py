@@ -52,8 +52,6 @@ class Cholesky(kernels.BatchedPrimitive):
         # Φ takes the lower triangle with half of the diagonal.
         (x,), (x_dot,) = primals, tangents
         factor = kernels.lower_triangle(self.bind(x))
-        if type(x_dot) is Zero:
-            return factor, Zero.like(factor)
         right = triangular_solve(
             factor, x_dot, left_side=False, transpose_a=True, conjugate_a=True, lower=True
         )
@@ -532,8 +530,6 @@ class QR(kernels.BatchedPrimitive):
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         (x,), (x_dot,) = primals, tangents
         outs = self.bind(x, pivoting=pivoting, **params)
-        if type(x_dot) is Zero:
-            return kernels.without_tangents(outs)
         q, r, *order = outs
         moved = kernels.columns_at(x_dot, *order) if pivoting else x_dot
         return outs, [*_tangents(q, r, moved), *map(Zero.like, order)]

@@ -20,7 +20,6 @@ from minijax.core.aval import ShapedArray
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.binary import select
@@ -140,11 +139,6 @@ def check_together(
 def weak_if_all(*avals: Any) -> bool:
     """Whether results of operands of these types are weakly typed."""
     return all(aval.weak_type for aval in avals)
-
-
-def without_tangents(outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """What a jvp returns where no operand has a tangent."""
-    return list(outs), [Zero.like(x) for x in outs]
 
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}

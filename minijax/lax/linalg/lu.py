@@ -75,7 +75,7 @@ class TriangularSolve(kernels.BatchedPrimitive):
         (a, b), (a_dot, b_dot) = primals, tangents
         x = self.bind(a, b, **params)
         if type(a_dot) is Zero:
-            return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
+            return x, self.bind(a, b_dot, **params)
         changed = unary.neg(_Operator(**params).of(a_dot))
         multiply = kernels.product if params["left_side"] else lambda a, x: kernels.product(x, a)
         count = b.shape[-1 if params["left_side"] else -2]
@@ -233,8 +233,6 @@ class LU(kernels.BatchedPrimitive):
 
     def jvp(self, primals: Values, tangents: Values) -> tuple[Sequence[Any], Sequence[Any]]:
         outs = self.bind(*primals)
-        if type(tangents[0]) is Zero:
-            return kernels.without_tangents(outs)
         factors, pivots, permutation = outs
         moved = kernels.rows_at(tangents[0], permutation)
         return outs, [tangent_of_factors(factors, moved), Zero.like(pivots), Zero.like(permutation)]

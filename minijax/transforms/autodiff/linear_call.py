@@ -68,8 +68,6 @@ class LinearCall(Primitive):
                 fix="lax.stop_gradient(residual), or custom_vjp for functions of both",
             )
         outs = self.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return outs, list(map(Zero.like, outs))
         return outs, self.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **params)
 
     def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
