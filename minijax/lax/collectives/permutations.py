@@ -24,7 +24,7 @@ from minijax.core.aval import (
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Cotangents, Primitive
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
@@ -82,7 +82,7 @@ class PPermute(Collective, Primitive):
     def impl(self, x: Array, **params: Any) -> Any:
         raise NotImplementedError(arguments.outside_text("lax.ppermute"))
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, perm: Pairs, **axes: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, perm: Pairs, **axes: Any) -> Cotangents:
         return (self.bind(ct, perm=tuple((d, s) for s, d in perm), **axes),)
 
     def _among_all(
@@ -210,7 +210,7 @@ class PBroadcast(Collective, Primitive):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, axis_name: AxisName, source: int
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         axes = arguments.canonical_axes(self.name, axis_name)
         return (_only_at(_psum_varying(ct, axes), axes, source),)
 

@@ -13,7 +13,7 @@ from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
@@ -117,7 +117,7 @@ class AllReduce(Collective, Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, axes: Axes, axis_index_groups: Groups
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x,), (dim,) = args, dims
         if _dims(axes):
             x, dim = moveaxis(x, dim, 0), 0
@@ -193,7 +193,7 @@ class PSum(AllReduce):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, axes: Axes, axis_index_groups: Groups
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         dims = _dims(axes)
         if dims:
             kept = tuple(i for i in range(x.aval.ndim) if i not in dims)
