@@ -2,7 +2,7 @@
 
 The class is empty here: `numpy/operators.py` fills it through `hooks.fill_operators`, so that
 `x + y`, `x.sum()` and `x.at[i].set(y)` mean the functions of `minijax.numpy`.  Type checkers and
-editors read what is there in the block that never runs.
+editors read what is there in the block that never runs; methods with one signature share it.
 
 Below are the names of what traces and rules handle.  A rule may ask of it what its operation
 promises, which no type says: there the name stands for `Any`, and is the one place that does.
@@ -47,15 +47,15 @@ if TYPE_CHECKING:
         def all(
             self, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
         ) -> Self: ...
-        def any(
-            self, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None
-        ) -> Self: ...
+
+        any = all  # noqa: A003  the method above
+
         def argmax(
             self, axis: int | None = None, out: None = None, keepdims: bool | None = None
         ) -> Self: ...
-        def argmin(
-            self, axis: int | None = None, out: None = None, keepdims: bool | None = None
-        ) -> Self: ...
+
+        argmin = argmax
+
         def argpartition(self, kth: int, axis: int = -1) -> Self: ...
         def argsort(
             self,
@@ -81,10 +81,14 @@ if TYPE_CHECKING:
             out: None = None,
         ) -> Self: ...
         def conj(self) -> Self: ...
-        def conjugate(self) -> Self: ...
-        def copy(self) -> Self: ...
+
+        conjugate = conj
+        copy = clone
+
         def cumprod(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Self: ...
-        def cumsum(self, axis: int | None = None, dtype: Any = None, out: None = None) -> Self: ...
+
+        cumsum = cumprod
+
         def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Self: ...
         def dot(
             self,
@@ -112,14 +116,9 @@ if TYPE_CHECKING:
             *,
             where: Any = None,
         ) -> Self: ...
-        def min(
-            self,
-            axis: Axis = None,
-            out: None = None,
-            keepdims: bool = False,
-            initial: Any = None,
-            where: Any = None,
-        ) -> Self: ...
+
+        min = max  # noqa: A003  the method above
+
         def nonzero(
             self, *, size: int | None = None, fill_value: Any = None
         ) -> tuple[Self, ...]: ...
@@ -170,16 +169,9 @@ if TYPE_CHECKING:
             mean: Any = None,
             correction: float | None = None,
         ) -> Self: ...
-        def sum(
-            self,
-            axis: Axis = None,
-            dtype: Any = None,
-            out: None = None,
-            keepdims: bool = False,
-            initial: Any = None,
-            where: Any = None,
-            promote_integers: bool = True,
-        ) -> Self: ...
+
+        sum = prod
+
         def swapaxes(self, axis1: int, axis2: int) -> Self: ...
         def take(
             self,
@@ -201,18 +193,9 @@ if TYPE_CHECKING:
             out: None = None,
         ) -> Self: ...
         def transpose(self, *args: Any) -> Self: ...
-        def var(
-            self,
-            axis: Axis = None,
-            dtype: Any = None,
-            out: None = None,
-            ddof: int = 0,
-            keepdims: bool = False,
-            *,
-            where: Any = None,
-            mean: Any = None,
-            correction: float | None = None,
-        ) -> Self: ...
+
+        var = std
+
         def view(self, dtype: Any = None, type: None = None) -> Self: ...
         @property
         def T(self) -> Self: ...

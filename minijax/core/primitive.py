@@ -87,7 +87,10 @@ class Primitive:
         self._missing("lowering to StableHLO (lower)")
 
     def jvp(self, *args: Operand, **params: Param) -> Dual:
-        """Of `primals, tangents`: primal and tangent results; tangents may be `Zero`."""
+        """Of `primals, tangents`: primal and tangent results.
+
+        Tangents may be `Zero`, though not all of them: such an operation is not differentiated.
+        """
         self._missing(
             "forward-mode differentiation (jvp)",
             "lax.stop_gradient on its operands where no derivative is meant, custom_jvp or "

@@ -41,7 +41,7 @@ from minijax.core.operators import Aval, Avals, BatchDims, Operand, Param, Value
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.trace import NestedTrace, Params, Trace, current
 from minijax.interpreters import staging
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.sharding import rules
 
 _SCALARS = (int, float, bool, complex, np.generic)
@@ -54,7 +54,7 @@ class Cast(Primitive):
     Shapes: x: T[s] -> T[s].  Linear in x.  Mirrors a primitive of JAX of the same name.
     """
 
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
     # Whether the cast begins from what is the same everywhere.
     begins_invarying: ClassVar[bool] = False
@@ -214,7 +214,7 @@ class TypedSum(Primitive):
     """
 
     has_effects: ClassVar[bool] = True
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:

@@ -270,14 +270,11 @@ def _jvp_jaxpr(
     return ClosedJaxpr(jaxpr, consts), out_nonzero
 
 
-def jvp_of_unary_linear(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Param
-) -> Dual:
-    """The jvp of an operation linear in its one argument: applies it to the tangent."""
+def jvp_of_linear(primitive: Primitive, primals: Values, tangents: Values, **params: Param) -> Dual:
+    """The jvp of an operation linear in all arguments together: applies it to the tangents."""
     out = primitive.bind(*primals, **params)
-    if type(tangents[0]) is Zero:
-        return out, Zero.like(out)
-    return out, primitive.bind(*tangents, **params)
+    dots = [t.made() if type(t) is Zero else t for t in tangents]
+    return out, primitive.bind(*dots, **params)
 
 
 def jvp_of_constant(

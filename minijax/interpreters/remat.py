@@ -19,7 +19,7 @@ from minijax.core.operators import Avals, BatchDims, Function, Operand, Param, V
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.sharding import rules
 
 division = Rules("division")
@@ -70,7 +70,7 @@ class MoveToMemory(Primitive):
     """
 
     name = "move_to_memory"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, kind: str) -> ShapedArray:

@@ -11,7 +11,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Avals, BatchDims, Cotangent, Operand, Value, Values
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 
@@ -23,7 +23,7 @@ class Reshard(Primitive):
     """
 
     name = "reshard"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(self, x: ShapedArray, *, dst_sharding: NamedSharding) -> ShapedArray:
         return x

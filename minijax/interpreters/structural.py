@@ -30,7 +30,7 @@ from minijax.core.operators import (
 )
 from minijax.core.primitive import Batched, Cotangents, Dual, LoweringContext, Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import Zero, jvp_of_unary_linear
+from minijax.interpreters.jvp import Zero, jvp_of_linear
 from minijax.sharding import rules
 
 
@@ -71,7 +71,7 @@ class BroadcastInDim(Primitive):
     """
 
     name = "broadcast_in_dim"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
@@ -181,7 +181,7 @@ class Transpose(Primitive):
     """
 
     name = "transpose"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(self, x: ShapedArray, *, permutation: Shape) -> ShapedArray:
         if sorted(permutation) != list(range(x.ndim)):
@@ -216,7 +216,7 @@ class ReduceSum(Primitive):
     """
 
     name = "reduce_sum"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(self, x: ShapedArray, *, axes: Shape, out_sharding: object) -> ShapedArray:
         check_axes("lax.reduce_sum", x, axes)
@@ -380,11 +380,3 @@ def add_tangents(x: Operand, y: Operand) -> Operand:
     if type(y) is Zero:
         return x
     return add_any_p.bind(x, y)
-
-
-def jvp_of_linear(primitive: Primitive, primals: Values, tangents: Values, **params: Param) -> Dual:
-    """The jvp of an operation linear in all arguments together: applies it to the tangents."""
-    out = primitive.bind(*primals, **params)
-    if all(type(t) is Zero for t in tangents):
-        return out, Zero.like(out)
-    return out, primitive.bind(*map(instantiate, tangents), **params)

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.interpreters.jvp import Zero, is_linear
@@ -688,14 +688,11 @@ class SelectN(Primitive):
 
         return choose(0, len(cases) - 1)
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         out = self.bind(*primals)
-        which, dots = primals[0], tangents[1:]
-        if all(type(dot) is Zero for dot in dots):
-            return out, Zero.like(out)
-        return out, self.bind(which, *map(instantiate, dots))
+        return out, self.bind(primals[0], *map(instantiate, tangents[1:]))
 
-    def transpose(self, ct: Array, which: Array, *cases: Any) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, which: Array, *cases: Any) -> Cotangents:
         nothing = zeros(aval_of(ct))
 
         def cotangent(i: int) -> Any:
@@ -703,7 +700,7 @@ class SelectN(Primitive):
 
         return None, *(cotangent(i) if is_linear(x) else None for i, x in enumerate(cases))
 
-    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         (which, *cases), (which_dim, *case_dims) = args, dims
         dim = next((d for d in case_dims if d is not None), 0)
         cases = [to_batch_dim(x, d, dim, size) for x, d in zip(cases, case_dims, strict=True)]
@@ -799,7 +796,7 @@ class Clamp(Primitive):
             return lower_function(ctx, _moved_between, minimum, x, maximum)[0]
         return ctx.op("stablehlo.clamp", [minimum, x, maximum])
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         minimum, x, maximum = primals
         out = self.bind(*primals)
         # Where each argument decides the result; on a bound, neither it nor x does.
@@ -816,7 +813,7 @@ class Clamp(Primitive):
                 total = add_tangents(total, part)
         return out, total
 
-    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         dim = 0 if dims[1] is None else dims[1]
         x = to_batch_dim(args[1], dims[1], dim, size)
         shape = aval_of(x).shape

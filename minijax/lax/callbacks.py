@@ -18,7 +18,7 @@ from minijax.core import axes as core_axes
 from minijax.core import dtypes, effects, tree, tree_errors, vma
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import checking, flattening
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, moveaxis, new_axis, to_batch_dim
@@ -297,9 +297,7 @@ class PureCallback(_HostCallback):
         in_avals = list(map(physical_aval, ctx.avals_in))
         return lower_call(ctx, "pure_callback", callback, values, in_avals)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[int]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         method = params["vmap_method"]
         check_chosen("pure_callback", repr(params["callback"]), method)
         if is_one_by_one(method):
@@ -339,9 +337,7 @@ class IOCallback(_HostCallback):
         effect = ordered_io_effect if ordered else io_effect
         return lower_call(ctx, "io_callback", callback, values, in_avals, effect)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[int]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         if params["ordered"]:
             problem = f"vmap cannot order the calls of {params['callback']!r} for a batch."
             fix = "ordered=False, or a loop (lax.scan, lax.map) in place of vmap"
@@ -524,20 +520,19 @@ class OptimizationBarrier(Primitive):
     def lower(self, ctx: LoweringContext, *values: Value) -> list[Any]:
         return ctx.ops("stablehlo.optimization_barrier", values)
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         outs = self.bind(*primals)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         out_dots: list[Any] = [Zero.like(x) for x in outs]
-        if moving:
-            passed = self.bind(*[tangents[i] for i in moving])
-            for i, tangent in zip(moving, passed, strict=True):
-                out_dots[i] = tangent
+        passed = self.bind(*[tangents[i] for i in moving])
+        for i, tangent in zip(moving, passed, strict=True):
+            out_dots[i] = tangent
         return outs, out_dots
 
-    def transpose(self, ct: Array, *args: Any) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, *args: Any) -> Cotangents:
         return tuple(self.bind(*map(instantiate, ct)))
 
-    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[list[Any], Sequence[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         return self.bind(*args), dims
 
 
@@ -685,9 +680,7 @@ class DceSink(Primitive):
             regions.on_each_device(ctx, values, [], sink)
         return []
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, prevent_mlir_dce: bool
-    ) -> tuple[list[Any], list[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, prevent_mlir_dce: bool) -> Batched:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         self.bind(*moved, prevent_mlir_dce=prevent_mlir_dce)
         return [], []

@@ -16,7 +16,7 @@ from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.reshard import reshard_to
 from minijax.interpreters.structural import moveaxis, transpose, zeros
@@ -98,7 +98,7 @@ class ConvGeneralDilated(Primitive):
             },
         )
 
-    def transpose(self, ct: Array, lhs: Array, rhs: Array, **params: Any) -> tuple[Any, Any]:
+    def transpose(self, ct: Array, lhs: Array, rhs: Array, **params: Any) -> Cotangents:
         p = ConvParams(**params)
         # Where products are added in a wider dtype, cotangents come in it.
         kind = aval_of(ct).dtype
@@ -110,7 +110,7 @@ class ConvGeneralDilated(Primitive):
         grad = _transpose_kernel(ct, _converted(lhs, kind), rhs.aval, p)
         return None, _converted(grad, rhs.aval.dtype)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         p = ConvParams(**params)
         lhs, rhs = args
         wanted, p = p.out_sharding, p._replace(out_sharding=None)

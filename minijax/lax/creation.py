@@ -23,9 +23,9 @@ from minijax.core.aval import (
 )
 from minijax.core.errors import error, warn
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
 from minijax.lax.families import (
@@ -80,15 +80,15 @@ class ConvertElementType(Primitive):
 
     def jvp(
         self, primals: Values, tangents: Values, *, new_dtype: np.dtype[Any], **params: Any
-    ) -> tuple[Any, Any]:
+    ) -> Dual:
         out = self.bind(*primals, new_dtype=new_dtype, **params)
         (x_dot,) = tangents
-        if type(x_dot) is Zero or not dtypes.issubdtype(new_dtype, np.inexact):
+        if not dtypes.issubdtype(new_dtype, np.inexact):
             return out, Zero.like(out)
         # The public function would warn of what transposing a conversion to complex drops.
         return out, self.bind(x_dot, new_dtype=new_dtype, weak_type=False, sharding=None)
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, **_: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **_: Any) -> Cotangents:
         # The parts that a conversion drops or makes up as zeros need no care: the pairing of
         # cotangents and tangents is the real part of their product.
         return (self.bind(ct, new_dtype=x.aval.dtype, weak_type=x.aval.weak_type, sharding=None),)
@@ -179,7 +179,7 @@ class BitcastConvertType(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, new_dtype: np.dtype[Any]
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x,), (dim,) = args, dims
         if dim == aval_of(x).ndim - 1:
             x, dim = moveaxis(x, dim, 0), 0
@@ -233,7 +233,7 @@ class ReducePrecision(Primitive):
     """
 
     name = "reduce_precision"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
     batch = families.batch_unary
 
@@ -255,7 +255,7 @@ class ReducePrecision(Primitive):
             },
         )
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> Cotangents:
         return (self.bind(ct, **params),)
 
 

@@ -23,7 +23,7 @@ import numpy as np
 from minijax.core import dtypes, effects, printing, source, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Primitive
 from minijax.lax.callbacks import FlatCallback, example, lower_call
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
 from minijax.lowering import eager, module_hooks, regions
@@ -65,7 +65,7 @@ class InspectSharding(Primitive):
             callback.lower(ctx, value, physical_aval(ctx.avals_in[0]))
         return []
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         return self.bind(*args, **params), []
 
 
@@ -173,9 +173,7 @@ class DebugCallback(Primitive):
         once = functools.partial(_on_first_device, axes.automatic, call)
         return regions.on_each_device(ctx, values, [], once)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         # Written out, not a loop: also ordered calls keep their order this way.
         for i in range(size):
             self.bind(*example(i, args, dims), **params)

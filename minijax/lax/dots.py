@@ -18,7 +18,7 @@ from minijax.core.cache import cached
 from minijax.core.config import default_matmul_precision
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import transpose
 from minijax.lax import shardings
@@ -371,7 +371,7 @@ class DotGeneral(Primitive):
 
     def transpose(
         self, ct: Array, x: Array, y: Array, *, dimension_numbers: _Numbers, **params: Any
-    ) -> tuple[Any, Any]:
+    ) -> Cotangents:
         params.pop("out_sharding")
         (x_sum, y_sum), (x_batch, y_batch) = dimension_numbers
         avals = [aval_of_input(x), aval_of_input(y)]
@@ -400,7 +400,7 @@ class DotGeneral(Primitive):
         places = _places(y_batch, y_kept, y_sum, x_sum)
         return None, product(x, summed, x_kept, x_batch, y.aval, places)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         (x, y), (x_dim, y_dim) = args, dims
         p = _Params(**params)
         (x_sum, y_sum), (x_batch, y_batch) = p.dimension_numbers

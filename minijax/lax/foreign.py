@@ -19,7 +19,7 @@ from minijax.core.aval import AbstractToken, ShapedArray, aval_of
 from minijax.core.errors import ShardingTypeError, UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
@@ -128,9 +128,7 @@ class FfiCall(Primitive):
 
     transpose = jvp
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         method = params["vmap_method"]
         callbacks.check_chosen("ffi.ffi_call", repr(params["target_name"]), method)
         if callbacks.is_one_by_one(method):
@@ -295,7 +293,7 @@ class Composed(Primitive):
             module.lower_jaxpr(ctx, closed.jaxpr, closed.consts, values, location=ctx.location)
         )
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         closed = self.composition([aval_of(x) for x in primals], params)
         nonzero = [type(t) is not Zero for t in tangents]
         derivative, out_nonzero = jvp.jvp_jaxpr(closed, nonzero)
@@ -305,7 +303,7 @@ class Composed(Primitive):
         dots = with_zeros(out_nonzero, outs[count:], closed.out_avals)
         return self._outs(outs[:count]), self._outs(dots)
 
-    def transpose(self, ct: Any, *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, ct: Any, *args: Any, **params: Any) -> Cotangents:
         linear = [is_linear(x) for x in args]
         closed = self.composition([x.aval if is_linear(x) else aval_of(x) for x in args], params)
         cts = ct if self.multiple_results else [ct]
@@ -317,7 +315,7 @@ class Composed(Primitive):
         found = staging.eval_closed_jaxpr(backward, *known, *given)
         return transpose.of_arguments(linear, nonzero, found)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         avals = [
             aval_of(x).with_shape(aval_of(x).shape[d is not None :])

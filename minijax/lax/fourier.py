@@ -19,8 +19,8 @@ from typing import Any
 from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.core.primitive import Batched, Cotangents, Primitive
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import full, moveaxis
 from minijax.lax.binary import bitwise_or, eq, mul, select
 from minijax.lax.creation import broadcasted_iota, convert_element_type
@@ -59,7 +59,7 @@ class Fft(Primitive):
     """
 
     name = "fft"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, fft_type: FftType, fft_lengths: Shape
@@ -91,7 +91,7 @@ class Fft(Primitive):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, fft_type: FftType, fft_lengths: Shape
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         count = math.prod(fft_lengths)
         if fft_type == FftType.RFFT:
             # Re Σ ct[k] ωʲᵏ over k ≤ n/2, where IRFFT counts all but the outermost twice.
@@ -105,7 +105,7 @@ class Fft(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, fft_type: FftType, fft_lengths: Shape
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x,), (dim,) = args, dims
         if dim >= x.ndim - len(fft_lengths):
             x, dim = moveaxis(x, dim, 0), 0

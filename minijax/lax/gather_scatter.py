@@ -18,7 +18,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
@@ -100,7 +100,7 @@ class Gather(Primitive):
         inside = gather_numbers.indices_inside(ctx, indices, starts, limits)
         return gather_numbers.fill_outside(ctx, out, inside, n.offset_dims, fill_value)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         x, indices = primals
         out = self.bind(x, indices, **params)
         if type(tangents[0]) is Zero:
@@ -118,12 +118,12 @@ class Gather(Primitive):
         slice_sizes: Shape,
         fill_value: Any,
         **params: Any,
-    ) -> tuple[Any, None]:
+    ) -> Cotangents:
         # Elements that were read more than once add their cotangents up.
         numbers = ScatterDimensionNumbers(*dimension_numbers)
         return scatter_add(zeros(x.aval.cotangent_aval()), indices, ct, numbers, **params), None
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         x, indices = (
             a if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True)
         )
@@ -315,7 +315,7 @@ class Scatter(Primitive):
             regions=[region],
         )[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         out = self.bind(*primals, **params)
         if type(tangents[0]) is type(tangents[2]) is Zero:
             return out, Zero.like(out)
@@ -326,7 +326,7 @@ class Scatter(Primitive):
 
     def transpose(
         self, ct: Array, x: Array, indices: Array, updates: Array, **params: Any
-    ) -> tuple[Any, None, Any]:
+    ) -> Cotangents:
         results: list[Any] = [None, None]
         for i, (operand, rule) in enumerate(zip((x, updates), self.transposes, strict=True)):
             if is_linear(operand):
@@ -335,7 +335,7 @@ class Scatter(Primitive):
                 results[i] = rule(ct, x, indices, updates, params)
         return results[0], None, results[1]
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         x, updates = (to_batch_dim(args[i], dims[i], 0, size) for i in (0, 2))
         is_mapped = dims[1] is not None
         indices = moveaxis(args[1], dims[1], 0) if is_mapped else args[1]

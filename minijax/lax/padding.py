@@ -16,10 +16,10 @@ from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import checking, structural
-from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_unary_linear
-from minijax.interpreters.structural import jvp_of_linear, to_batch_dim
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
+from minijax.interpreters.structural import to_batch_dim
 from minijax.lax.binary import select_n
 from minijax.lax.families import Avals, BatchDims, Values, check_same_dtype, int_tuple, operands
 from minijax.lax.shape import reshape, slice_op
@@ -85,7 +85,7 @@ class Pad(Primitive):
 
     def transpose(
         self, ct: Array, x: Array, value: Any, *, padding_config: PaddingConfig
-    ) -> tuple[Any, Any]:
+    ) -> Cotangents:
         shape = x.aval.shape if is_linear(x) else aval_of(x).shape
         ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None
         if not is_linear(value):
@@ -96,7 +96,7 @@ class Pad(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, padding_config: PaddingConfig
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x, value), (dim, value_dim) = args, dims
         if value_dim is None:
             config = (*padding_config[:dim], (0, 0, 0), *padding_config[dim:])
@@ -179,7 +179,7 @@ class Tile(Primitive):
     """
 
     name = "tile"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(self, x: ShapedArray, *, reps: Shape) -> ShapedArray:
         if len(reps) != x.ndim or any(r < 0 for r in reps):
@@ -199,11 +199,11 @@ class Tile(Primitive):
         copies = ctx.broadcast(x, pairs, aval.dtype, range(1, len(pairs), 2))
         return ctx.op("stablehlo.reshape", [copies])
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, reps: Shape) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, reps: Shape) -> Cotangents:
         copies = reshape(ct, tuple(itertools.chain(*zip(reps, x.aval.shape, strict=True))))
         return (structural.reduce_sum(copies, range(0, 2 * len(reps), 2)),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, reps: Shape) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, reps: Shape) -> Batched:
         dim = dims[0]
         return self.bind(args[0], reps=(*reps[:dim], 1, *reps[dim:])), dim
 

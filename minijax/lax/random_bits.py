@@ -17,7 +17,7 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, canonicalize_shape, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import slicing
@@ -179,7 +179,7 @@ class RngBitGenerator(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, shape: Shape, **params: Any
-    ) -> tuple[list[Any], list[int]]:
+    ) -> Batched:
         keys = moveaxis(args[0], dims[0], 0)
         first = slicing.index_in_dim(keys, 0, keepdims=False)
         params["out_sharding"] = rules.batched(params["out_sharding"], 0)

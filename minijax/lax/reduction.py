@@ -21,7 +21,7 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Var
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
@@ -270,10 +270,10 @@ class Reduction(Primitive):
         kind = ctx.tensor_type(shape, aval.dtype)
         return ctx.reduce(self.op, x, within, self.identity(aval.dtype), [kind])
 
-    def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axes=axes)
-        if type(x_dot) is Zero or self.tangent is None:
+        if self.tangent is None:
             return out, Zero.like(out)
         return out, self.tangent(x, x_dot, out, axes)
 
@@ -652,15 +652,11 @@ class Reduce(Primitive):
             regions=[region_of_jaxpr(ctx, jaxpr)],
         )
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
-        if all(type(t) is Zero for t in tangents):
-            return jvp_of_constant(self, primals, tangents, **params)
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         function = _folded(params["jaxpr"], params["dimensions"])
         return jvp_flat(function, primals, tangents)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         dimensions = params["dimensions"]
         if any(d is not None for d in halves(dims)[1]):
             return batch_flat(_folded(params["jaxpr"], dimensions), size, args, dims)

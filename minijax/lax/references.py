@@ -18,7 +18,7 @@ from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_o
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Dual, Primitive
 from minijax.core.refs import AbstractRef, Cell
 from minijax.core.trace import Detour, Params, Trace, Tracer
 from minijax.interpreters import batching, casts, confinement, jvp, partial_eval, staging
@@ -331,16 +331,14 @@ class NewRef(Primitive):
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0])
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, is_tangent: bool, **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, is_tangent: bool, **params: Any) -> Dual:
         ref = self.bind(*primals, is_tangent=False, **params)
         tangent = tangents[0]
         if type(tangent) is Zero and tangent.aval.dtype == dtypes.float0:
             return ref, Zero.like(ref)
         return ref, self.bind(instantiate(tangent), is_tangent=True, **params)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         return self.bind(to_batch_dim(args[0], dims[0], 0, size), **params), 0
 
 
@@ -406,9 +404,7 @@ class Get(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.ReadEffect(0)})
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, index: Index
-    ) -> tuple[Any, int | None]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, index: Index) -> Batched:
         wide, dim = _batched_index(size, args[0], dims[0], dims[1:], index)
         if wide is not None:
             return self.bind(*args, index=wide), dim
@@ -493,7 +489,7 @@ class Swap(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.WriteEffect(0)})
 
-    def jvp(self, primals: Values, tangents: Values, *, index: Index) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, index: Index) -> Dual:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
             refuse_differentiated(primals[0], "written to")
@@ -502,9 +498,7 @@ class Swap(Primitive):
             return out, Zero.like(out)
         return out, self.bind(ref_dot, instantiate(value_dot), *primals[2:], index=index)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, index: Index
-    ) -> tuple[Any, int | None]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, index: Index) -> Batched:
         def function(x: Array, value: Array, *operands: Any) -> list[Any]:
             new = reference_indexing.write(x, value, index, operands)
             return [new, reference_indexing.read(x, index, operands)]
@@ -552,9 +546,7 @@ class AddUpdate(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.AccumEffect(0)})
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, index: Index
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, *, index: Index) -> Dual:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
             refuse_differentiated(primals[0], "added to")
@@ -563,9 +555,7 @@ class AddUpdate(Primitive):
             self.bind(ref_dot, value_dot, *primals[2:], index=index)
         return [], []
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, index: Index
-    ) -> tuple[list[Any], list[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, index: Index) -> Batched:
         def function(x: Array, value: Array, *operands: Any) -> list[Any]:
             return [reference_indexing.accumulate(x, value, index, operands)]
 

@@ -21,7 +21,7 @@ from minijax.core import printing, refs, vma
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Dual, Primitive
 from minijax.core.refs import Cell
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters.jvp import Zero
@@ -342,7 +342,7 @@ class DmaStart(_OnSemaphore):
         written = refs.AccumEffect(dst) if add else refs.WriteEffect(dst)
         return frozenset({refs.ReadEffect(src), written, refs.AccumEffect(sem)})
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         self.bind(*primals, **params)
         src_index, dst_index, add = params["src_index"], params["dst_index"], params["add"]
         src, dst = places(primals, src_index, dst_index)

@@ -22,8 +22,8 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Aval, Operand, Param
 from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import structural
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
-from minijax.interpreters.structural import instantiate, jvp_of_linear, moveaxis, to_batch_dim
+from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_linear
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
 from minijax.lax.families import (
     WHATEVER,
     Avals,
@@ -214,7 +214,7 @@ class Reshape(Primitive):
     """
 
     name = "reshape"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Param
@@ -355,7 +355,7 @@ class Squeeze(Primitive):
 
     name = "squeeze"
     batch = batch_along("dimensions", drops=True)
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:
         if any(x.shape[d] != 1 for d in dimensions):
@@ -569,7 +569,7 @@ class Rev(Primitive):
 
     name = "rev"
     batch = batch_along("dimensions")
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
 
     def abstract_eval(self, x: ShapedArray, *, dimensions: Shape) -> ShapedArray:

@@ -23,10 +23,10 @@ from minijax.core import dtypes, meshes, tree, tree_errors
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, names_of
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import named_batching
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import full
 from minijax.lax import binary, creation
 from minijax.lax.families import Avals, BatchDims, Values
@@ -202,7 +202,7 @@ class ShardingConstraint(Primitive):
     """
 
     name = "sharding_constraint"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
 
     def impl(self, x: Array, *, sharding: Sharding) -> Array:
@@ -218,12 +218,10 @@ class ShardingConstraint(Primitive):
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, sharding: Sharding) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, sharding: Sharding) -> Cotangents:
         return (self.bind(ct, sharding=sharding),)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, sharding: Sharding
-    ) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, sharding: Sharding) -> Batched:
         if isinstance(sharding, NamedSharding):
             wide = with_batch_dim(self.name, sharding, dims[0], UNCONSTRAINED)
             return self.bind(args[0], sharding=wide), dims[0]

@@ -15,10 +15,10 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.checking import Fault
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
 from minijax.interpreters.structural import (
     broadcast_in_dim,
     instantiate,
@@ -45,7 +45,7 @@ class Slice(Primitive):
     """
 
     name = "slice"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.resized
 
     @result_types.function
@@ -55,7 +55,7 @@ class Slice(Primitive):
     def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
         return shape.slice_op(ctx, x, *(params[name] for name in _SLICE))
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> Cotangents:
         starts, _, strides = (params[name] for name in _SLICE)
         config = []
         sizes = zip(
@@ -66,7 +66,7 @@ class Slice(Primitive):
             config.append((start, n - used, step - 1))
         return (pad(ct, np.zeros((), aval_of(ct).dtype)[()], config),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         for name, value in zip(_SLICE, (0, size, 1), strict=True):
             if params[name] is not None:
                 params[name] = _inserted(params[name], dims[0], value)
@@ -161,13 +161,11 @@ class DynamicSlice(Primitive):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *starts: Any, slice_sizes: Shape
-    ) -> tuple[Any, ...]:
+    ) -> Cotangents:
         whole = dynamic_update_slice_p.bind(zeros(x.aval.cotangent_aval()), ct, *starts)
         return (whole, *(None for _ in starts))
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, slice_sizes: Shape
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, slice_sizes: Shape) -> Batched:
         x, *starts = args
         d, *start_dims = dims
         if all(s is None for s in start_dims):
@@ -288,14 +286,12 @@ class DynamicUpdateSlice(Primitive):
             starts = _clamped(ctx, starts, ctx.avals_in[1].shape)
         return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         out = self.bind(*primals)
         x_dot, update_dot = tangents[:2]
-        if type(x_dot) is type(update_dot) is Zero:
-            return out, Zero.like(out)
         return out, self.bind(instantiate(x_dot), instantiate(update_dot), *primals[2:])
 
-    def transpose(self, ct: Array, x: Array, update: Array, *starts: Any) -> tuple[Any, ...]:
+    def transpose(self, ct: Array, x: Array, update: Array, *starts: Any) -> Cotangents:
         x_ct = update_ct = None
         if is_linear(x):
             window = (update.aval if is_linear(update) else aval_of(update)).shape
@@ -304,7 +300,7 @@ class DynamicUpdateSlice(Primitive):
             update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.aval.shape)
         return (x_ct, update_ct, *(None for _ in starts))
 
-    def batch(self, size: int, args: Values, dims: BatchDims) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         x, update, *starts = args
         x_dim, update_dim, *start_dims = dims
         x = to_batch_dim(x, x_dim, 0, size)

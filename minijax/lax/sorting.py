@@ -16,8 +16,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero, jvp_of_constant
+from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import families
 from minijax.lax.creation import broadcasted_iota
@@ -92,11 +92,7 @@ class Sort(Primitive):
         types = [ctx.type_of(scalar) for scalar in scalars for _ in range(2)]
         return ctx.ops("stablehlo.sort", values, attributes, regions=[(types, comes_before)])
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, dimension: int, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        if all(type(t) is Zero for t in tangents):
-            return jvp_of_constant(self, primals, tangents, dimension=dimension, **params)
+    def jvp(self, primals: Values, tangents: Values, *, dimension: int, **params: Any) -> Dual:
         places = broadcasted_iota(np.int32, aval_of(primals[0]).shape, dimension)
         *outs, places = self.bind(*primals, places, dimension=dimension, **params)
         out_dots = [
@@ -320,9 +316,7 @@ class TopK(Primitive):
             outs = [transposed(y, back, kind) for y, kind in zip(outs, types, strict=True)]
         return outs
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, k: int, axis: int
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, *, k: int, axis: int) -> Dual:
         values, indices = self.bind(*primals, k=k, axis=axis)
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
 
@@ -407,14 +401,12 @@ class ApproxTopK(Primitive):
             values = ctx.op("stablehlo.negate", [values])
         return [values, indices]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         values, indices = self.bind(*primals, **params)
         axis = params["reduction_dimension"] % values.ndim
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[int]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         x = moveaxis(args[0], dims[0], 0)
         axis = params["reduction_dimension"] % (aval_of(x).ndim - 1) + 1
         return self.bind(x, **{**params, "reduction_dimension": axis}), [0, 0]

@@ -18,7 +18,7 @@ from minijax.core import deferral, dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Dual, Primitive
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, families, unary
@@ -461,7 +461,7 @@ class RegularizedIncompleteBeta(Primitive):
         fraction = computation.iterate(_beta_step, fraction)
         return computation.result(*computation.apply(finish, *computation.values, *fraction))
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         a, b, x = primals
         out = self.bind(a, b, x)
         if not all(type(t) is Zero for t in tangents[:2]):

@@ -18,10 +18,10 @@ from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_flat, jvp_of_constant
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_flat
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax import families, reduction, windows
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
@@ -82,11 +82,9 @@ class WindowReduction(Primitive):
             regions=[reduction.region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, **params)
-        if type(x_dot) is Zero:
-            return out, Zero.like(out)
         if self.select_prim is None:
             return out, self.bind(x_dot, **params)
         window = Window(**params)
@@ -99,12 +97,12 @@ class WindowReduction(Primitive):
         _, (out_dot,) = jvp_flat(lambda x: function(x, init), [x], [x_dot])
         return out, structural.instantiate(out_dot)
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, **params: Any) -> Cotangents:
         if self.select_prim is not None:
             self._missing("transposition: it is not linear (transpose)")
         return (_spread(ct, x.aval.shape, Window(**params)),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         window = Window(**params).with_batch(dims[0])
         return self.bind(args[0], **window._asdict()), dims[0]
 
@@ -194,11 +192,7 @@ class ReduceWindow(Primitive):
             regions=[reduction.region_of_jaxpr(ctx, jaxpr)],
         )
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
-        if all(type(t) is Zero for t in tangents):
-            return jvp_of_constant(self, primals, tangents, jaxpr=jaxpr, **params)
+    def jvp(self, primals: Values, tangents: Values, *, jaxpr: ClosedJaxpr, **params: Any) -> Dual:
         return jvp_flat(
             windows.place_by_place(reduction.elementwise(jaxpr), Window(**params)),
             primals,
@@ -207,7 +201,7 @@ class ReduceWindow(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, jaxpr: ClosedJaxpr, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Batched:
         window = Window(**params)
         if any(d is not None for d in reduction.halves(dims)[1]):
             return batch_flat(
@@ -362,13 +356,9 @@ class Cumulative(Primitive):
         padding[axis] = (0, length - 1) if reverse else (length - 1, 0)
         return reduce_window(x, self.identity(x.dtype), self.combine, tuple(window), None, padding)
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, axis: int, reverse: bool
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, axis: int, reverse: bool) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axis=axis, reverse=reverse)
-        if type(x_dot) is Zero:
-            return out, Zero.like(out)
         if self.linear:
             return out, self.bind(x_dot, axis=axis, reverse=reverse)
 
@@ -380,7 +370,7 @@ class Cumulative(Primitive):
         _, (out_dot,) = jvp_flat(composed, [x], [x_dot])
         return out, instantiate(out_dot)
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, axis: int, reverse: bool) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, axis: int, reverse: bool) -> Cotangents:
         if not self.linear:
             self._missing("transposition: it is not linear (transpose)")
         return (self.bind(ct, axis=axis, reverse=not reverse),)

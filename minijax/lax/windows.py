@@ -17,7 +17,7 @@ from minijax.core import tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal
 from minijax.lax import reduction
@@ -243,7 +243,7 @@ class _Selecting(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         wide = Window.of(**params).with_batch(0)._asdict()
         aligned = [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         given = {name: wide[name] for name in params}
@@ -293,7 +293,7 @@ class SelectAndGatherAdd(_Selecting):
 
     def transpose(
         self, ct: Array, tangents: UndefinedPrimal, x: Array, **params: Any
-    ) -> tuple[Any, None]:
+    ) -> Cotangents:
         select_prim, window = params.pop("select_prim"), Window(**params)
         assert not window.is_dilated, "dilated extrema are differentiated place by place"
         out = select_and_scatter_add_p.bind(ct, x, select_prim=select_prim, **_undilated(window))
@@ -337,7 +337,7 @@ class SelectAndScatterAdd(_Selecting):
 
     def transpose(
         self, ct: Array, source: UndefinedPrimal, x: Array, *, select_prim: Primitive, **params: Any
-    ) -> tuple[Any, None]:
+    ) -> Cotangents:
         window = Window.of(**params)
         out = select_and_gather_add_p.bind(ct, x, select_prim=select_prim, **window._asdict())
         return out, None
@@ -397,7 +397,7 @@ class SelectAndScatter(Primitive):
         regions = [reduction.region_of_jaxpr(ctx, jaxpr) for jaxpr in jaxprs]
         return _scattered(ctx, operands, regions, Window.of(**params))
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         x, source = (
             structural.to_batch_dim(arg, d, 0, size)
             for arg, d in zip(args[:2], dims[:2], strict=True)

@@ -21,7 +21,8 @@ from minijax.core import config, dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import IncompatibleShapesError, error, explain_keyword, warn
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.operators import BatchDims, Values
+from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters import key_reuse
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
@@ -75,9 +76,7 @@ class _OfKeys(Primitive):
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
@@ -209,9 +208,7 @@ class RandomFoldIn(_OfKeys):
 
         return _lower_on_data(ctx, fold_in, keys, data)
 
-    def batch(
-        self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any
-    ) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         keys, data = (
             x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
         )

@@ -21,7 +21,7 @@ from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.operators import Avals, BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
 from minijax.interpreters.structural import to_batch_dim
@@ -116,15 +116,11 @@ class Report(Primitive):
 
         return lower_call(ctx, "checked", report, values, ctx.avals_in, _REPORT_EFFECT)
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, sites: Sites
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, *, sites: Sites) -> Dual:
         self.bind(*primals, sites=sites)
         return [], []
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, sites: Sites
-    ) -> tuple[list[Any], list[Any]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, sites: Sites) -> Batched:
         states = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         state, moved = functionalization.first_of_batch(states, sites.sites, size)
         self.bind(*state, sites=Sites(moved, sites.function))

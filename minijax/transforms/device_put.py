@@ -13,9 +13,9 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, PartitionSpec
 from minijax.core.operators import Avals, BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import Tracer, current
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.lax import shardings
 from minijax.lowering import assignment, eager, relocation
 from minijax.runtime import agreement, client, transfer
@@ -73,13 +73,11 @@ class DevicePut(Primitive):
 
     name = "device_put"
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, back: Any, **params: Any
-    ) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, *, back: Any, **params: Any) -> Dual:
         (x,) = primals
         # The cotangent returns to where the value has come from.
         back = x.sharding if type.__instancecheck__(Array, x) else back
-        return jvp_of_unary_linear(self, primals, tangents, back=back, **params)
+        return jvp_of_linear(self, primals, tangents, back=back, **params)
 
     def shard(self, avals: Avals, outs: Avals, *, sharding: Any, **_: Any) -> PartitionSpec:
         if isinstance(sharding, NamedSharding):
@@ -100,14 +98,14 @@ class DevicePut(Primitive):
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: object, x: object, *, back: Any, **_: Any) -> tuple[Any]:
+    def transpose(self, ct: object, x: object, *, back: Any, **_: Any) -> Cotangents:
         if back is None:
             return (ct,)
         return (self.bind(ct, sharding=back, back=None, is_binding=False),)
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, sharding: object, **params: Any
-    ) -> tuple[Any, Any]:
+    ) -> Batched:
         if isinstance(sharding, NamedSharding) and dims[0] is not None:
             sharding = shardings.with_batch_dim(self.name, sharding, dims[0])
         return self.bind(args[0], sharding=sharding, **params), dims[0]

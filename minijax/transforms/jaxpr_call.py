@@ -24,7 +24,7 @@ from minijax.core import check, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.operators import Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Cotangents, Dual, Primitive
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import batching, checking, jvp, partial_eval, passes, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
@@ -134,7 +134,7 @@ class JaxprCall(Primitive):
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return self.outside(refs.effects_of_body(jaxpr.jaxpr), params)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         nonzero = [type(t) is not Zero for t in tangents]
         with self.inside(params):
             derivative, out_nonzero = jvp.jvp_jaxpr(params["jaxpr"], nonzero)
@@ -172,7 +172,7 @@ class JaxprCall(Primitive):
             staged_outs = trace.unknown.process(self, operands, own)
         return merge_lists(split.out_unknown, known_outs[: len(out_known)], staged_outs)
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
         linear = [is_linear(x) for x in args]
         has_ct = [type(ct) is not Zero for ct in cts]
         with self.inside(params):

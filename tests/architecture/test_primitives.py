@@ -7,7 +7,7 @@ from typing import Any
 
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.core.rules import TABLES, Rules
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 
 REQUIRED_RULES = ("abstract_eval", "lower", "jvp", "batch", "shard")
 
@@ -116,7 +116,7 @@ def has_rule(primitive: Primitive, rule: str) -> bool:
 
 def needed_rules(primitive: Primitive) -> set[str]:
     """The rules that the primitive owes: a linear one can be transposed."""
-    is_linear = rule_of(type(primitive), "jvp") is jvp_of_unary_linear
+    is_linear = rule_of(type(primitive), "jvp") is jvp_of_linear
     needed = {*REQUIRED_RULES, "transpose"} if is_linear else set(REQUIRED_RULES)
     return needed - without(primitive)
 

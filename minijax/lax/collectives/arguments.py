@@ -27,7 +27,7 @@ from minijax.core.aval import (
 )
 from minijax.core.errors import error, message
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Primitive
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_constant
@@ -504,9 +504,7 @@ class AxisIndex(Primitive):
             return module.lower_function(ctx, lambda: [axis_index(axis_name)])[0]
         return ctx.module.device_axes.index(ctx, axis_name)
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axis_name: AxisName
-    ) -> tuple[Any, None]:
+    def batch(self, size: int, args: Values, dims: BatchDims, *, axis_name: AxisName) -> Batched:
         return self.bind(axis_name=axis_name), None
 
 

@@ -15,10 +15,10 @@ from minijax.core import dtypes, printing, vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import current
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
 from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
@@ -55,7 +55,7 @@ class AllToAll(Collective, Primitive):
     """
 
     name = "all_to_all"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, split_axis: int, concat_axis: int, axis_size: int, **_: Any
@@ -100,10 +100,10 @@ class AllToAll(Collective, Primitive):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, split_axis: int, concat_axis: int, **params: Any
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         return (self.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         (x,), (b,) = args, dims
         split_axis, concat_axis = params["split_axis"], params["concat_axis"]
         params["split_axis"] = split_axis + (split_axis >= b)
@@ -284,10 +284,8 @@ class RaggedAllToAll(Collective, Primitive):
         }
         return ctx.op("stablehlo.custom_call", values, attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         out = self.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents[:2]):
-            return out, Zero.like(out)
         dots = map(instantiate, tangents[:2])
         return out, self.bind(*dots, *primals[2:], **params)
 
@@ -301,7 +299,7 @@ class RaggedAllToAll(Collective, Primitive):
         targets: Array,
         received: Array,
         **params: Any,
-    ) -> tuple[Any, ...]:
+    ) -> Cotangents:
         # Where on this device the slices went that the others sent.
         written = _exchanged(targets, **params)
         back: list[Any] = [None, None]
@@ -317,7 +315,7 @@ class RaggedAllToAll(Collective, Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, axis_name: Axes, **params: Any
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         arrays, numbers = args[:2], args[2:]
         if all(d is None for d in dims[2:]):
             # Slices are of rows, and a row may as well hold those of all examples.

@@ -16,9 +16,9 @@ from minijax.core import vma
 from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
 from minijax.lax.binary import mul
 from minijax.lax.collectives import arguments
@@ -48,7 +48,7 @@ class Gather(Collective, Primitive):
     Linear in x.
     """
 
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, all_gather_dimension: int, axis_size: int, tiled: bool, **_: Any
@@ -104,7 +104,7 @@ class Gather(Collective, Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, all_gather_dimension: int, **params: Any
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x,), (b,) = args, dims
         dim = all_gather_dimension
         if params["tiled"]:
@@ -146,7 +146,7 @@ class AllGather(Gather):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, all_gather_dimension: int, **params: Any
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         return (reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),)
 
 
@@ -164,7 +164,7 @@ class AllGatherInvariant(Gather):
         axis_name: Axes,
         axis_size: int,
         tiled: bool,
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         dim = all_gather_dimension
         block = aval_of(ct).shape[dim] // axis_size
         start = axis_index(axis_name) * block
@@ -188,7 +188,7 @@ class AllGatherReduced(Gather):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, all_gather_dimension: int, **params: Any
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         return (
             unreduced_reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),
         )
@@ -218,7 +218,7 @@ class Scatter(Collective, Primitive):
     Linear in x.
     """
 
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def abstract_eval(
         self, x: ShapedArray, *, scatter_dimension: int, axis_size: int, tiled: bool, **_: Any
@@ -269,7 +269,7 @@ class Scatter(Collective, Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, scatter_dimension: int, **params: Any
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x,), (b,) = args, dims
         dim = scatter_dimension + (scatter_dimension >= b)
         out = self.bind(x, scatter_dimension=dim, **params)
@@ -306,7 +306,7 @@ class ReduceScatter(Scatter):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         return (all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
 
 
@@ -317,7 +317,7 @@ class UnreducedReduceScatter(Scatter):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         return (all_gather_reduced_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
 
 

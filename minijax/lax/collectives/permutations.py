@@ -24,9 +24,9 @@ from minijax.core.aval import (
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Cotangents, Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim
 from minijax.lax import unary
 from minijax.lax.binary import ge, select
@@ -63,7 +63,7 @@ class PPermute(Collective, Primitive):
 
     name = "ppermute"
     has_effects = False
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     batch = batch_unary
     shard = rules.elementwise
 
@@ -82,7 +82,7 @@ class PPermute(Collective, Primitive):
     def impl(self, x: Array, **params: Any) -> Any:
         raise NotImplementedError(arguments.outside_text("lax.ppermute"))
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, perm: Pairs, **axes: Any) -> tuple[Any]:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, perm: Pairs, **axes: Any) -> Cotangents:
         return (self.bind(ct, perm=tuple((d, s) for s, d in perm), **axes),)
 
     def _among_all(
@@ -182,7 +182,7 @@ class PBroadcast(Collective, Primitive):
 
     name = "pbroadcast"
     has_effects = False
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     batch = batch_unary
     shard = rules.elementwise
 
@@ -210,7 +210,7 @@ class PBroadcast(Collective, Primitive):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, axis_name: AxisName, source: int
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         axes = arguments.canonical_axes(self.name, axis_name)
         return (_only_at(_psum_varying(ct, axes), axes, source),)
 

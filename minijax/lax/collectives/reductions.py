@@ -13,10 +13,10 @@ from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_unary_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum
 from minijax.lax.binary import eq, select
 from minijax.lax.collectives import arguments
@@ -117,7 +117,7 @@ class AllReduce(Collective, Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, axes: Axes, axis_index_groups: Groups
-    ) -> tuple[Any, int]:
+    ) -> Batched:
         (x,), (dim,) = args, dims
         if _dims(axes):
             x, dim = moveaxis(x, dim, 0), 0
@@ -180,7 +180,7 @@ class PSum(AllReduce):
 
     name = "psum"
     combiner = "stablehlo.add"
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
 
     def reduce(self, x: Array, dims: Shape) -> Any:
         return reduce_sum(x, dims)
@@ -193,7 +193,7 @@ class PSum(AllReduce):
 
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *, axes: Axes, axis_index_groups: Groups
-    ) -> tuple[Any]:
+    ) -> Cotangents:
         dims = _dims(axes)
         if dims:
             kept = tuple(i for i in range(x.aval.ndim) if i not in dims)

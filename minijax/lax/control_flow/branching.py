@@ -14,7 +14,7 @@ from minijax.core import config, dtypes, effects, printing, refs, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
@@ -106,9 +106,7 @@ class Cond(Primitive):
         ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
         return list(outs[len(ordered) :])
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, branches: Branches, **params: Any
-    ) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, *, branches: Branches, **params: Any) -> Dual:
         nonzero = [type(t) is not Zero for t in tangents[1:]]
         derivatives, moving = _alike(branches, lambda b, *flags: jvp.jvp_jaxpr(b, nonzero, *flags))
         dots = [t for t in tangents[1:] if type(t) is not Zero]
@@ -139,8 +137,8 @@ class Cond(Primitive):
         return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
-        self, cts: Sequence[Any], index: Array, *args: Any, branches: Branches, **params: Any
-    ) -> list[Any]:
+        self, cts: Values, index: Array, *args: Any, branches: Branches, **params: Any
+    ) -> Cotangents:
         linear = [is_linear(x) for x in args]
         ct_nonzero = [type(ct) is not Zero for ct in cts]
         backward, moving = _alike(
@@ -157,7 +155,7 @@ class Cond(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, branches: Branches, **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
+    ) -> Batched:
         moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
         index, operands = moved[0], moved[1:]
         if dims[0] is not None:

@@ -16,7 +16,8 @@ from minijax.core import config, dtypes, effects, refs, tree, vma
 from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
-from minijax.core.primitive import Primitive
+from minijax.core.operators import BatchDims
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
@@ -78,7 +79,7 @@ class While(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_while(ctx, values, WhileParams(**params))
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         loop = WhileParams(**params)
         test_consts, consts, init = loop.split(primals)
         _, const_dots, init_dots = loop.split(tangents)
@@ -134,7 +135,7 @@ class While(Primitive):
         staged_outs = trace.unknown.process(self, args, params)
         return [out if u else next(known) for out, u in zip(staged_outs, unknown, strict=True)]
 
-    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
         del cts, args, params
         error(
             ValueError,
@@ -145,9 +146,7 @@ class While(Primitive):
             "jacfwd); or give the loop a derivative of its own with custom_vjp",
         )
 
-    def batch(
-        self, size: int, args: Values, dims: Sequence[int | None], **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         loop = WhileParams(**params)
         wide, carry, place = _batched(size, loop, [d is not None for d in dims])
         num_consts = loop.cond_nconsts + loop.body_nconsts

@@ -19,7 +19,8 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import PartitionSpec
 from minijax.core.native import PyTreeDef
-from minijax.core.primitive import Primitive
+from minijax.core.operators import BatchDims
+from minijax.core.primitive import Batched, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
@@ -82,7 +83,7 @@ class Scan(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_scan(ctx, values, ScanParams(**params))
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         loop = ScanParams(**params)
         num_consts, num_carry = loop.num_consts, loop.num_carry
         consts, moving, slices = loop.split([type(t) is not Zero for t in tangents])
@@ -121,9 +122,7 @@ class Scan(Primitive):
     partial_eval = halves.partial_eval_scan
     transpose = halves.transpose_scan
 
-    def batch(
-        self, size: int, args: Values, dims: Sequence[int | None], **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         loop = ScanParams(**params)
         num_carry = loop.num_carry
         consts, carry, slices = loop.split([d is not None for d in dims])

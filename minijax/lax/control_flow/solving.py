@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.native import PyTreeDef
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import batching, checking, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
@@ -92,7 +92,7 @@ class CustomRoot(Solver):
 
     def jvp(
         self, primals: Values, tangents: Values, *, const_lengths: RootParts, jaxprs: RootParts
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Dual:
         outs = self.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
         f_consts, _, solve_consts, guess = _groups(primals, const_lengths)
         f_dots = tangents[: const_lengths.f]
@@ -118,7 +118,7 @@ class CustomRoot(Solver):
         *,
         const_lengths: RootParts,
         jaxprs: RootParts,
-    ) -> tuple[list[Any], list[int | None]]:
+    ) -> Batched:
         # A root is found for every example at once, so everything around it is mapped too.
         consts = [[d is not None for d in group] for group in _groups(dims, const_lengths)]
         whole = [True] * len(consts[3])
@@ -166,7 +166,7 @@ class CustomLinearSolve(Solver):
 
     def jvp(
         self, primals: Values, tangents: Values, *, const_lengths: SolveParts, jaxprs: SolveParts
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Dual:
         outs = self.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
         count = len(jaxprs.matvec.out_avals)
         solution = outs[:count]
@@ -192,12 +192,8 @@ class CustomLinearSolve(Solver):
         return outs, out_dots
 
     def transpose(
-        self,
-        cts: Sequence[Any],
-        *args: Any,
-        const_lengths: SolveParts,
-        jaxprs: SolveParts,
-    ) -> list[Any]:
+        self, cts: Values, *args: Any, const_lengths: SolveParts, jaxprs: SolveParts
+    ) -> Cotangents:
         if jaxprs.transpose_solve is None:
             problem = "reverse-mode differentiation needs a solver of the transposed equation."
             fix = "give transpose_solve, or symmetric=True"
@@ -230,7 +226,7 @@ class CustomLinearSolve(Solver):
         *,
         const_lengths: SolveParts,
         jaxprs: SolveParts,
-    ) -> tuple[list[Any], list[int | None]]:
+    ) -> Batched:
         # One equation for every example, so both its sides are mapped.
         *consts, b = ([d is not None for d in group] for group in _groups(dims, const_lengths))
         whole = [True] * len(b)

@@ -15,6 +15,7 @@ import numpy as np
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error, warn
+from minijax.core.primitive import Batched, Cotangents, Dual
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary
@@ -141,7 +142,7 @@ class TridiagonalSolve(kernels.BatchedPrimitive):
         )
         return kernels.nan_where_failed(info, x)[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: bool) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: bool) -> Dual:
         # From a x = b follows a x' = b' - a' x.
         *diagonals, _ = primals
         *changes, b_dot = tangents
@@ -150,17 +151,17 @@ class TridiagonalSolve(kernels.BatchedPrimitive):
         for offset, change in zip((-1, 0, 1), changes, strict=True):
             if type(change) is not Zero:
                 right = add_tangents(right, unary.neg(_times_diagonal(change, offset, x)))
-        if type(right) is Zero:
-            return x, Zero.like(x)
         return x, self.bind(*diagonals, right, **params)
 
-    def transpose(self, ct: Array, dl: Array, d: Array, du: Array, b: Array, **params: bool) -> Any:
+    def transpose(
+        self, ct: Array, dl: Array, d: Array, du: Array, b: Array, **params: bool
+    ) -> Cotangents:
         assert not any(map(is_linear, (dl, d, du))), "it is linear in b alone"
         # What stands below the diagonal in row i stands above it in row i - 1 of the transpose.
         lower, upper = _shifted(du, 1), _shifted(dl, -1)
         return None, None, None, self.bind(lower, d, upper, ct, **params)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         *diagonals, b = args
         if any(dim is not None for dim in dims[:-1]) or aval_of(b).split is not None:
             return super().batch(size, args, dims, **params)
@@ -288,13 +289,11 @@ class Eigh(kernels.BatchedPrimitive):
         results = [(x.shape, x.dtype), (x.shape[:-1], dtypes.real_dtype_of(x.dtype))]
         return kernels.checked_call(platform, target, x, results, attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         # With P = Vᴴ x' V: w' = diag(P), and V' = V (F ∘ P) where F_ij = 1 / (w_j - w_i) for i ≠ j
         # and zero otherwise (Giles, 2008, §3.1, with Vᴴ for V⁻¹).
         (x,), (x_dot,) = primals, tangents
         vectors, values = self.bind(x, **params)
-        if type(x_dot) is Zero:
-            return kernels.without_tangents([vectors, values])
         if vectors.shape[-1] != x.shape[-1]:
             problem = "there is no derivative of some of the eigenvalues alone."
             got = f"subset_by_index: {params['subset_by_index']}"
@@ -619,7 +618,7 @@ class Eig(kernels.BatchedPrimitive):
         vectors = zip((left, right), wanted, strict=True)
         return [values, *(each for each, is_wanted in vectors if is_wanted)]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         gives_left, gives_right, are_derivable, _ = _EigParams(**params)
         if (gives_left or gives_right) and not are_derivable:
@@ -636,8 +635,6 @@ class Eig(kernels.BatchedPrimitive):
         outs = self.bind(x, **params | more)
         values, *left, right = outs
         outs = outs if gives_right else outs[:-1]
-        if type(x_dot) is Zero:
-            return kernels.without_tangents(outs)
         x_dot = kernels.converted(x_dot, right.dtype)
         values_dot, right_dot = _tangents(values, right, x_dot)
         outs_dot = [values_dot]

@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
+from minijax.core.primitive import Dual
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, shape, unary
@@ -47,13 +48,11 @@ class Cholesky(kernels.BatchedPrimitive):
         attributes = kernels.triangle(platform, lower=True)
         return kernels.checked_call(platform, target, x, [(x.shape, x.dtype)], attributes)[0]
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         # Murray, Differentiation of the Cholesky decomposition (2016): L' = L Φ(L⁻¹ x' L⁻ᴴ), where
         # Φ takes the lower triangle with half of the diagonal.
         (x,), (x_dot,) = primals, tangents
         factor = kernels.lower_triangle(self.bind(x))
-        if type(x_dot) is Zero:
-            return factor, Zero.like(factor)
         right = triangular_solve(
             factor, x_dot, left_side=False, transpose_a=True, conjugate_a=True, lower=True
         )
@@ -527,13 +526,9 @@ class QR(kernels.BatchedPrimitive):
         r = kernels.upper_triangle(kernels.block(factors, (0, count), (0, columns)))
         return [q, r, order] if pivoting else [q, r]
 
-    def jvp(
-        self, primals: Values, tangents: Values, *, pivoting: bool, **params: Any
-    ) -> tuple[Sequence[Any], Sequence[Any]]:
+    def jvp(self, primals: Values, tangents: Values, *, pivoting: bool, **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         outs = self.bind(x, pivoting=pivoting, **params)
-        if type(x_dot) is Zero:
-            return kernels.without_tangents(outs)
         q, r, *order = outs
         moved = kernels.columns_at(x_dot, *order) if pivoting else x_dot
         return outs, [*_tangents(q, r, moved), *map(Zero.like, order)]

@@ -19,8 +19,7 @@ import numpy as np
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Primitive
-from minijax.interpreters.jvp import Zero
+from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.binary import select
@@ -65,7 +64,7 @@ class BatchedPrimitive(Primitive):
         outs = lower_function(ctx, compute, *operands)
         return outs if self.multiple_results else outs[0]
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         fronted = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         outs = self.bind(*fronted, **params)
         return outs, [0] * len(outs) if self.multiple_results else 0
@@ -140,11 +139,6 @@ def check_together(
 def weak_if_all(*avals: Any) -> bool:
     """Whether results of operands of these types are weakly typed."""
     return all(aval.weak_type for aval in avals)
-
-
-def without_tangents(outs: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """What a jvp returns where no operand has a tangent."""
-    return list(outs), [Zero.like(x) for x in outs]
 
 
 LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,6 +9,7 @@ import numpy as np
 from minijax.core import vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
+from minijax.core.primitive import Batched, Cotangents, Dual
 from minijax.interpreters.jvp import Zero, is_linear, jvp_of_constant
 from minijax.interpreters.structural import add_tangents, full, moveaxis, to_batch_dim, zeros
 from minijax.lax import binary, creation, shape, sorting, unary
@@ -70,12 +70,12 @@ class TriangularSolve(kernels.BatchedPrimitive):
         }
         return ctx.op("stablehlo.triangular_solve", [a, b], attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: bool) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values, **params: bool) -> Dual:
         # From op(a) x = b follows op(a) x' = b' - op(a') x.
         (a, b), (a_dot, b_dot) = primals, tangents
         x = self.bind(a, b, **params)
         if type(a_dot) is Zero:
-            return x, Zero.like(x) if type(b_dot) is Zero else self.bind(a, b_dot, **params)
+            return x, self.bind(a, b_dot, **params)
         changed = unary.neg(_Operator(**params).of(a_dot))
         multiply = kernels.product if params["left_side"] else lambda a, x: kernels.product(x, a)
         count = b.shape[-1 if params["left_side"] else -2]
@@ -84,12 +84,14 @@ class TriangularSolve(kernels.BatchedPrimitive):
             return x, multiply(self.bind(a, changed, **params), x)
         return x, self.bind(a, add_tangents(b_dot, multiply(changed, x)), **params)
 
-    def transpose(self, ct: Array, a: Array, b: Array, *, transpose_a: bool, **params: bool) -> Any:
+    def transpose(
+        self, ct: Array, a: Array, b: Array, *, transpose_a: bool, **params: bool
+    ) -> Cotangents:
         assert not is_linear(a), "it is linear in b alone"
         # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
         return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> tuple[Any, Any]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         (a, b), (a_dim, b_dim) = args, dims
         if a_dim is not None or aval_of(b).split is not None:
             a, b = to_batch_dim(a, a_dim, 0, size), to_batch_dim(b, b_dim, 0, size)
@@ -231,10 +233,8 @@ class LU(kernels.BatchedPrimitive):
         factors = kernels.nan_unless(binary.ge(info, full(info.shape, 0, info.dtype)), factors)
         return [factors, pivots, lu_pivots_to_permutation(pivots, rows)]
 
-    def jvp(self, primals: Values, tangents: Values) -> tuple[Sequence[Any], Sequence[Any]]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         outs = self.bind(*primals)
-        if type(tangents[0]) is Zero:
-            return kernels.without_tangents(outs)
         factors, pivots, permutation = outs
         moved = kernels.rows_at(tangents[0], permutation)
         return outs, [tangent_of_factors(factors, moved), Zero.like(pivots), Zero.like(permutation)]

@@ -19,7 +19,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
-from minijax.interpreters.jvp import Zero
+from minijax.core.primitive import Dual
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import binary, reduction, unary
 from minijax.lax.binary import select
@@ -285,10 +285,8 @@ class Svd(kernels.BatchedPrimitive):
             kernels.refuse_platform("svd", platform)
         return results if compute_uv else results[:1]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
-        if type(x_dot) is Zero:
-            return kernels.without_tangents(self.bind(x, **params))
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]
         if compute_uv and params["full_matrices"] and not square:

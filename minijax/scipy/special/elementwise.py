@@ -15,7 +15,8 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Primitive
+from minijax.core.operators import BatchDims, Values
+from minijax.core.primitive import Batched, Dual, Primitive
 from minijax.interpreters import checking
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
@@ -75,7 +76,7 @@ class Elementwise(Primitive):
         (result,) = computation.apply(lambda *xs: [self.compute(*xs)], *computation.values)
         return computation.result(result)
 
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[Any, Any]:
+    def jvp(self, primals: Values, tangents: Values) -> Dual:
         out = self.bind(*primals)
         total: Any = Zero.like(out)
         wide = [_widened(x) for x in (*primals, out)]
@@ -91,7 +92,7 @@ class Elementwise(Primitive):
             total = add_tangents(total, change)
         return out, total
 
-    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, int]:
+    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         aligned, dim = families.align_batched(args, dims)
         return self.bind(*aligned), dim
 

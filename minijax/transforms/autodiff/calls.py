@@ -17,7 +17,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, holders, jaxprs_in_params
 from minijax.core.operators import Avals, BatchDims, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Cotangents, Primitive
 from minijax.core.trace import Params, current
 from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
 from minijax.interpreters.batching import BatchTrace
@@ -116,7 +116,7 @@ class FunctionCall(Primitive):
     def lower(self, ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return module.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
 
-    def transpose(self, cts: Values, *args: Any, call_jaxpr: Call, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, call_jaxpr: Call, **params: Any) -> Cotangents:
         linear = [x.aval for x in args if is_linear(x)]
 
         def of_linear(*given: Any) -> list[Any]:

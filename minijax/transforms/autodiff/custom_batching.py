@@ -15,6 +15,7 @@ from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.operators import BatchDims, Values
+from minijax.core.primitive import Batched, Dual
 from minijax.interpreters import checking, flattening, jvp, passes
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import Confined, closed_over, confine
@@ -58,7 +59,7 @@ class CustomVmapCall(calls.FunctionCall):
         call_jaxpr: Call,
         rule: FlatRule,
         num_consts: int,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Dual:
         calls.check_constants(name, tangents, num_consts)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         joint = _Joint(len(primals), num_consts, moving)
@@ -87,7 +88,7 @@ class CustomVmapCall(calls.FunctionCall):
         call_jaxpr: Call,
         rule: FlatRule,
         num_consts: int,
-    ) -> tuple[Sequence[Any], list[int | None]]:
+    ) -> Batched:
         args, dims = calls.batched_args(args, dims)
         batched = [d is not None for d in dims]
         for x, is_mapped in zip(args[:num_consts], batched, strict=False):

@@ -23,6 +23,7 @@ from minijax.core.aval import AbstractValue, ShapedArray, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import Avals, BatchDims, Value, Values
+from minijax.core.primitive import Batched, Dual
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
@@ -386,13 +387,11 @@ class CustomJvpCall(calls.FunctionCall):
         jvp: FlatRule,
         num_consts: int,
         symbolic_zeros: bool,
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Dual:
         calls.check_constants(name, tangents, num_consts)
         return jvp(primals[num_consts:], tangents[num_consts:])
 
-    def batch(
-        self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], Sequence[Any]]:
+    def batch(self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any) -> Batched:
         return calls.batch_with(self, trace, args, dims, params, "jvp", _batched_rule)
 
 

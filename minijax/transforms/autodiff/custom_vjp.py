@@ -19,7 +19,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, discharge, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
@@ -62,7 +62,7 @@ class CustomVjpCall(calls.FunctionCall):
         num_consts: int,
         symbolic_zeros: bool,
         writes: tuple[int, ...] = (),
-    ) -> tuple[list[Any], list[Any]]:
+    ) -> Dual:
         calls.check_constants(name, tangents, num_consts)
         primals, tangents = primals[num_consts:], tangents[num_consts:]
         perturbed = tuple(
@@ -91,9 +91,7 @@ class CustomVjpCall(calls.FunctionCall):
             out_dots[i] = t
         return outs, out_dots + written
 
-    def batch(
-        self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], Sequence[Any]]:
+    def batch(self, trace: BatchTrace, args: Values, dims: BatchDims, **params: Any) -> Batched:
         return calls.batch_with(self, trace, args, dims, params, "fwd", _batched_forward)
 
 
@@ -199,7 +197,7 @@ class CustomLin(Primitive):
         out_avals: tuple[Any, ...],
         perturbed: tuple[bool, ...],
         **params: Any,
-    ) -> list[Any]:
+    ) -> Cotangents:
         given = iter(cts)
         full = [Zero(a) if custom_jvp.is_float0(a) else next(given) for a in out_avals]
         found = backward(args[:num_res], full)

@@ -15,7 +15,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import batching, diagnosis, staging
 from minijax.interpreters.jvp import Zero, is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
@@ -56,7 +56,7 @@ class LinearCall(Primitive):
         callee = params["callee"]
         return module.lower_jaxpr(ctx, callee.jaxpr, callee.consts, _for_callee(values, params))
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> tuple[list[Any], list[Any]]:
+    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
         fixed = _num_fixed(params)
         if any(type(t) is not Zero for t in tangents[:fixed]):
             error(
@@ -68,11 +68,9 @@ class LinearCall(Primitive):
                 fix="lax.stop_gradient(residual), or custom_vjp for functions of both",
             )
         outs = self.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return outs, list(map(Zero.like, outs))
         return outs, self.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **params)
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
         start, fixed = params["num_callee_consts"], _num_fixed(params)
         found = staging.eval_closed_jaxpr(
             params["transpose"], *args[start:fixed], *map(instantiate, cts)
@@ -80,9 +78,7 @@ class LinearCall(Primitive):
         linear = zip(args[fixed:], found, strict=True)
         return [None] * fixed + [ct if is_linear(x) else None for x, ct in linear]
 
-    def batch(
-        self, size: int, args: Values, dims: BatchDims, **params: Any
-    ) -> tuple[list[Any], list[int | None]]:
+    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
         # Results of one example are cotangents of it in the transpose, so all are mapped.
         fixed = _num_fixed(params)
         batched = [d is not None for d in dims[:fixed]] + [True] * (len(args) - fixed)

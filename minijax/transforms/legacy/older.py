@@ -20,9 +20,9 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error, warn
 from minijax.core.meshes import MeshAxes, PartitionSpec
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters import flattening
-from minijax.interpreters.jvp import jvp_of_unary_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.interpreters.structural import new_axis
 from minijax.lowering import assignment, regions, relocation, stablehlo
 from minijax.lowering.regions import Border, PartitionAxes
@@ -54,7 +54,7 @@ class _BorderOfRegion(Primitive):
     know which values the devices share, which the operation does not; `shard_map` does.
     """
 
-    jvp = jvp_of_unary_linear
+    jvp = jvp_of_linear
     shard = rules.elementwise
     # Whether whole values become blocks.
     inwards: ClassVar[bool]
@@ -66,7 +66,7 @@ class _BorderOfRegion(Primitive):
 
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, axes: Axes, **params: Any
-    ) -> tuple[Any, Any]:
+    ) -> Batched:
         (d,) = dims
         shifted = tuple((name, dim + (dim >= d)) for name, dim in axes)
         return self.bind(args[0], axes=shifted, **params), d

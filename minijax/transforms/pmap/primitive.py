@@ -20,6 +20,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Avals, Values
+from minijax.core.primitive import Cotangents
 from minijax.interpreters import checking, key_reuse, remat
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum
@@ -107,7 +108,7 @@ class Pmap(JaxprCall):
             for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
         ]
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> list[Any]:
+    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
         # A result that devices share counts once, and each device has a part in it.
         size = params["global_axis_size"]
         cts = [
