@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -142,29 +142,43 @@ _SYNONYMS = {
 """What arguments are called in other libraries, and in ours."""
 
 
-def explain_keyword(
-    caught: TypeError, name: str, function: Callable[..., Any], given: Mapping[str, object]
-) -> None:
-    """Raises our own error in place of Python's, if it is about a keyword that nobody knows.
+def explain_keyword(name: str, function: Callable[..., Any], given: Iterable[str]) -> None:
+    """Raises our own error in place of Python's, if a keyword is given that nobody knows.
 
     Args:
-        caught: the error of the call.
         name: as in `error`.
         function: what was called.
-        given: the keyword arguments.
+        given: the keywords.
 
     Raises:
         TypeError: `function` has no parameter of such a name; the text proposes one.
     """
-    known = list(inspect.signature(function).parameters)
+    parameters = inspect.signature(function).parameters
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+        return
+    known = [name for name in parameters if name not in {"self", "cls"}]
     for keyword in given:
-        if keyword not in known and f"unexpected keyword argument {keyword!r}" in str(caught):
+        if keyword not in known:
             meant = [other for other in _SYNONYMS.get(keyword, ()) if other in known]
             meant += difflib.get_close_matches(keyword, known, 1)
             problem = f"got an unexpected keyword argument {keyword!r}."
             expected = ", ".join(known)
             fix = f"did you mean {meant[0]!r}?" if meant else None
             error(TypeError, name, problem, expected=expected, fix=fix, cause=None)
+
+
+def _refuse_keywords(function: Callable[..., Any], given: Iterable[str] | None) -> None:
+    if not given:
+        return
+    shown = vars(function).get("_boundary", function)
+    name = f"{shown.__module__}.{shown.__qualname__}".partition(".")[2]
+    if shown is function:
+        # A method: a class is called by its own name.
+        name = function.__qualname__.removesuffix(".__init__").removesuffix(".__new__").lstrip("_")
+    explain_keyword(name, function, given)
+
+
+source.refuse_keywords = _refuse_keywords
 
 
 def warn(

@@ -137,7 +137,7 @@ def is_called_by_library() -> bool:
     while frame is not None:
         code = frame.f_code
         if code in _boundaries:
-            function = frame.f_locals.get("function")
+            function = frame.f_locals.get("inner")
             if getattr(function, "__name__", "").startswith("_"):
                 # The public function of that file has called it.
                 looked_through += (inspect.getfile(function),)
@@ -236,7 +236,7 @@ def _start(step: dis.Instruction) -> tuple[int | None, int | None] | None:
 
 
 _WRAPPERS = {
-    __name__: "function",
+    __name__: "inner",
     "minijax.numpy.promotion": "function",
     "minijax.random.keys": "formula",
 }
@@ -263,38 +263,56 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def boundary(function: F) -> F:
-    """Decorator: what users call.  Exceptions leave it without the frames of the package."""
+    """Decorator: what users call.  Exceptions leave it without the frames of the package.
+
+    A keyword that the function does not have is refused by a text that proposes one.
+    """
     code = function.__code__
     if code in _boundaries:
         return function
     call = _boundary_of(*_parameters(code))(function)
     call.__defaults__, call.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    return cast(F, functools.wraps(function)(call))
+    functools.update_wrapper(call, function)
+    call.__qualname__ = call.__qualname__.lstrip("_")
+    return call
 
 
-def _parameters(code: CodeType) -> tuple[str, str]:
-    """The parameters of a function as its `def` writes them, and as a call hands them on."""
-    count = code.co_argcount
-    names = code.co_varnames[: count + code.co_kwonlyargcount]
-    if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or "function" in names:
-        return "*args, **kwargs", "*args, **kwargs"
-    declared, by_name = list(names), names[count:]
-    if by_name:
-        declared.insert(count, "*")
+def _parameters(code: CodeType) -> tuple[str, str, str | None]:
+    """The parameters of the boundary of a function, what of them it hands on, and other keywords.
+
+    Names of one letter are those of arrays, which are given by position: functions of nothing else
+    meet no wrong keywords, and are spared the dictionary for them, which costs 20 ns a call.
+    """
+    names, others, keywords = inspect.getargs(code)
+    declared, by_name = names[: code.co_argcount], names[code.co_argcount :]
+    given = [*declared, *(f"{name}={name}" for name in by_name)]
     if code.co_posonlyargcount:
         declared.insert(code.co_posonlyargcount, "/")
-    given = [*names[:count], *(f"{name}={name}" for name in by_name)]
-    return ", ".join(declared), ", ".join(given)
+    if others or by_name:
+        declared.append(f"*{others or ''}")
+        given += [f"*{others}"] if others else []
+    declared += by_name
+    if keywords:
+        declared.append(f"**{keywords}")
+        given.append(f"**{keywords}")
+    elif any(len(name) > 1 for name in names):
+        declared.append("**wrong")
+        keywords = "wrong"
+    return ", ".join(declared), ", ".join(given), keywords
 
 
 @Cache("boundaries", "functions that make boundaries", key="parameters").function
-def _boundary_of(parameters: str, arguments: str) -> Callable[[F], F]:
+def _boundary_of(parameters: str, arguments: str, keywords: str | None) -> Callable[[F], F]:
     """Makes boundaries of functions with these parameters.
 
     A call with the same parameters takes half the time of one with `*args, **kwargs`.
     """
     namespace: dict[str, Any] = {}
-    text = _BOUNDARY.format(parameters=parameters, arguments=arguments)
+    text = _BOUNDARY.format(parameters=parameters, arguments=arguments, keywords=keywords)
+    if keywords == "wrong":
+        text = text.replace(
+            "return inner", "if wrong: raise TypeError\n                return inner"
+        )
     exec(compile(text, _PACKAGE + "<boundary>", "exec"), globals(), namespace)
     make = namespace["make"]
     _boundaries.update(c for c in make.__code__.co_consts if isinstance(c, CodeType))
@@ -302,15 +320,32 @@ def _boundary_of(parameters: str, arguments: str) -> Callable[[F], F]:
 
 
 _BOUNDARY = """
-def make(function):
+def make(inner):
     def call({parameters}):
         try:
-            return function({arguments})
+            try:
+                return inner({arguments})
+            except TypeError:
+                refuse_keywords(inner, {keywords})
+                raise
+            except (RuntimeError, ValueError) as exception:
+                explain_deleted(exception, *locals().values())
+                raise
         except Exception as exception:
             filter_frames(exception)
             raise
     return call
 """
+
+
+def refuse_keywords(function: Callable[..., Any], given: Iterable[str] | None) -> None:
+    """Raises the error of keywords that a function does not have; `core/errors.py` says how."""
+
+
+def explain_deleted(caught: Exception, *values: Any) -> None:
+    """Raises our own error in place of XLA's about deleted values; `runtime/array.py` says how."""
+
+
 _boundaries: set[CodeType] = set()
 """The code of functions that filter the frames of exceptions."""
 
@@ -383,7 +418,7 @@ _NOTE = (
 def filter_frames(exception: BaseException) -> None:
     """Does with frames of the package what the setting `traceback_filtering` says of its modes."""
     mode, whole = traceback_filtering(), exception.__traceback__
-    entries = [] if mode == "off" else list(_frames(whole))
+    entries = [] if mode == "off" else list(frames(whole))
     hidden = [entry for entry, is_hidden in entries if is_hidden]
     if not hidden or (mode == "remove_frames" and _is_inside_boundary()):
         return
@@ -407,7 +442,7 @@ def filter_frames(exception: BaseException) -> None:
 _ABOUT_THE_CAUSE = "The traceback with all frames; the error itself is the next one."
 
 
-def _frames(traceback: TracebackType | None) -> Iterator[tuple[TracebackType, bool]]:
+def frames(traceback: TracebackType | None) -> Iterator[tuple[TracebackType, bool]]:
     """The entries of a traceback, and whether each is of the package or of what it calls."""
     is_hidden = False
     while traceback is not None:
@@ -429,7 +464,7 @@ def _chain(exception: BaseException) -> Iterable[BaseException]:
 
 def _without_hidden(traceback: TracebackType | None) -> TracebackType | None:
     kept: TracebackType | None = None
-    for entry, is_hidden in reversed(list(_frames(traceback))):
+    for entry, is_hidden in reversed(list(frames(traceback))):
         if not is_hidden:
             kept = TracebackType(kept, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return kept

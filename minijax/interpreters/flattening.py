@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import re
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
@@ -15,7 +16,7 @@ from types import FunctionType
 from minijax.core import source, tree, tree_errors
 from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
-from minijax.core.errors import error
+from minijax.core.errors import error, explain_keyword
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.native import PyTreeDef
 from minijax.core.operators import Function, Operand, Param, Value, Values
@@ -39,6 +40,7 @@ def or_decorator(transformation: Function) -> Function:
     @functools.wraps(transformation)
     def transform(function: Function | None = None, /, **options: Param) -> Operand:
         if function is None:
+            explain_keyword(transformation.__name__, transformation, options)
             return functools.partial(transform, **options)
         return transformation(function, **options)
 
@@ -155,6 +157,10 @@ def _check_depth(name: str) -> None:
     error(RecursionError, name, problem, got=got, fix=fix)
 
 
+_WRAPPED = {"lax.fori_loop": 2, "lax.map": 1}
+"""How many arguments functions give to what they wrap before it is traced."""
+
+
 class FlatFunction:
     """A function of trees as one of leaves; after a call, `out_tree` is the tree of its results."""
 
@@ -172,18 +178,27 @@ class FlatFunction:
         try:
             out = self.function(*args, **kwargs)
         except TypeError as caught:
-            # Nothing below this line: the function takes other arguments.
-            is_of_call = caught.__traceback__ is not None and caught.__traceback__.tb_next is None
-            called = source.user_call() if is_of_call else None
-            if called is not None and called.rpartition(".")[2] != self.name:
-                given = f"{len(args)} positional argument{'' if len(args) == 1 else 's'}"
-                caught.add_note(f"  {called} calls {self.name} with {given}")
+            self._explain_call(caught, len(args))
             raise
         flat, self.out_tree = tree.flatten(out)
         for i, x in enumerate(flat):
             if not hasattr(x, "aval"):
                 self._check_result(i, x)
         return flat
+
+    def _explain_call(self, caught: TypeError, count: int) -> None:
+        """Notes who calls the function, where it takes other arguments: none of its lines ran."""
+        about = re.search(r"(\S+)\(\) (?:takes|missing) ", str(caught))
+        called = source.user_call()
+        if about is None or about[1].rpartition(".")[2] not in (self.name, "__call__"):
+            return
+        frames = [is_hidden for _, is_hidden in source.frames(caught.__traceback__)]
+        if called in _WRAPPED and all(frames):
+            count = _WRAPPED[called]
+        elif called is None or len(frames) > 1 or called.rpartition(".")[2] == self.name:
+            return
+        given = f"{count} positional argument{'' if count == 1 else 's'}"
+        caught.add_note(f"  {called} calls {self.name} with {given}")
 
     def _check_result(self, index: int, x: Value) -> None:
         try:

@@ -512,8 +512,8 @@ def _one_program(function: F, static: Sequence[str]) -> F:
                     # Made on demand: an import declares hundreds of functions and calls few.
                     native = native_program(function, static)
                 return native(*args, **kwargs)
-            except TypeError as error:
-                explain_keyword(error, title(function.__name__), function, kwargs)
+            except TypeError:
+                explain_keyword(title(function.__name__), function, kwargs)
                 raise
             except ValueError as error:
                 # A list for a shape or an axis: the body takes it, one program a primitive.

@@ -574,11 +574,8 @@ def distribution(
             target = kwargs.pop("out_sharding", None) if "out_sharding" in signature else None
             given = {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
             if len(given) != len(names) or not kwargs.keys().isdisjoint(names[: len(args)]):
-                try:
-                    return formula(key, *args, **kwargs)  # Python says which argument is wrong.
-                except TypeError as error:
-                    explain_keyword(error, f"random.{name}", formula, kwargs)
-                    raise
+                explain_keyword(f"random.{name}", formula, kwargs)
+                return formula(key, *args, **kwargs)  # Python says which argument is wrong.
             if kind is not None:
                 given["dtype"] = check_dtype(name, given["dtype"], kind)
             values = [check_array(name, given[param]) for param in checked_params]

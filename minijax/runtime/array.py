@@ -15,7 +15,7 @@ from __future__ import annotations
 import operator
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import Any, NoReturn, cast
+from typing import Any, NoReturn
 
 import numpy as np
 from jaxlib import _jax
@@ -396,8 +396,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def copy_to_host_async(self) -> None:
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
-        if self.is_deleted():
-            to_numpy(self.buffer)  # raises, and says why
+        check_not_deleted(self.buffer)
         with without_jax:
             if self.buffer._sharding.device is not None:
                 self.buffer._copy_single_device_array_to_host_async()
@@ -471,7 +470,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         return self.copy()
 
 
-@source.boundaries("__array__", "__bool__")
+@source.boundaries("__bool__")
 class ExtendedArray(Array):
     """An array of an extended dtype, such as random keys: its buffer holds what XLA computes with.
 
@@ -516,11 +515,6 @@ class ExtendedArray(Array):
         problem = f"arrays of dtype {self.dtype} have no NumPy form."
         fix = "minijax.random.key_data(key) gives the underlying integers"
         error(TypeError, "numpy.asarray", problem, fix=fix)
-
-    def __array__(
-        self, dtype: DType | None = None, copy: bool | None = None
-    ) -> np.ndarray[Any, Any]:
-        return cast("np.ndarray[Any, Any]", self._value)
 
     def __bool__(self) -> bool:
         return bool(self._value)
@@ -617,6 +611,19 @@ def physical_aval(aval: Any) -> Any:
     return aval
 
 
+def check_not_deleted(buffer: _jax.Array) -> None:
+    """Refuses to use an array whose memory is no longer there.
+
+    Raises:
+        DeletedArrayError: the array was deleted or donated.
+    """
+    if buffer.is_deleted():
+        problem, got = "the array has been deleted.", str(buffer.aval)
+        fix = "arrays donated to a jitted function (donate_argnums) cannot be used again; "
+        fix += "keep the function's result instead"
+        error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=None)
+
+
 def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     """The elements on the host, as a read-only NumPy array; waits for them.
 
@@ -628,11 +635,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         DeletedArrayError: the array was deleted or donated.
         Exception: a Python function that the computation calls has failed with it.
     """
-    if buffer.is_deleted():
-        problem, got = "the array has been deleted.", str(buffer.aval)
-        fix = "arrays donated to a jitted function (donate_argnums) cannot be used again; "
-        fix += "keep the function's result instead"
-        error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=None)
+    check_not_deleted(buffer)
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
     if len(buffer._sharding.devices) > 1:
@@ -657,9 +660,13 @@ def explain_deleted(caught: Exception, *values: Any) -> None:
         DeletedArrayError: it is.
     """
     if "deleted or donated" in str(caught):
-        for x in tree.leaves(values):
-            if type.__instancecheck__(Array, x) and x.is_deleted():
-                to_numpy(x.buffer)
+        for value in tree.leaves(values):
+            x = getattr(value, "array", value)  # `x.at[index]` holds an array.
+            if type.__instancecheck__(Array, x):
+                check_not_deleted(x.buffer)
+
+
+source.explain_deleted = explain_deleted
 
 
 def array_from_host(
@@ -700,6 +707,7 @@ def _rows(x: Array) -> Iterator[Array]:
 
 def pieces_of(buffer: _jax.Array) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
+    check_not_deleted(buffer)
     sharding = buffer._sharding
     if sharding.device is not None:
         return [buffer]
@@ -826,6 +834,7 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
     Raises:
         BufferError: the array lives on several devices, or its memory is not where it is wanted.
     """
+    check_not_deleted(x.buffer)
     here = dlpack_device(x)
     if stream not in (None, -1) and here[0] == _DLPACK_CPU:
         error(BufferError, "__dlpack__", "host devices have no streams.", got=f"stream: {stream}")

@@ -17,7 +17,7 @@ from jaxlib import _jax, xla_client
 from minijax.core import config, dtypes
 from minijax.core.errors import error, message
 from minijax.runtime import array, in_flight, transfer
-from minijax.runtime.array import Array, Token, to_numpy
+from minijax.runtime.array import Array, Token, check_not_deleted
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
 
@@ -272,7 +272,7 @@ def _check_alive(buffers: Sequence[Any]) -> None:
     """
     for buffer in buffers:
         if buffer.is_deleted():
-            to_numpy(buffer)  # raises, and says why
+            check_not_deleted(buffer)
 
 
 def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:

@@ -37,6 +37,7 @@ from minijax.runtime.array import (
     Array,
     Token,
     array_from_host,
+    check_not_deleted,
     physical_aval,
     pieces_of,
     to_numpy,
@@ -172,8 +173,7 @@ def buffer_on(x: Any, aval: Any, target: Any) -> Any:
 
 def moved(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     """A C++ array placed as `target` says: itself, where it is so already."""
-    if buffer.is_deleted():
-        to_numpy(buffer)  # raises, and says why
+    check_not_deleted(buffer)
     source = buffer._sharding
     if source is target or (
         source.devices == target.devices

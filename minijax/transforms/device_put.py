@@ -24,6 +24,7 @@ from minijax.runtime.array import (
     DeletedBuffer,
     ExtendedArray,
     array_from_host,
+    check_not_deleted,
     physical_aval,
     rewrapped,
 )
@@ -144,7 +145,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
         if may_alias is not False and (
             sharding is None or (x.sharding == sharding and x.committed)
         ):
-            x.buffer.is_deleted() and x.block_until_ready()
+            check_not_deleted(x.buffer)
             return x
         if sharding is None:
             return rewrapped(transfer.copied(x.buffer), x)

@@ -103,6 +103,13 @@ def test_tracebacks_end_at_the_user_s_line(
         lambda x: jax.grad(jnp.sum)(x),
         lambda x: jax.vmap(jnp.sin)(x),
         lambda x: jax.device_put(x, jax.devices()[0]),
+        lambda x: lax.add(x, x),
+        lambda x: lax.reshape(x, (2, 1)),
+        lambda x: x.reshape(2, 1),
+        lambda x: jnp.stack([x, x]),
+        lambda x: np.from_dlpack(x),
+        lambda x: x.addressable_shards,
+        lambda x: x.tolist(),
     ],
 )
 def test_use_after_donation_is_one_error(
@@ -116,3 +123,11 @@ def test_use_after_donation_is_one_error(
     with pytest.raises(errors.DeletedArrayError, match="Array: the array has been deleted"):
         use(donated())
     assert capfd.readouterr().err == ""
+    # Where C++ has answered the call before, XLA finds out, and writes a line of its own.
+    use(jnp.ones(2))
+    for used in (donated(), jnp.ones(2)):
+        used.delete()
+        with pytest.raises(errors.DeletedArrayError, match="Array: the array has been deleted"):
+            use(used)
+    with pytest.raises(errors.DeletedArrayError, match="Array: the array has been deleted"):
+        use(donated())
