@@ -437,10 +437,33 @@ def _build(
     aval.memory_kind = memory_kind
     aval.ndim = len(shape)
     aval.size = math.prod(shape)
+    # An element has 16 bytes at most; where there is none, the other dimensions may be too large.
+    if not 0 < aval.size <= MOST_BYTES // 16:
+        check_size("", shape, dtype)
     aval.is_extended = dtypes.is_extended(dtype)
     aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL
     aval._tangent = None
     return aval
+
+
+MOST_BYTES = 2**53
+"""The size of the largest array there can be, more than the memory of all devices of the largest
+machines.  XLA adds up the bytes of all arrays of a program, and of copies in wider dtypes, in 64
+bits, and ends the process where these do not suffice."""
+
+
+def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:
+    """Refuses arrays that no memory can hold.
+
+    Raises:
+        ValueError: it is one.
+    """
+    shape = tuple(shape)
+    bytes_needed = math.prod(max(d, 1) for d in shape) * max(dtype.itemsize, 1)
+    if bytes_needed > MOST_BYTES:
+        problem = f"an array of {bytes_needed:,} bytes is larger than any memory."
+        got = f"{dtypes.short_name(dtype)}[{','.join(map(str, shape))}]"
+        error(ValueError, name, problem, got=got, expected=f"at most {MOST_BYTES:,} bytes")
 
 
 ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]

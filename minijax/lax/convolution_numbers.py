@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, ShapedArray
+from minijax.core.aval import Shape, ShapedArray, check_size
 from minijax.core.errors import error
 from minijax.lax import families
 from minijax.lax.dots import CanonicalPrecision
@@ -202,6 +202,12 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
     images, features, *sizes = (lhs.shape[d] for d in lhs_spec)
     outputs, inputs, *window = (rhs.shape[d] for d in rhs_spec)
     groups, batches = p.feature_group_count, p.batch_group_count
+    padded = [
+        n + sum(pads)
+        for n, pads in zip(map(dilated, sizes, p.lhs_dilation), p.padding, strict=True)
+    ]
+    reached = map(max, padded, map(dilated, window, p.rhs_dilation), p.window_strides)
+    check_size(name, (max(images, outputs), features, *reached), lhs.dtype)
     problem = None
     if groups < 1 or batches < 1 or (groups > 1 and batches > 1):
         problem = "group counts must be positive, and one of them 1."
@@ -214,10 +220,7 @@ def check_convolution(lhs: ShapedArray, rhs: ShapedArray, p: ConvParams) -> None
         problem = "group counts must divide the kernel's output features and the batch."
     elif 0 in window:
         problem = "the kernel's window has no elements."
-    elif any(
-        dilated(n, d) + sum(pads) < 0
-        for n, d, pads in zip(sizes, p.lhs_dilation, p.padding, strict=True)
-    ):
+    elif any(n < 0 for n in padded):
         problem = f"the padding {p.padding} cuts off more than there is."
     if problem:
         error(ValueError, name, problem, got=facts)

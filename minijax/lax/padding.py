@@ -7,13 +7,14 @@ they want a slice.
 from __future__ import annotations
 
 import itertools
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import vma
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of, check_size
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Primitive
@@ -51,7 +52,8 @@ class Pad(Primitive):
         if value.shape:
             problem = "padding_value must be a scalar."
             error(ValueError, "lax.pad", problem, got={"padding_value": value})
-        if len(padding_config) != x.ndim or any(i < 0 for _, _, i in padding_config):
+        cuts = min(map(min, padding_config), default=0) < 0
+        if len(padding_config) != x.ndim or (cuts and min(i for _, _, i in padding_config) < 0):
             problem = "padding_config does not fit the operand."
             expected = "(low, high, interior) for each dimension, with interior >= 0"
             error(ValueError, "lax.pad", problem, got=facts, expected=expected)
@@ -59,9 +61,13 @@ class Pad(Primitive):
             low + n + max(n - 1, 0) * interior + high
             for n, (low, high, interior) in zip(x.shape, padding_config, strict=True)
         )
-        if any(n < 0 for n in shape):
-            problem = f"too much is cut off: shape {shape} would be left."
-            error(ValueError, "lax.pad", problem, got=facts)
+        if cuts:
+            if min(shape) < 0:
+                problem = f"too much is cut off: shape {shape} would be left."
+                error(ValueError, "lax.pad", problem, got=facts)
+            # What is cut off is there before.
+            more = (max(-low, 0) + max(-high, 0) for low, high, _ in padding_config)
+            check_size("lax.pad", map(operator.add, shape, more), x.dtype)
         weak = x.weak_type and value.weak_type
         return (x if weak else x.strip_weak_type()).with_shape(shape)
 

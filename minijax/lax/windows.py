@@ -8,13 +8,14 @@ chosen element; `select_and_scatter_add`, its transpose, carries what each windo
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import tree
-from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
+from minijax.core.aval import MOST_BYTES, Shape, ShapedArray, aval_of, check_size, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Primitive
@@ -77,11 +78,12 @@ class Window(NamedTuple):
 
     def result_shape(self, shape: Shape) -> Shape:
         """How many windows fit into an operand of `shape`."""
+        sizes, extent, strides = self.padded_shape(shape), self.extent, self.window_strides
+        if math.prod(map(max, sizes, extent, strides)) > MOST_BYTES:
+            check_size("", map(max, sizes, extent, strides), np.dtype(np.int8))
         return tuple(
-            max((size - extent) // stride + 1, 0)
-            for size, extent, stride in zip(
-                self.padded_shape(shape), self.extent, self.window_strides, strict=True
-            )
+            max((size - reach) // stride + 1, 0)
+            for size, reach, stride in zip(sizes, extent, strides, strict=True)
         )
 
     def with_batch(self, dim: int) -> Window:
@@ -131,11 +133,9 @@ def check_window(name: str, shape: Shape, window: Window) -> None:
     Raises:
         TypeError: a parameter has not one positive number for each dimension.
     """
-    for argument, values in window._asdict().items():
-        wrong = len(values) != len(shape)
-        if argument != "padding":
-            wrong = wrong or any(v < 1 for v in values)
-        if wrong:
+    for argument, values in zip(window._fields, window, strict=True):
+        small = argument != "padding" and min(values, default=1) < 1
+        if small or len(values) != len(shape):
             problem = f"{argument} does not fit the operand."
             got = {"operand": f"of shape {shape}", argument: values}
             expected = (

@@ -151,6 +151,8 @@ def attribute(text: str) -> Any:
 @_pieces.function
 def i64_array(values: tuple[int, ...]) -> Any:
     """`array<i64: ...>`."""
+    if any(not -(2**63) <= n < 2**63 for n in values):
+        error(OverflowError, "", "not all numbers fit into 64 bits.", got=str(values))
     return ir.DenseI64ArrayAttr.get(values, context())
 
 

@@ -192,7 +192,7 @@ def _repeated(
 ) -> Any:
     source = aval_of(x).shape
     try:
-        fits = np.broadcast_shapes(source, dims) == dims
+        fits = not source or np.broadcast_shapes(source, dims) == dims
     except ValueError:
         fits = False
     check_that(fits, name, "the value does not broadcast to the shape.", fill_value=x, shape=dims)

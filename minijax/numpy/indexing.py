@@ -257,7 +257,7 @@ def _parse_slice(item: slice, size: int, dynamic: bool, operands: list[Any]) -> 
             return From(length)
         return Range(start if length else 0, length, 1)
     length = len(range(start, stop, step))
-    return Range(start, length, step) if length else Range(0, 0, 1)
+    return Range(start if length else 0, length, step if length > 1 else 1)
 
 
 def _refuse_slice(item: slice, caught: Exception) -> NoReturn:
