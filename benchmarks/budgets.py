@@ -75,6 +75,7 @@ CALLS = (
     Row("call_static", "call of jit with static arguments", 1.00),
     Row("call_keywords", "call of jit, nested dict keywords", 1.00, floors=1.25),
     Row("call_numpy", "call of jit on a NumPy array", 1.00),
+    Row("call_compiled", "call of a compiled stage", 1.00),
 )
 EAGER = (
     Row("add_arrays", "x + x", 1.00),

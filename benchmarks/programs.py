@@ -164,6 +164,12 @@ def _call_static(jax: Any) -> Program:
     return Program(result=lambda: jitted(x, 1, mode="sum"), action=lambda: jitted(x, 1, mode="sum"))
 
 
+def _call_compiled(jax: Any) -> Program:
+    x = jax.device_put(_MATRIX)
+    compiled = jax.jit(lambda x: x + 1).lower(x).compile()
+    return Program(result=lambda: compiled(x), action=lambda: compiled(x))
+
+
 def _call_keywords(jax: Any) -> Program:
     def function(x: Any, *, options: Any) -> Any:
         return x * options["scale"] + options["shift"]["row"] - options["shift"]["column"]
@@ -290,6 +296,7 @@ _BUILDERS: dict[str, Callable[[Any], Program]] = {
         _call_static,
         _call_keywords,
         _call_numpy,
+        _call_compiled,
         _add_arrays,
         _add_scalar,
         _lax_add,
