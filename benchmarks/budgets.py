@@ -75,6 +75,7 @@ CALLS = (
     Row("call_static", "call of jit with static arguments", 1.00),
     Row("call_keywords", "call of jit, nested dict keywords", 1.00, floors=1.25),
     Row("call_numpy", "call of jit on a NumPy array", 1.00),
+    Row("call_compiled", "call of a compiled stage", 1.00),
 )
 EAGER = (
     Row("add_arrays", "x + x", 1.00),
@@ -88,7 +89,9 @@ EAGER = (
     Row("grad_of_jit", "grad(jit(f))", 0.30),
     Row("vmap_of_jit", "vmap(jit(f))", 0.30),
     Row("put_small", "device_put, small NumPy array", 1.00),
-    Row("put_large", "device_put, 100 MB of NumPy, unaligned", 1.00),
+    Row("put_large", "device_put, 100 MB of NumPy, unaligned", 1.05),
+    Row("put_read_only", "device_put, 100 MB of NumPy, aligned and read-only", 1.05),
+    Row("get_large", "device_get, 100 MB", 1.05),
 )
 TRAINING = (
     Row("train_cnn", "training step, CNN on 8 x 8 digits", 1.00),

@@ -164,6 +164,12 @@ def _call_static(jax: Any) -> Program:
     return Program(result=lambda: jitted(x, 1, mode="sum"), action=lambda: jitted(x, 1, mode="sum"))
 
 
+def _call_compiled(jax: Any) -> Program:
+    x = jax.device_put(_MATRIX)
+    compiled = jax.jit(lambda x: x + 1).lower(x).compile()
+    return Program(result=lambda: compiled(x), action=lambda: compiled(x))
+
+
 def _call_keywords(jax: Any) -> Program:
     def function(x: Any, *, options: Any) -> Any:
         return x * options["scale"] + options["shift"]["row"] - options["shift"]["column"]
@@ -250,15 +256,33 @@ def _put_small(jax: Any) -> Program:
     return repeated(lambda: jax.device_put(_VECTOR))
 
 
-def _put_large(jax: Any) -> Program:
-    # XLA shares memory that starts at a multiple of 64 bytes; one float further on it has to copy.
+def _large(offset: int) -> Any:
+    """100 MB so many floats after an address that XLA takes memory from: a multiple of 64 bytes."""
     values = np.arange(25_000_128, dtype=np.float32)
-    start = (-values.ctypes.data % 64) // 4 + 1
-    unaligned = values[start : start + 25_000_000]
+    start = (-values.ctypes.data % 64) // 4 + offset
+    return values[start : start + 25_000_000]
+
+
+def _putting(jax: Any, values: Any) -> Program:
     return Program(
-        result=lambda: jax.device_put(unaligned)[-3:],
-        action=lambda: jax.block_until_ready(jax.device_put(unaligned)),
+        result=lambda: jax.device_put(values)[-3:],
+        action=lambda: jax.block_until_ready(jax.device_put(values)),
     )
+
+
+def _put_large(jax: Any) -> Program:
+    return _putting(jax, _large(1))
+
+
+def _put_read_only(jax: Any) -> Program:
+    values = _large(0)
+    values.base.flags.writeable = values.flags.writeable = False
+    return _putting(jax, values)
+
+
+def _get_large(jax: Any) -> Program:
+    x = jax.device_put(_large(0))
+    return Program(result=lambda: jax.device_get(x)[-3:], action=lambda: jax.device_get(x))
 
 
 def _train_cnn(jax: Any) -> Program:
@@ -290,6 +314,7 @@ _BUILDERS: dict[str, Callable[[Any], Program]] = {
         _call_static,
         _call_keywords,
         _call_numpy,
+        _call_compiled,
         _add_arrays,
         _add_scalar,
         _lax_add,
@@ -302,6 +327,8 @@ _BUILDERS: dict[str, Callable[[Any], Program]] = {
         _vmap_of_jit,
         _put_small,
         _put_large,
+        _put_read_only,
+        _get_large,
         _train_cnn,
         _train_transformer,
     )

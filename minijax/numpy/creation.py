@@ -397,7 +397,7 @@ def _array_of(x: Any, dtype: Any, copy: bool) -> Any:
             fix = "numpy.real(x)"
             error(TypeError, "numpy.array", problem, got={"object": x, "dtype": dtype}, fix=fix)
         return array_from_host(_host_array([x], dtype)[0])
-    return array_from_host(_checked_host_array(x, dtype))
+    return array_from_host(_checked_host_array(x, dtype), may_alias=False if copy else None)
 
 
 _copy_program = one_program()(shape.copy)

@@ -139,7 +139,8 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
     Args:
         x: an array, or a value of the host.
         sharding: where it is to be; None leaves arrays where they are.
-        may_alias: False for an array that has no memory in common with `x`.
+        may_alias: False for an array that has no memory in common with `x`, True for one that
+            takes that of a NumPy array, if it is aligned, though others may write to it.
     """
     if type.__instancecheck__(Array, x):
         if may_alias is not False and (
@@ -154,7 +155,8 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
     target = native(sharding or SingleDeviceSharding(client.default_device()), aval.ndim)
     if sharding is not None and client.peers() and not sharding.is_fully_addressable:
         agreement.check_same("device_put", np.asarray(x), sharding)
-    return array_from_host(x, aval, target=target, committed=sharding is not None)
+    committed = sharding is not None
+    return array_from_host(x, aval, target=target, committed=committed, may_alias=may_alias)
 
 
 def device_put(
@@ -173,7 +175,8 @@ def device_put(
         donate: whether the memory of `x` may be taken, as a tree prefix: arrays given are deleted,
             also where their memory lives on in the results.
         may_alias: whether results may have memory in common with `x`, as a tree prefix; by
-            default they do where that saves a copy.
+            default they do where that saves a copy, and nobody can write to the memory: that of
+            a NumPy array only where it is large, aligned and read-only.
 
     Raises:
         TypeError: a leaf is neither an array nor a number.
@@ -242,10 +245,11 @@ def _put_leaf(
 ) -> Any:
     if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
         return leaf
-    if not (type.__instancecheck__(Array, leaf) and current.value is eager.EAGER):
+    is_array = type.__instancecheck__(Array, leaf)
+    if current.value is not eager.EAGER or not (is_array or isinstance(leaf, np.ndarray)):
         return device_put_p.bind(leaf, sharding=target, back=None, is_binding=is_binding)
     out = put(leaf, target, may_alias=may_alias)
-    if donate:
+    if donate and is_array:
         if out is leaf:
             out = rewrapped(leaf.buffer, leaf)
             leaf.buffer = DeletedBuffer(leaf.buffer)

@@ -1,6 +1,9 @@
 """`device_put` over many devices: what it takes, what it gives, and what it refuses."""
 
+import gc
+import weakref
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,6 +34,71 @@ def on(*spec: Any) -> NamedSharding:
 
 def on_line(*spec: Any, first: int = 0, last: int = 4, step: int = 1) -> NamedSharding:
     return NamedSharding(Mesh(np.array(jax.devices()[first:last])[::step], ("x",)), P(*spec))
+
+
+def aligned(count: int = 1 << 20) -> Any:
+    """Large memory at an address that XLA takes it from."""
+    raw = np.arange(count + 16, dtype=np.float32)
+    start = -raw.ctypes.data % 64 // 4
+    return raw[start : start + count]
+
+
+def is_taken(x: Any, **options: Any) -> bool:
+    """Whether the array of NumPy memory has no memory of its own."""
+    return bool(jax.device_put(x, **options).unsafe_buffer_pointer() == x.ctypes.data)
+
+
+def test_memory_that_nobody_can_write_to_is_taken_as_it_is(tmp_path: Path) -> None:
+    x = aligned()
+    x.tofile(tmp_path / "x")
+    mapped = np.memmap(tmp_path / "x", np.float32, "r")
+    assert is_taken(mapped)
+    np.testing.assert_array_equal(jnp.asarray(mapped), x)
+    assert jnp.asarray(mapped).unsafe_buffer_pointer() == mapped.ctypes.data
+    assert jnp.array(mapped).unsafe_buffer_pointer() != mapped.ctypes.data
+    x.base.flags.writeable = x.flags.writeable = False
+    assert is_taken(x)
+    assert not is_taken(x, may_alias=False)
+
+
+@pytest.mark.parametrize("size", [16, 1 << 20])
+def test_memory_that_somebody_can_write_to_is_copied(size: int) -> None:
+    x = aligned(size)
+    seen = x[:]
+    seen.flags.writeable = False
+    for put in (lambda: jax.device_put(x), lambda: jax.device_put(seen), lambda: jnp.asarray(seen)):
+        made = put()
+        x[0] += 1
+        assert float(made[0]) == x[0] - 1
+
+
+def test_memory_is_taken_where_the_user_says_so() -> None:
+    assert is_taken(aligned(), may_alias=True)
+    assert is_taken(aligned(16), may_alias=True)
+    unaligned = aligned()[1:]
+    assert not is_taken(unaligned, may_alias=True)
+    np.testing.assert_array_equal(jax.device_put(unaligned, may_alias=True), unaligned)
+    across = aligned().reshape(4, -1).T
+    np.testing.assert_array_equal(jax.device_put(across, may_alias=True), across)
+
+
+def test_taken_memory_lives_as_long_as_the_array_and_is_not_donated() -> None:
+    x = aligned()
+    x.base.flags.writeable = x.flags.writeable = False
+    made, before = jax.device_put(x), x.copy()
+    after = jax.jit(lambda v: v + 1, donate_argnums=0)(made)
+    np.testing.assert_array_equal(x, before)
+    np.testing.assert_array_equal(after, before + 1)
+    made = jax.device_put(x)
+    gone = weakref.ref(x.base)
+    del x
+    gc.collect()
+    np.testing.assert_array_equal(made, before)
+    assert gone() is not None
+    del made
+    gc.collect()
+    jnp.zeros(3)  # jaxlib lets go of memory with the next call
+    assert gone() is None
 
 
 PLACES = {

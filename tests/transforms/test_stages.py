@@ -1,5 +1,8 @@
 """Traced, lowered, compiled: what each stage shows, and the checks of a compiled call."""
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 
@@ -31,6 +34,52 @@ def test_stages_take_shapes_in_place_of_arrays():
     shape = jax.ShapeDtypeStruct((3,), jnp.float32)
     compiled = scaled.lower({"w": jax.ShapeDtypeStruct((), jnp.float32)}, shape).compile()
     np.testing.assert_allclose(compiled(PARAMS, X)["y"], 2 * X)
+
+
+def warm(function, x=X):
+    """A compiled program that has answered the same call, so that C++ answers the next one."""
+    compiled = jax.jit(function).lower(x).compile()
+    for _ in range(3):
+        compiled(jnp.asarray(x))
+    return compiled
+
+
+@pytest.mark.feature("AO-03")
+def test_known_calls_of_a_compiled_program_are_answered_by_cpp(monkeypatch):
+    compiled = warm(lambda x: x + 1)
+    monkeypatch.setattr(type(compiled), "_answer", None)
+    assert compiled(jnp.asarray(X)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.feature("AO-03")
+def test_a_compiled_program_checks_its_arguments_after_calls_that_cpp_has_answered():
+    compiled = warm(lambda x: x + 1)
+    deleted = jnp.asarray(X)
+    deleted.delete()
+    with pytest.raises(jax.errors.DeletedArrayError):
+        compiled(deleted)
+    with pytest.raises(TypeError, match="types of arguments differ"):
+        compiled(jnp.ones(4))
+    with pytest.raises(TypeError, match="another tree"):
+        compiled([jnp.asarray(X)])
+    with pytest.raises(TypeError, match="traced values"):
+        jax.jit(lambda x: compiled(x))(X)
+    assert compiled(jnp.asarray(X)).tolist() == [1, 2, 3]
+
+
+@pytest.mark.feature("AO-03")
+def test_a_compiled_program_finds_nans_also_where_cpp_would_answer():
+    compiled = warm(jnp.log, X + 1)
+    with jax.debug_nans(True), pytest.raises(FloatingPointError):
+        compiled(jnp.asarray(-X - 1))
+
+
+def test_a_compiled_program_dies_with_its_last_reference():
+    compiled = warm(lambda x: x + 1)
+    gone = weakref.ref(compiled)
+    del compiled
+    gc.collect()
+    assert gone() is None
 
 
 @pytest.mark.feature("AO-02")

@@ -6,6 +6,7 @@ Input: a jitted function and the types of its arguments.  Output: `Traced`, `Low
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import (
     TYPE_CHECKING,
@@ -28,12 +29,12 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Operand, Param, Values
 from minijax.core.refs import AbstractRef
-from minijax.core.trace import Tracer
+from minijax.core.trace import Tracer, current
 from minijax.interpreters import discharge
-from minijax.lowering import assignment, placed_programs, program
+from minijax.lowering import assignment, eager, placed_programs, program
 from minijax.lowering.assignment import Assignment, Placeholder
 from minijax.runtime import client
-from minijax.runtime.array import Array, check_not_deleted
+from minijax.runtime.array import Array, check_not_deleted, explain_deleted
 from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, named, rules
@@ -468,7 +469,7 @@ class Lowered(_Stage):
         return compiled
 
 
-@source.boundaries("__call__", "as_text", "cost_analysis", "memory_analysis", "runtime_executable")
+@source.boundaries("as_text", "cost_analysis", "memory_analysis", "runtime_executable")
 class Compiled(_Stage):
     """A function compiled for arguments of certain types: call it with such arguments.
 
@@ -485,7 +486,18 @@ class Compiled(_Stage):
         super().__init__(lowered._staged, lowered.in_tree)
         self._executable = executable
         self._written = lowered._written
+        own = weakref.ref(self)
 
+        # A strong reference would be a cycle through C++, and the program would never die.
+        def answer(*args: Any, **kwargs: Any) -> Any:
+            compiled: Any = own()
+            return compiled._answer(args, kwargs)
+
+        self._native = eager.native_function(
+            self.fun_name, lambda *args, **kwargs: answer(*args, **kwargs)[0], answer, function=self
+        )
+
+    @source.is_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Runs the program.
 
@@ -493,6 +505,18 @@ class Compiled(_Stage):
             TypeError: the arguments' tree or types are others than it was compiled for.
             ValueError: an argument is committed to another device.
         """
+        try:
+            try:
+                return self._native(*args, **kwargs)
+            except (ValueError, RuntimeError) as error:
+                explain_deleted(error, args, kwargs)
+                raise
+        except Exception as exception:
+            source.filter_frames(exception)
+            raise
+
+    def _answer(self, args: Any, kwargs: Any) -> tuple[Any, Any, bool]:
+        """Answers a call that C++ cannot: result, data for C++, and whether to forget the call."""
         leaves, in_tree = tree.flatten((args, kwargs))
         if any(isinstance(x, Tracer) for x in leaves):
             problem = "a compiled function cannot be called on traced values."
@@ -502,7 +526,10 @@ class Compiled(_Stage):
         values = self._outer + leaves
         outs = self._executable(list(map(discharge.value_of, values)))
         results = discharge.write_finals(outs, [values[i] for i in self._written])
-        return tree.unflatten(self.out_tree, results)
+        result = tree.unflatten(self.out_tree, results)
+        if self._outer or self._written or current.value is not eager.EAGER:
+            return result, None, True
+        return result, eager.fast_path(self._executable, len(leaves), result, leaves), False
 
     def _check_call(self, args: Any, kwargs: Any, leaves: Values, in_tree: Any) -> None:
         if in_tree != self.in_tree:
