@@ -302,9 +302,9 @@ def put_host_value(
 def _lent(x: Value, device: _jax.Device, may_alias: bool | None) -> tuple[Value, Any]:
     """What C++ reads for an array on one device, and whether it may keep that memory."""
     is_large = isinstance(x, np.ndarray) and x.nbytes >= _LARGE
-    if not (is_large or may_alias) or device.platform != "cpu" or dtypes.bit_width(x.dtype) < 8:
+    host = np.asarray(x) if is_large or may_alias else None
+    if host is None or device.platform != "cpu" or dtypes.bit_width(host.dtype) < 8:
         return x, SEMANTICS.IMMUTABLE_ONLY_DURING_CALL
-    host = np.asarray(x)
     wanted = _is_frozen(host) if may_alias is None else may_alias
     if wanted and host.flags.c_contiguous and host.ctypes.data % _ALIGNMENT == 0:
         return host, SEMANTICS.ZERO_COPY
