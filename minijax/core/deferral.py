@@ -25,20 +25,66 @@ is not a package is the stub alone (`minijax/debug.pyi`): Python finds no module
 
 from __future__ import annotations
 
+import functools
 import gc
 import importlib
 import os
 import re
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterable, Sequence
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from types import FunctionType, ModuleType
-from typing import Any
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from types import FrameType, FunctionType, ModuleType
+from typing import Any, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 # Silences XLA's INFO lines.
 _READ_AT_IMPORT = {"TF_CPP_MIN_LOG_LEVEL": "1"}
 
 
+_signals_that_came: list[int] = []
+_signals_wait = False
+
+
+def whole(function: Callable[P, T]) -> Callable[P, T]:
+    """Decorator, of what sets up something once: it runs to its end, while signals wait.
+
+    A KeyboardInterrupt in between would leave half of it, such as a dialect whose name is taken and
+    whose operations are missing.  It is raised afterwards, and so is what other handlers raise.
+    """
+
+    @functools.wraps(function)
+    def run(*args: P.args, **kwargs: P.kwargs) -> T:
+        global _signals_wait  # noqa: PLW0603  handlers of signals are the process's, too
+        if _signals_wait or threading.current_thread() is not threading.main_thread():
+            return function(*args, **kwargs)
+        handlers = {n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))}
+
+        def later(number: int, frame: FrameType | None) -> None:
+            if _signals_wait:
+                _signals_that_came.append(number)
+            else:
+                handlers[number](number, frame)
+
+        try:
+            _signals_wait = True
+            for number in handlers:
+                signal.signal(number, later)
+            return function(*args, **kwargs)
+        finally:
+            _signals_wait = False
+            for number, handler in handlers.items():
+                signal.signal(number, handler)
+            while _signals_that_came:
+                signal.raise_signal(_signals_that_came.pop())
+
+    return run
+
+
+@whole
 def load_jaxlib() -> None:
     """Imports jaxlib's extension module under the settings above."""
     if "jaxlib._jax" in sys.modules:
@@ -52,6 +98,7 @@ def load_jaxlib() -> None:
             os.environ.pop(name, None)
 
 
+@whole
 def import_module(name: str) -> ModuleType:
     """Imports a module without collecting garbage meanwhile."""
     if name in sys.modules or not gc.isenabled():
@@ -234,6 +281,25 @@ class _StubLoader(SourceFileLoader):
 
 
 sys.meta_path.append(StubFinder)
+
+
+class WholeFinder:
+    """Before all other finders: finds modules that register names, which are imported whole."""
+
+    @staticmethod
+    def find_spec(
+        fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """How to load a module of the package, or one of jaxlib's that declares a dialect."""
+        if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = whole(spec.loader.exec_module)  # type: ignore[method-assign]
+        return spec
+
+
+sys.meta_path.insert(0, WholeFinder)
 
 
 def exports(stub: str) -> dict[str, tuple[str, str]]:

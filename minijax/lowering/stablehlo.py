@@ -17,7 +17,7 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
 
-from minijax.core import dtypes, operators
+from minijax.core import deferral, dtypes, operators
 from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.core.dtypes import DType
@@ -48,6 +48,7 @@ def context() -> Any:
 
 
 @functools.cache
+@deferral.whole
 def _context() -> Any:
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)

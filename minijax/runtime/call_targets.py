@@ -12,10 +12,11 @@ import importlib.util
 import threading
 from collections.abc import Callable
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 from jaxlib import _jax, xla_client
+
+from minijax.core import deferral
 
 LEGACY, TYPED = 0, 1
 """Versions of the interface between XLA and foreign functions, as the table numbers them."""
@@ -32,6 +33,7 @@ _with_kernels: set[str] = set()
 
 
 @functools.cache
+@deferral.whole
 def _open_table_of_host() -> None:
     """Lets what is registered for the host reach XLA at once, in the order of registration.
 
@@ -97,19 +99,19 @@ def provide_linear_algebra(platform: str) -> None:
 
     Nothing happens on platforms for which this installation has none.
     """
-    if platform in _with_kernels:
-        return
+    if platform not in _with_kernels:
+        _provide(platform)
+
+
+@deferral.whole
+def _provide(platform: str) -> None:
     for module in map(importlib.import_module, _KERNELS_OF_PLATFORM.get(platform, ())):
-        _provide(module)
+        for table, functions in module.registrations().items():
+            for name, function, version in functions:
+                xla_client.register_custom_call_target(name, function, table, version)
+        for name in module.batch_partitionable_targets():
+            register_as_batch_partitionable(name)
         if platform == "cpu":
             # It looks for LAPACK among what SciPy brings, which takes a while.
             module._lapack.initialize()
     _with_kernels.add(platform)
-
-
-def _provide(module: ModuleType) -> None:
-    for table, functions in module.registrations().items():
-        for name, function, version in functions:
-            xla_client.register_custom_call_target(name, function, table, version)
-    for name in module.batch_partitionable_targets():
-        register_as_batch_partitionable(name)

@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from jaxlib import _jax, version, xla_client
 
-from minijax.core import config
+from minijax.core import config, deferral
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
@@ -240,13 +240,15 @@ os.register_at_fork(before=_warn_of_fork, after_in_child=_forked)
 def cpu_client() -> Any:
     """The host client with the number of devices in force."""
     count = config.num_cpu_devices.value
-    client = _cpu_clients.get(count)
-    if client is None:
-        with _lock:
-            client = _cpu_clients.get(count)
-            if client is None:
-                client = _cpu_clients[count] = _make_cpu_client(count)
-    return client
+    return _cpu_clients.get(count) or _first_cpu_client(count)
+
+
+@deferral.whole
+def _first_cpu_client(count: int) -> Any:
+    with _lock:
+        if count not in _cpu_clients:
+            _cpu_clients[count] = _make_cpu_client(count)
+        return _cpu_clients[count]
 
 
 def get_backend(platform: str | None = None) -> Any:
