@@ -574,4 +574,12 @@ def _aval_of_other(x: Value) -> Aval:
         return aval_of(x.__jax_array__())
     problem = "not a valid type of value."
     expected = "an array, or a Python or NumPy scalar"
-    error(TypeError, "", problem, got=f"{x!r} of type {type(x).__name__}", expected=expected)
+    error(TypeError, "", problem, got=shown(x), expected=expected)
+
+
+def shown(x: object) -> str:
+    """A value and its type, for texts; of a list of arrays, their types."""
+    kind = type(x).__name__
+    if isinstance(x, list | tuple) and any(hasattr(item, "aval") for item in x):
+        return f"a {kind} of {', '.join(str(getattr(item, 'aval', item)) for item in x)}"
+    return f"{x!r} of type {kind}"

@@ -25,7 +25,7 @@ from minijax.interpreters.structural import (
     to_batch_dim,
     zeros,
 )
-from minijax.lax.creation import convert_element_type
+from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.lax.families import (
     ANY,
     BITS,
@@ -235,7 +235,7 @@ def _lexicographic(direction: str, op: str) -> Callable[..., Any]:
 def _chosen_share(x: Array, y: Array, out: Array) -> Any:
     """How much of the derivative goes to x: all where it was chosen, half where x equals y."""
     dtype = aval_of(out).dtype
-    is_x, is_y = (convert_element_type(eq(z, out), dtype) for z in (x, y))
+    is_x, is_y = (convert_to_type(eq(z, out), dtype, weak_type=False) for z in (x, y))
     return mul(is_x, sub(1.0, mul(is_y, 0.5)))
 
 

@@ -37,7 +37,7 @@ from minijax.lax.binary import (
     ne,
     select,
 )
-from minijax.lax.creation import broadcasted_iota, convert_element_type
+from minijax.lax.creation import broadcasted_iota, convert_to_type
 from minijax.lax.families import (
     ANY,
     BITS,
@@ -313,7 +313,7 @@ def _tangent_of_extremum(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape)) if d not in axes]
     attained = eq(x, structural.broadcast_in_dim(out, shape, kept))
-    weights = convert_element_type(attained, aval_of(x_dot).dtype)
+    weights = convert_to_type(attained, aval_of(x_dot).dtype, weak_type=False)
     count = structural.reduce_sum(weights, axes)
     return div(structural.reduce_sum(mul(x_dot, weights), axes), count)
 

@@ -143,9 +143,8 @@ def logsumexp(
     axes = reductions.over("logsumexp", a, axis, "nn")
     counted: Any = _masked(a, where, -np.inf)
     largest = _kept(_finite_maximum(counted, axes), axes)
-    powers = unary.exp(
-        binary.sub(counted, creation.convert_element_type(largest, aval_of(a).dtype))
-    )
+    shift = creation.convert_to_type(largest, aval_of(a).dtype, weak_type=False)
+    powers = unary.exp(binary.sub(counted, shift))
     if b is not None:
         powers = binary.mul(powers, b)
     total = axes.combined(_masked(powers, where, 0.0), reduction.reduce_sum)
@@ -156,7 +155,7 @@ def logsumexp(
     if return_sign:
         return binary.add(_log(unary.abs(total)), largest), unary.sign(total)
     # The logarithm of a negative sum is not a number.
-    return binary.add(_log(total), creation.convert_element_type(largest, aval_of(total).dtype))
+    return binary.add(_log(total), creation.convert_to_type(largest, aval_of(total).dtype, False))
 
 
 def _log(total: Array) -> Any:

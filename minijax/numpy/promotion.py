@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from minijax.core import config, dtypes, source
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import Shape, ShapedArray, aval_of, shown
 from minijax.core.errors import ConcretizationTypeError, error, explain_keyword, message, warn
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import recordings
@@ -181,7 +181,7 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
     is_list = isinstance(x, (list, tuple))
     problem = "operands must be arrays or numbers."
     fix = f"numpy.asarray({argument})" if is_list else None
-    error(TypeError, title(name), problem, got={argument: _shown(x)}, fix=fix)
+    error(TypeError, title(name), problem, got={argument: shown(x)}, fix=fix)
 
 
 def check_mask(name: str, where: Any) -> Array:
@@ -196,15 +196,6 @@ def check_mask(name: str, where: Any) -> Array:
         problem = "where must be boolean: it says which elements count."
         error(ValueError, title(name), problem, got={"where": aval_of(where)}, fix="where != 0")
     return where
-
-
-def _shown(x: object) -> str:
-    """A value and its type; of a list that is traced, the types of its elements."""
-    kind = type(x).__name__
-    if isinstance(x, list | tuple) and any(isinstance(item, Tracer) for item in x):
-        items = ", ".join(str(item.aval) if isinstance(item, Tracer) else repr(item) for item in x)
-        return f"a {kind} of {items}"
-    return f"{x.aval if isinstance(x, Tracer) else repr(x)} of type {kind}"
 
 
 def check_that(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
-from minijax.core import config, effects, errors, source, tree, tree_registry, vma
+from minijax.core import config, effects, errors, refs, source, tree, tree_registry, vma
 from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -208,7 +208,7 @@ class CheckedFunction:
         function = arguments.with_statics(flat, fixed, ()) if fixed else flat
         with config.checking(self.kinds):
             jaxpr, consts = staging.stage(function, avals, info)
-        traced = [isinstance(c, Tracer) for c in consts]
+        traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
         if any(traced):
             closed, outer = ClosedJaxpr(passes.close_over_constants(jaxpr)), consts
         else:

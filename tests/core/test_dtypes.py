@@ -3,6 +3,8 @@
 import json
 import pathlib
 import warnings
+from collections.abc import Callable
+from typing import Any
 
 import ml_dtypes
 import numpy as np
@@ -10,6 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import nn
 from minijax.core import config, dtype_queries, dtypes
 
 pytestmark = pytest.mark.feature("CR-13")
@@ -583,3 +588,13 @@ def test_scalar_type_instances_are_those_of_numpy():
 def test_scalar_type_makes_arrays_through_its_hook(monkeypatch):
     monkeypatch.setattr(dtypes.ScalarType, "make_array", np.asarray, raising=False)
     assert dtypes.SCALAR_TYPES["float16"](3).dtype == np.float16
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize("function", [jnp.max, jnp.linalg.norm, nn.logsumexp, nn.log_softmax])
+def test_wide_arrays_outlive_the_setting_that_made_them(function: Callable[..., Any]) -> None:
+    with config.enable_x64(True):
+        x = jnp.arange(4.0)
+    gradient = jax.grad(lambda x: jnp.ravel(function(x))[0])(x)
+    expected = jax.grad(lambda x: jnp.ravel(function(x))[0])(x.astype(np.float32))
+    np.testing.assert_allclose(gradient, expected, rtol=1e-6)

@@ -421,6 +421,22 @@ def test_index_of_a_reference_in_bounds_is_no_fault(i: int) -> None:
     assert float(jax.checked(written_at)(X_JAX, i)) == float(X_JAX.at[i].set(1.0).sum())
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_references_that_a_checked_function_closes_over_are_written(wrap: Any) -> None:
+    ref = jax.new_ref(jnp.zeros(3))
+
+    def write_and_divide(x: Any) -> Any:
+        ref[...] = x
+        return 1.0 / ref[...]
+
+    function = wrap(jax.checked(wrap(write_and_divide)))
+    for value in (2.0, 4.0):
+        np.testing.assert_array_equal(function(jnp.full(3, value)), 1.0 / value)
+        np.testing.assert_array_equal(ref[...], value)
+    with pytest.raises(errors.DivisionByZeroError, match="element \\[1\\]"):
+        jax.block_until_ready(function(jnp.array([1.0, 0.0, 1.0])))
+
+
 def picked(x: Any, i: Any) -> Any:
     return jnp.sum(jnp.log(x)[i] * x[i])
 
