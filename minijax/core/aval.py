@@ -43,6 +43,39 @@ class ManualAxisType(NamedTuple):
     reduced: frozenset[str] = NO_AXES
 
 
+class Typed:
+    """What a value tells of its type, `aval`."""
+
+    __slots__ = ()
+
+    aval: Aval
+
+    @property
+    def shape(self) -> Shape:
+        """The dimensions of the value."""
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> ElementType:
+        """The dtype of the value."""
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        """The rank of the value."""
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        """The number of elements of the value."""
+        return self.aval.size
+
+    @property
+    def weak_type(self) -> bool:
+        """Whether the value's dtype gives way to that of other operands."""
+        return self.aval.weak_type
+
+
 NOT_MANUAL = ManualAxisType()
 
 

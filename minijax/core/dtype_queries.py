@@ -6,27 +6,17 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from minijax.core.dtypes import (
-    ALL,
-    COMPLEXES,
-    FLOATS,
-    SIGNED,
-    UNSIGNED,
-    ExtendedDType,
-    bit_width,
-    bool_,
-    np_dtype,
-)
+from minijax.core import dtypes
 from minijax.core.errors import error
 
 _ARRAY_API_KINDS: dict[str, frozenset[np.dtype[Any]]] = {
-    "bool": frozenset({bool_}),
-    "signed integer": frozenset(SIGNED),
-    "unsigned integer": frozenset(UNSIGNED),
-    "integral": frozenset({*SIGNED, *UNSIGNED}),
-    "real floating": frozenset(FLOATS),
-    "complex floating": frozenset(COMPLEXES),
-    "numeric": frozenset(ALL) - {bool_},
+    "bool": frozenset({dtypes.bool_}),
+    "signed integer": frozenset(dtypes.SIGNED),
+    "unsigned integer": frozenset(dtypes.UNSIGNED),
+    "integral": frozenset({*dtypes.SIGNED, *dtypes.UNSIGNED}),
+    "real floating": frozenset(dtypes.FLOATS),
+    "complex floating": frozenset(dtypes.COMPLEXES),
+    "numeric": frozenset(dtypes.ALL) - {dtypes.bool_},
 }
 
 
@@ -44,8 +34,8 @@ def itemsize_bits(dtype: Any) -> int:
         >>> jax.dtypes.itemsize_bits("int4"), jax.dtypes.itemsize_bits(jnp.complex64)
         (4, 64)
     """
-    extended = isinstance(dtype, ExtendedDType)
-    return bit_width(dtype if extended else np_dtype(dtype, "dtypes.itemsize_bits"))
+    extended = isinstance(dtype, dtypes.ExtendedDType)
+    return dtypes.bit_width(dtype if extended else dtypes.np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
 def isdtype(dtype: Any, kind: object) -> bool:
@@ -61,7 +51,7 @@ def isdtype(dtype: Any, kind: object) -> bool:
         >>> jnp.isdtype(jnp.int4, "integral"), jnp.isdtype(jnp.int4, ("bool", jnp.int8))
         (True, False)
     """
-    subject = np_dtype(dtype, "numpy.isdtype")
+    subject = dtypes.np_dtype(dtype, "numpy.isdtype")
     return any(_is_of_kind(subject, k) for k in (kind if isinstance(kind, tuple) else (kind,)))
 
 
@@ -89,4 +79,6 @@ def can_cast(
         >>> jnp.can_cast(jnp.int8, jnp.float16), jnp.can_cast(jnp.float32, jnp.float16)
         (True, False)
     """
-    return np.can_cast(np_dtype(from_, "numpy.can_cast"), np_dtype(to, "numpy.can_cast"), casting)
+    return np.can_cast(
+        dtypes.np_dtype(from_, "numpy.can_cast"), dtypes.np_dtype(to, "numpy.can_cast"), casting
+    )

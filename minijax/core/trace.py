@@ -21,7 +21,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import operators, source
-from minijax.core.aval import aval_handlers
+from minijax.core.aval import Typed, aval_handlers
 from minijax.core.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -31,7 +31,7 @@ from minijax.core.errors import (
     error,
     message,
 )
-from minijax.core.operators import Aval, ElementType, HostArray, Operand, Operation, Param, Values
+from minijax.core.operators import Aval, HostArray, Operand, Operation, Param, Values
 
 if TYPE_CHECKING:
     from minijax.core.jaxpr import Atom
@@ -205,7 +205,7 @@ meet_mapped: Callable[[object, Aval, int], object] = NotImplemented
 the kind from then on."""
 
 
-class Tracer(operators.ArrayOperators):
+class Tracer(Typed, operators.ArrayOperators):
     """A value inside a traced function: a trace, a type, and the interpreter's datum.
 
     Example:
@@ -220,28 +220,7 @@ class Tracer(operators.ArrayOperators):
     __array_priority__ = 1000
     __hash__ = None
 
-    aval: Aval
     traced_by: Trace
-
-    @property
-    def dtype(self) -> ElementType:
-        return self.aval.dtype
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return self.aval.weak_type
 
     def concrete(self) -> Operand:
         """The value underneath where it is known, else None."""

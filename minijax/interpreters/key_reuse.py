@@ -19,8 +19,9 @@ from minijax.core import config, dtypes, source
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
 from minijax.core.operators import Aval, HostArray, Operand, Values
+from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
-from minijax.core.trace import current
+from minijax.core.trace import Params, current
 from minijax.interpreters import checking, discharge
 
 consumes_keys: Facts[tuple[int, ...]] = Facts("consumes_keys", ())
@@ -46,8 +47,10 @@ class KeyFlow:
         self.used: dict[int, Eqn] = {}
         self._next = itertools.count()
 
-    def fresh(self, aval: Aval) -> Numbers:
-        """Numbers for keys that nobody has seen yet."""
+    def fresh(self, aval: Aval) -> Numbers | None:
+        """Numbers for keys that nobody has seen yet; None where the type is not of keys."""
+        if not is_key(aval):
+            return None
         count = min(aval.size, _MANY)
         numbers = np.fromiter(itertools.islice(self._next, count), np.int64, count)
         if count < aval.size:
@@ -61,18 +64,11 @@ class KeyFlow:
         Raises:
             CheckedKeyReuseError: a key is used twice.
         """
-        keys: dict[Var, Numbers] = {}
-        for var, numbers in zip(jaxpr.invars, args, strict=True):
-            if numbers is not None:
-                keys[var] = numbers
-        for var in jaxpr.constvars:
-            if is_key(var.aval):
-                keys[var] = self.fresh(var.aval)
+        keys = dict(zip(jaxpr.invars, args, strict=True))
+        keys.update((var, self.fresh(var.aval)) for var in jaxpr.constvars)
         for eqn in jaxpr.eqns:
             given = [keys.get(v) if type(v) is Var else None for v in eqn.invars]
-            for var, numbers in zip(eqn.outvars, self._outs(eqn, given), strict=True):
-                if numbers is not None:
-                    keys[var] = numbers
+            keys.update(zip(eqn.outvars, self._outs(eqn, given), strict=True))
         return [keys.get(v) if type(v) is Var else None for v in jaxpr.outvars]
 
     def use(self, numbers: Numbers, eqn: Eqn) -> None:
@@ -125,7 +121,7 @@ class KeyFlow:
         moved = self._moved(eqn, given) if any(x is not None for x in given) else None
         if moved is not None:
             return moved
-        return [self.fresh(v.aval) if is_key(v.aval) else None for v in eqn.outvars]
+        return [self.fresh(v.aval) for v in eqn.outvars]
 
     def _moved(self, eqn: Eqn, given: Sequence[Numbers | None]) -> list[Numbers | None] | None:
         """The keys of an operation that moves elements; None for any other, or an unknown place."""
@@ -165,7 +161,7 @@ def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
     """
     jaxpr = discharge.discharge_jaxpr(closed).closed.jaxpr
     flow = KeyFlow()
-    args = [flow.fresh(v.aval) if is_key(v.aval) else None for v in jaxpr.invars]
+    args = [flow.fresh(v.aval) for v in jaxpr.invars]
     flow.follow(jaxpr, args)
     return [np.zeros(0, np.bool_) if x is None else np.isin(x, list(flow.used)) for x in args]
 
@@ -198,14 +194,16 @@ def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
 
 
 def follow_slices(
+    primitive: Primitive,
     flow: KeyFlow,
-    closed: ClosedJaxpr,
     keys: Sequence[Numbers | None],
     axes: Sequence[int | None],
-) -> None:
-    """Follows keys through a function of one slice of its operands, along dimensions `axes`.
+    params: Params,
+) -> list[Numbers | None]:
+    """Follows keys through an operation on slices of its operands, along dimensions `axes`.
 
-    Each slice has its own keys; what all share, where an axis is None, is followed once.
+    Each slice has its own keys; what all share, where an axis is None, is followed once.  The keys
+    that it returns are new.
     """
     rows = [
         x if x is None or axis is None else np.moveaxis(x, axis, 0)
@@ -215,10 +213,11 @@ def follow_slices(
         x[0] if x is not None and axis is not None and len(x) else x
         for x, axis in zip(rows, axes, strict=True)
     ]
-    flow.follow(closed.jaxpr, first)
+    flow.follow(params["jaxpr"].jaxpr, first)
     for x, every, axis in zip(first, rows, axes, strict=True):
         if axis is not None:
             flow.use_like(x, every)
+    return list(map(flow.fresh, primitive.abstract_eval(**params)))
 
 
 def follow_branches(
@@ -233,7 +232,7 @@ def follow_branches(
         flow.used.update(other.used)
     avals = branches[0].out_avals
     return [
-        column[0] if _all_same(column) else (flow.fresh(aval) if is_key(aval) else None)
+        column[0] if _all_same(column) else flow.fresh(aval)
         for column, aval in zip(zip(*results, strict=True), avals, strict=True)
     ]
 

@@ -15,16 +15,9 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
-from minijax.interpreters import checking
+from minijax.interpreters import checking, structural
 from minijax.interpreters.checking import DIVISION, Fault
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import (
-    add_tangents,
-    broadcast_in_dim,
-    instantiate,
-    to_batch_dim,
-    zeros,
-)
 from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.lax.families import (
     ANY,
@@ -690,10 +683,10 @@ class SelectN(Primitive):
 
     def jvp(self, primals: Values, tangents: Values) -> Dual:
         out = self.bind(*primals)
-        return out, self.bind(primals[0], *map(instantiate, tangents[1:]))
+        return out, self.bind(primals[0], *map(structural.instantiate, tangents[1:]))
 
     def transpose(self, ct: Array, which: Array, *cases: Any) -> Cotangents:
-        nothing = zeros(aval_of(ct))
+        nothing = structural.zeros(aval_of(ct))
 
         def cotangent(i: int) -> Any:
             return self.bind(which, *(ct if i == j else nothing for j in range(len(cases))))
@@ -703,12 +696,14 @@ class SelectN(Primitive):
     def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         (which, *cases), (which_dim, *case_dims) = args, dims
         dim = next((d for d in case_dims if d is not None), 0)
-        cases = [to_batch_dim(x, d, dim, size) for x, d in zip(cases, case_dims, strict=True)]
+        cases = [
+            structural.to_batch_dim(x, d, dim, size) for x, d in zip(cases, case_dims, strict=True)
+        ]
         is_scalar = aval_of(which).ndim == (which_dim is not None)
         if not is_scalar:
-            which = to_batch_dim(which, which_dim, dim, size)
+            which = structural.to_batch_dim(which, which_dim, dim, size)
         elif which_dim is not None:
-            which = broadcast_in_dim(which, aval_of(cases[0]).shape, (dim,))
+            which = structural.broadcast_in_dim(which, aval_of(cases[0]).shape, (dim,))
         return self.bind(which, *cases), dim
 
 
@@ -806,22 +801,22 @@ class Clamp(Primitive):
             lambda: gt(x, maximum),
         )
         total: Any = Zero.like(out)
-        nothing = zeros(total.aval)
+        nothing = structural.zeros(total.aval)
         for tangent, mask in zip(tangents, masks, strict=True):
             if type(tangent) is not Zero:
                 part = select(mask(), broadcast_to(tangent, out), nothing)
-                total = add_tangents(total, part)
+                total = structural.add_tangents(total, part)
         return out, total
 
     def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         dim = 0 if dims[1] is None else dims[1]
-        x = to_batch_dim(args[1], dims[1], dim, size)
+        x = structural.to_batch_dim(args[1], dims[1], dim, size)
         shape = aval_of(x).shape
 
         def bound(value: Any, value_dim: int | None) -> Any:
             if aval_of(value).ndim > (value_dim is not None):
-                return to_batch_dim(value, value_dim, dim, size)
-            return value if value_dim is None else broadcast_in_dim(value, shape, (dim,))
+                return structural.to_batch_dim(value, value_dim, dim, size)
+            return value if value_dim is None else structural.broadcast_in_dim(value, shape, (dim,))
 
         return self.bind(bound(args[0], dims[0]), x, bound(args[2], dims[2])), dim
 

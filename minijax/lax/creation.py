@@ -28,16 +28,7 @@ from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
-from minijax.lax.families import (
-    COMPLEX,
-    FLOAT,
-    REAL,
-    Avals,
-    BatchDims,
-    Values,
-    check_dtype,
-    is_array,
-)
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lowering import relocation
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
@@ -130,7 +121,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
 def convert_to_type(operand: Any, dtype: DTypeLike, weak_type: bool) -> Any:
     """`operand` with the dtype and weak type given; an array that has both is returned itself."""
     aval = aval_of(operand)
-    if is_array(operand) and aval.dtype == dtype and aval.weak_type == weak_type:
+    if families.is_array(operand) and aval.dtype == dtype and aval.weak_type == weak_type:
         return operand
     if dtypes.issubdtype(aval.dtype, np.complexfloating) and not (
         dtypes.issubdtype(dtype, np.complexfloating) or dtype == dtypes.bool_
@@ -240,7 +231,7 @@ class ReducePrecision(Primitive):
     def abstract_eval(
         self, x: ShapedArray, *, exponent_bits: int, mantissa_bits: int
     ) -> ShapedArray:
-        check_dtype("reduce_precision", "operand", x, FLOAT)
+        families.check_dtype("reduce_precision", "operand", x, families.FLOAT)
         return x
 
     def lower(
@@ -302,7 +293,7 @@ class Iota(Primitive):
         self, *, dtype: np.dtype[Any], shape: Shape, dimension: int, **_: Any
     ) -> ShapedArray:
         aval = shaped_array(shape, dtype)
-        check_dtype("iota", "dtype", aval, (*REAL, *COMPLEX))
+        families.check_dtype("iota", "dtype", aval, (*families.REAL, *families.COMPLEX))
         if not 0 <= dimension < len(shape):
             problem = f"dimension {dimension} is out of range."
             error(ValueError, "lax.iota", problem, got={"shape": shape, "dimension": dimension})
@@ -500,7 +491,7 @@ def _filled(
     shape: Shape, value: ArrayLike, dtype: DTypeLike | None, weak_type: bool, sharding: Any
 ) -> Any:
     value = as_element(value, dtype)
-    if is_array(value):
+    if families.is_array(value):
         if dtype is not None:
             value = convert_to_type(value, dtype, weak_type)
     elif dtype is not None:

@@ -21,17 +21,9 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import transpose
-from minijax.lax import shardings
+from minijax.lax import families, shardings
 from minijax.lax.creation import convert_element_type
-from minijax.lax.families import (
-    Avals,
-    BatchDims,
-    Params,
-    Values,
-    in_bytes,
-    jvp_of_product,
-    operands,
-)
+from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -319,7 +311,7 @@ class DotGeneral(Primitive):
     """
 
     name = "dot_general"
-    jvp = jvp_of_product
+    jvp = families.jvp_of_product
 
     @result_types.function
     def abstract_eval(self, lhs: ShapedArray, rhs: ShapedArray, **params: Any) -> ShapedArray:
@@ -345,7 +337,7 @@ class DotGeneral(Primitive):
         shardings.check_summands(self, avals, p.dimension_numbers, spec)
         return spec
 
-    @in_bytes("int2", "uint2", "int4", "uint4")
+    @families.in_bytes("int2", "uint2", "int4", "uint4")
     def lower(self, ctx: LoweringContext, lhs: Value, rhs: Value, **params: Any) -> Any:
         (x, y), (out,) = ctx.avals_in, ctx.avals_out
         numbers, precision, *_ = _Params(**params)
@@ -424,7 +416,7 @@ class DotGeneral(Primitive):
 
 
 @printing.shows.rule(DotGeneral)
-def _shown_params_of_dot_general(primitive: DotGeneral, params: Params) -> dict[str, Any]:
+def _shown_params_of_dot_general(primitive: DotGeneral, params: families.Params) -> dict[str, Any]:
     numbers = tuple(tuple(map(list, pair)) for pair in params["dimension_numbers"])
     given = {k: v for k, v in params.items() if v is not None and k != "out_sharding"}
     return {**given, "dimension_numbers": numbers}
@@ -576,7 +568,7 @@ def dot_general(
     """
     (lhs_sum, rhs_sum), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = (_ints(lhs_sum), _ints(rhs_sum)), (_ints(lhs_batch), _ints(rhs_batch))
-    x, y = operands(lhs, rhs)
+    x, y = families.operands(lhs, rhs)
     return dot_general_p.bind(
         x,
         y,

@@ -25,22 +25,6 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.trace import current
 from minijax.interpreters import casts, checking, reshard, staging, structural
-from minijax.interpreters.checking import (
-    CHECK_EFFECT,
-    COMPUTES,
-    COPIES,
-    ELEMENTWISE,
-    INSPECTS,
-    MOVES,
-    NAN,
-    NON_FINITE,
-    PRESERVES,
-    SELECTS,
-    Fault,
-    Site,
-    fault_flow,
-    site_of,
-)
 from minijax.interpreters.structural import broadcast_in_dim, full
 from minijax.lax import (
     binary,
@@ -62,28 +46,28 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 
 
-@fault_flow.derive(families.Unary)
+@checking.fault_flow.derive(families.Unary)
 def _flow_of_unary(primitive: families.Unary) -> str:
     if primitive.result is families.bool_dtype:
-        return INSPECTS
-    return PRESERVES if primitive.total else ELEMENTWISE
+        return checking.INSPECTS
+    return checking.PRESERVES if primitive.total else checking.ELEMENTWISE
 
 
-@fault_flow.derive(families.Binary)
+@checking.fault_flow.derive(families.Binary)
 def _flow_of_binary(primitive: families.Binary) -> str:
-    return PRESERVES if primitive.total else ELEMENTWISE
+    return checking.PRESERVES if primitive.total else checking.ELEMENTWISE
 
 
-fault_flow.set(
-    ELEMENTWISE,
+checking.fault_flow.set(
+    checking.ELEMENTWISE,
     structural.AddAny,
     creation.ConvertElementType,
     creation.ReducePrecision,
     unary.IntegerPow,
     unary.Pow,
 )
-fault_flow.set(
-    PRESERVES,
+checking.fault_flow.set(
+    checking.PRESERVES,
     casts.Cast,
     binary.Clamp,
     shardings.ShardingConstraint,
@@ -91,8 +75,8 @@ fault_flow.set(
     unary.Conj,
     unary.Round,
 )
-fault_flow.set(
-    MOVES,
+checking.fault_flow.set(
+    checking.MOVES,
     reshard.Reshard,
     shape.Reshape,
     shape.Rev,
@@ -101,8 +85,8 @@ fault_flow.set(
     structural.BroadcastInDim,
     structural.Transpose,
 )
-fault_flow.set(
-    COPIES,
+checking.fault_flow.set(
+    checking.COPIES,
     creation.BitcastConvertType,
     creation.Empty,
     gather_scatter.Gather,
@@ -123,17 +107,17 @@ fault_flow.set(
     windows.SelectAndGatherAdd,
     windows.SelectAndScatter,
 )
-fault_flow.set(SELECTS, binary.SelectN)
+checking.fault_flow.set(checking.SELECTS, binary.SelectN)
 
 
 def flow_of(eqn: Eqn) -> str:
     """What becomes of faulty elements in an equation."""
-    return fault_flow.of(eqn.primitive)
+    return checking.fault_flow.of(eqn.primitive)
 
 
 _INT32 = np.dtype(np.int32)
 _UINT32 = np.dtype(np.uint32)
-_PASSING = frozenset({ELEMENTWISE, PRESERVES, MOVES, SELECTS})
+_PASSING = frozenset({checking.ELEMENTWISE, checking.PRESERVES, checking.MOVES, checking.SELECTS})
 # Faults of up to this many elements are looked for all at once: less to compile.
 _FEW = 256
 
@@ -162,7 +146,7 @@ class Checked(NamedTuple):
     """
 
     closed: ClosedJaxpr
-    sites: tuple[Site, ...]
+    sites: tuple[checking.Site, ...]
 
     @property
     def words(self) -> int:
@@ -176,7 +160,7 @@ def check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
 
 
 def _check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
-    sites: list[Site] = []
+    sites: list[checking.Site] = []
 
     def function(*args: Any) -> list[Any]:
         checker = Checker(closed.jaxpr, kinds)
@@ -186,7 +170,7 @@ def _check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
 
     with config.checking(frozenset()):
         jaxpr, consts = staging.stage(function, closed.in_avals, closed.jaxpr.debug_info)
-    if not sites and CHECK_EFFECT not in closed.effects:
+    if not sites and checking.CHECK_EFFECT not in closed.effects:
         return Checked(closed, ())
     return Checked(ClosedJaxpr(jaxpr, consts), tuple(sites))
 
@@ -194,7 +178,7 @@ def _check_jaxpr(closed: ClosedJaxpr, kinds: frozenset[str]) -> Checked:
 class _Found(NamedTuple):
     """A fault of an equation, which may be judged later, where its elements are selected."""
 
-    fault: Fault
+    fault: checking.Fault
     eqn: Any
     number: int
 
@@ -206,8 +190,8 @@ class Checker:
         self.jaxpr = jaxpr
         self.kinds = kinds
         # With the numbers of the equations to blame.
-        self._faults: list[tuple[int, Fault, Site]] = []
-        self._states: list[tuple[int, State, tuple[Site, ...]]] = []
+        self._faults: list[tuple[int, checking.Fault, checking.Site]] = []
+        self._states: list[tuple[int, State, tuple[checking.Site, ...]]] = []
         self._eqn: Any = None
         self._number = 0
         self._values: dict[Var, Any] = {}
@@ -229,7 +213,7 @@ class Checker:
         """The functionalized form of a jaxpr that the current equation holds."""
         return check_jaxpr(closed, self.kinds)
 
-    def add(self, state: Sequence[Any], sites: Sequence[Site]) -> None:
+    def add(self, state: Sequence[Any], sites: Sequence[checking.Site]) -> None:
         """Tells of the state that something inside the current equation has returned.
 
         Args:
@@ -238,20 +222,22 @@ class Checker:
         """
         self._states.append((self._number, State(*state), tuple(sites)))
 
-    def judge(self, fault: Fault, eqn: Eqn | None = None, number: int | None = None) -> None:
+    def judge(
+        self, fault: checking.Fault, eqn: Eqn | None = None, number: int | None = None
+    ) -> None:
         """Tells of a fault of an equation, the current one by default."""
         eqn = self._eqn if eqn is None else eqn
-        if fault.kind == NON_FINITE and NAN in self.kinds:
-            fault = fault._replace(kind=NAN)
+        if fault.kind == checking.NON_FINITE and checking.NAN in self.kinds:
+            fault = fault._replace(kind=checking.NAN)
         if fault.kind in self.kinds and aval_of(fault.bad).size:
-            site = site_of(fault, eqn.primitive.name, eqn.source)
+            site = checking.site_of(fault, eqn.primitive.name, eqn.source)
             self._faults.append((self._number if number is None else number, fault, site))
 
-    def finish(self) -> tuple[State | None, list[Site]]:
+    def finish(self) -> tuple[State | None, list[checking.Site]]:
         """The first fault of all, and the sites in program order; no state if there are none."""
-        sites: list[Site] = []
+        sites: list[checking.Site] = []
         states = []
-        small: list[tuple[Fault, int]] = []
+        small: list[tuple[checking.Fault, int]] = []
         entries: list[Any] = sorted([*self._faults, *self._states], key=lambda entry: entry[0])
         for _, what, own in entries:
             if isinstance(what, State):
@@ -287,19 +273,22 @@ class Checker:
         for fault in self._faults_of(eqn, args, outs):
             self._found(_Found(fault, eqn, self._number))
 
-    def _faults_of(self, eqn: Eqn, args: Values, outs: Values) -> list[Fault]:
+    def _faults_of(self, eqn: Eqn, args: Values, outs: Values) -> list[checking.Fault]:
         primitive = eqn.primitive
-        faults: list[Fault] = []
+        faults: list[checking.Fault] = []
         own = checking.faults.of(primitive)
         if own is not None:
             faults += own(args, outs, **eqn.params)
         flow = flow_of(eqn)
-        if self.kinds & {NAN, NON_FINITE} and flow in (ELEMENTWISE, COMPUTES):
+        if self.kinds & {checking.NAN, checking.NON_FINITE} and flow in (
+            checking.ELEMENTWISE,
+            checking.COMPUTES,
+        ):
             for out in outs:
-                faults += self._non_finite(out, args, flow == ELEMENTWISE)
+                faults += self._non_finite(out, args, flow == checking.ELEMENTWISE)
         return faults
 
-    def _non_finite(self, out: Array, args: Values, elementwise: bool) -> list[Fault]:
+    def _non_finite(self, out: Array, args: Values, elementwise: bool) -> list[checking.Fault]:
         """A NaN without a NaN among the operands; an infinity where all of them are finite."""
         if not _is_inexact(out):
             return []
@@ -308,10 +297,10 @@ class Checker:
             # What is left of nothing is the identity of the operation.
             return []
         bad = self._made(out, inputs, _is_nan, elementwise)
-        if NON_FINITE in self.kinds:
+        if checking.NON_FINITE in self.kinds:
             infinite = self._made(out, inputs, _is_not_finite, elementwise)
             bad = binary.bitwise_or(bad, infinite)
-        return [Fault(NON_FINITE, bad, _Produced(), (out,))]
+        return [checking.Fault(checking.NON_FINITE, bad, _Produced(), (out,))]
 
     def _made(
         self, out: Array, inputs: Sequence[Any], test: Callable[[Any], Any], elementwise: bool
@@ -346,7 +335,7 @@ class Checker:
     def _pass_on(self, eqn: Eqn, args: Values) -> None:
         """Hands faults of the operands that are judged later to the result."""
         flow = flow_of(eqn)
-        if flow == INSPECTS or not self._pending:
+        if flow == checking.INSPECTS or not self._pending:
             return
         seen: set[int] = set()
         for v in eqn.invars:
@@ -371,15 +360,15 @@ def _first_of(states: Sequence[State]) -> State | None:
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
 
-def _moved(fault: Fault, var: Atom, eqn: Eqn, args: Values, flow: str) -> Fault:
+def _moved(fault: checking.Fault, var: Atom, eqn: Eqn, args: Values, flow: str) -> checking.Fault:
     """A fault of an operand as one of the result."""
     dims = eqn.outvars[0].aval.shape
-    if flow == MOVES:
+    if flow == checking.MOVES:
         bad, *found = (eqn.primitive.bind(x, **eqn.params) for x in (fault.bad, *fault.found))
         return fault._replace(bad=bad, found=tuple(found))
     bad = _broadcast(fault.bad, dims)
     found = [_broadcast(x, dims) for x in fault.found]
-    if flow == SELECTS and eqn.invars[0] is not var:
+    if flow == checking.SELECTS and eqn.invars[0] is not var:
         nothing = full(dims, False, np.bool_)
         bad = binary.select_n(args[0], *(bad if v is var else nothing for v in eqn.invars[1:]))
     return fault._replace(bad=bad, found=tuple(found))
@@ -395,7 +384,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
         out = eqn.outvars[0] if flow in _PASSING else None
         if _inspects(eqn) or (out in later and out in selected):
             selected.update(operands)
-        elif flow == SELECTS:
+        elif flow == checking.SELECTS:
             later.discard(eqn.invars[0])
             selected.update(eqn.invars[1:])
         else:
@@ -405,8 +394,8 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
 
 def _inspects(eqn: Eqn) -> bool:
     """Whether an equation asks for faulty elements: `is_finite(x)`, `x != x`, `x == inf`."""
-    if flow_of(eqn) not in (ELEMENTWISE, PRESERVES):
-        return bool(flow_of(eqn) == INSPECTS)
+    if flow_of(eqn) not in (checking.ELEMENTWISE, checking.PRESERVES):
+        return bool(flow_of(eqn) == checking.INSPECTS)
     if len(eqn.invars) != 2 or eqn.outvars[0].aval.dtype != np.bool_:
         return False
     x, y = eqn.invars
@@ -493,8 +482,8 @@ def earlier(first: Sequence[Any], second: Sequence[Any]) -> State:
 
 
 def first_of_batch(
-    state: Sequence[Any], sites: Sequence[Site], size: int
-) -> tuple[State, tuple[Site, ...]]:
+    state: Sequence[Any], sites: Sequence[checking.Site], size: int
+) -> tuple[State, tuple[checking.Site, ...]]:
     """The state of the first example that fails, from the states of a whole batch.
 
     Args:
@@ -511,7 +500,7 @@ def first_of_batch(
     return State(code, place, _at(words, example)), tuple(site.of_batch(size) for site in sites)
 
 
-def _is_small(fault: Fault) -> bool:
+def _is_small(fault: checking.Fault) -> bool:
     """Whether a fault is cheap to look for together with others: few elements of one word each."""
     one_word = [
         aval_of(x).dtype.kind in "fiu" and aval_of(x).dtype.itemsize == 4 for x in fault.found
@@ -524,7 +513,7 @@ def _is_small(fault: Fault) -> bool:
     )
 
 
-def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
+def _state_of_many(faults: Sequence[tuple[checking.Fault, int]]) -> State:
     """The state of the first of several small faults, each with its code, in program order."""
     sizes = [aval_of(fault.bad).size for fault, _ in faults]
     failed, place = _first(
@@ -550,7 +539,7 @@ def _state_of_many(faults: Sequence[tuple[Fault, int]]) -> State:
     )
 
 
-def _state_of(fault: Fault, code: int) -> State:
+def _state_of(fault: checking.Fault, code: int) -> State:
     aval = aval_of(fault.bad)
     failed, place = _first(fault.bad)
     found = [_at(shape.reshape(x, (aval.size,)), place) for x in fault.found]

@@ -20,17 +20,8 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import moveaxis
-from minijax.lax import slicing
-from minijax.lax.families import (
-    Avals,
-    BatchDims,
-    Values,
-    batch_elementwise,
-    broadcast_operands,
-    broadcast_shape,
-    check_same_dtype,
-    operands,
-)
+from minijax.lax import families, slicing
+from minijax.lax.families import Avals, BatchDims, Values, operands
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -54,17 +45,17 @@ class Threefry2x32(Primitive):
     multiple_results = True
     jvp = jvp_of_constant
     shard = rules.elementwise
-    batch = batch_elementwise
+    batch = families.batch_elementwise
 
     def abstract_eval(self, *operands: ShapedArray) -> list[ShapedArray]:
         if len(operands) != 4 or any(x.dtype != _UINT32 for x in operands):
             problem = "needs four operands of dtype uint32."
             error(TypeError, "threefry2x32", problem, got=", ".join(map(str, operands)))
         named = {f"operand {i}": x for i, x in enumerate(operands)}
-        return [ShapedArray(broadcast_shape("threefry2x32", **named), _UINT32)] * 2
+        return [ShapedArray(families.broadcast_shape("threefry2x32", **named), _UINT32)] * 2
 
     def lower(self, ctx: LoweringContext, *values: Value) -> list[Any]:
-        key0, key1, x0, x1 = broadcast_operands(ctx, values)
+        key0, key1, x0, x1 = families.broadcast_operands(ctx, values)
         shape = ctx.avals_out[0].shape
         tensor = ctx.type_of(ctx.avals_out[0])
 
@@ -244,7 +235,7 @@ class RngUniform(Primitive):
     shard = rules.nothing_sharded
 
     def abstract_eval(self, a: ShapedArray, b: ShapedArray, *, shape: Shape) -> ShapedArray:
-        check_same_dtype("rng_uniform", a=a, b=b)
+        families.check_same_dtype("rng_uniform", a=a, b=b)
         is_number = dtypes.issubdtype(a.dtype, np.floating) or (
             dtypes.issubdtype(a.dtype, np.integer) and a.dtype.itemsize >= 4
         )

@@ -27,32 +27,9 @@ from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import check_axes, instantiate
-from minijax.lax.binary import (
-    bitwise_or,
-    div,
-    eq,
-    max,
-    min,
-    mul,
-    ne,
-    select,
-)
+from minijax.lax import binary, families
 from minijax.lax.creation import broadcasted_iota, convert_to_type
-from minijax.lax.families import (
-    ANY,
-    BITS,
-    NUMERIC,
-    Avals,
-    BatchDims,
-    Kinds,
-    Values,
-    batch_along,
-    check_dtype,
-    check_same_dtype,
-    int_tuple,
-    is_array,
-    operand,
-)
+from minijax.lax.families import Avals, BatchDims, Values, operand
 from minijax.lax.shape import concatenate, reshape, split, squeeze
 from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering.module import lower_function, lower_jaxpr
@@ -212,7 +189,7 @@ class Reduction(Primitive):
     Not linear, hence no transpose: tangents are sums.
     """
 
-    batch = batch_along("axes", drops=True)
+    batch = families.batch_along("axes", drops=True)
     shard = rules.reduction
 
     name: str = field()
@@ -220,14 +197,14 @@ class Reduction(Primitive):
     _: KW_ONLY
     combine: Callable[[Any, Any], Any] | None = None
     identity: Identity
-    accepts: Kinds
+    accepts: families.Kinds
     tangent: Callable[[Any, Any, Any, Shape], Any] | None = None
 
     def __post_init__(self) -> None:
         super().__init__(self.name)
 
     def abstract_eval(self, x: ShapedArray, *, axes: Shape) -> ShapedArray:
-        check_dtype(self.name, "operand", x, self.accepts)
+        families.check_dtype(self.name, "operand", x, self.accepts)
         check_axes(f"lax.{self.name}", x, axes)
         return x.with_shape(tuple(n for d, n in enumerate(x.shape) if d not in axes))
 
@@ -303,25 +280,25 @@ def region_of_combiner(
 
 def attains(x: Array, extremum: Array) -> Any:
     """Where elements are the extremum of themselves and others; a NaN is wherever it takes part."""
-    attained = eq(x, extremum)
+    attained = binary.eq(x, extremum)
     is_inexact = dtypes.issubdtype(aval_of(x).dtype, np.inexact)
-    return bitwise_or(attained, ne(x, x)) if is_inexact else attained
+    return binary.bitwise_or(attained, binary.ne(x, x)) if is_inexact else attained
 
 
 def _tangent_of_extremum(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
     # Elements that attain the extremum share the derivative in equal parts.
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape)) if d not in axes]
-    attained = eq(x, structural.broadcast_in_dim(out, shape, kept))
+    attained = binary.eq(x, structural.broadcast_in_dim(out, shape, kept))
     weights = convert_to_type(attained, aval_of(x_dot).dtype, weak_type=False)
     count = structural.reduce_sum(weights, axes)
-    return div(structural.reduce_sum(mul(x_dot, weights), axes), count)
+    return binary.div(structural.reduce_sum(binary.mul(x_dot, weights), axes), count)
 
 
 def _tangent_of_product(x: Array, x_dot: Array, out: Array, axes: Shape) -> Any:
     # The product rule, applied at each step of a product by halves: no division by elements.
     def product(x: Array) -> list[Any]:
-        return fold(lambda a, b: [mul(a, b)], [x], [one(x.dtype)], axes)
+        return fold(lambda a, b: [binary.mul(a, b)], [x], [one(x.dtype)], axes)
 
     _, (tangent,) = jvp_flat(product, [x], [x_dot])
     return instantiate(tangent)
@@ -331,28 +308,28 @@ reduce_prod_p = Reduction(
     "reduce_prod",
     "stablehlo.multiply",
     identity=one,
-    accepts=NUMERIC,
+    accepts=families.NUMERIC,
     tangent=_tangent_of_product,
 )
 reduce_max_p = Reduction(
     "reduce_max",
     "stablehlo.maximum",
-    combine=max,
+    combine=binary.max,
     identity=lowest,
-    accepts=ANY,
+    accepts=families.ANY,
     tangent=_tangent_of_extremum,
 )
 reduce_min_p = Reduction(
     "reduce_min",
     "stablehlo.minimum",
-    combine=min,
+    combine=binary.min,
     identity=highest,
-    accepts=ANY,
+    accepts=families.ANY,
     tangent=_tangent_of_extremum,
 )
-reduce_and_p = Reduction("reduce_and", "stablehlo.and", identity=_all_bits, accepts=BITS)
-reduce_or_p = Reduction("reduce_or", "stablehlo.or", identity=zero, accepts=BITS)
-reduce_xor_p = Reduction("reduce_xor", "stablehlo.xor", identity=zero, accepts=BITS)
+reduce_and_p = Reduction("reduce_and", "stablehlo.and", identity=_all_bits, accepts=families.BITS)
+reduce_or_p = Reduction("reduce_or", "stablehlo.or", identity=zero, accepts=families.BITS)
+reduce_xor_p = Reduction("reduce_xor", "stablehlo.xor", identity=zero, accepts=families.BITS)
 
 
 def reduce_sum(
@@ -376,9 +353,9 @@ def reduce_sum(
         Array(44, dtype=uint8)
     """
     aval = aval_of(operand)
-    check_dtype("reduce_sum", "operand", aval, NUMERIC)
-    axes = int_tuple(axes, "lax.reduce_sum", "axes")
-    if not axes and is_array(operand):
+    families.check_dtype("reduce_sum", "operand", aval, families.NUMERIC)
+    axes = families.int_tuple(axes, "lax.reduce_sum", "axes")
+    if not axes and families.is_array(operand):
         return operand
     sharding = rules.resolve(out_sharding, "lax.reduce_sum")
     return structural.reduce_sum_p.bind(operand, axes=axes, out_sharding=sharding)
@@ -496,7 +473,7 @@ def reduce_xor(operand: ArrayLike, axes: Sequence[int]) -> Array:
 
 
 def _reduced(primitive: Reduction, operand: Any, axes: Sequence[int]) -> Any:
-    return primitive.bind(operand, axes=int_tuple(axes, f"lax.{primitive.name}", "axes"))
+    return primitive.bind(operand, axes=families.int_tuple(axes, f"lax.{primitive.name}", "axes"))
 
 
 class ArgReduction(Primitive):
@@ -511,7 +488,7 @@ class ArgReduction(Primitive):
     Not linear, hence no transpose: the results are integers.
     """
 
-    batch = batch_along("axes", drops=True)
+    batch = families.batch_along("axes", drops=True)
     jvp = jvp_of_constant
     shard = rules.reduction
 
@@ -532,7 +509,7 @@ class ArgReduction(Primitive):
         if x.shape[axes[0]] == 0:
             problem = "there is nothing to choose from."
             error(ValueError, name, problem, got={"operand": x, "axis": axes[0]})
-        check_dtype(self.name, "operand", x, (np.floating, np.integer, np.bool_))
+        families.check_dtype(self.name, "operand", x, (np.floating, np.integer, np.bool_))
         shape = x.shape[: axes[0]] + x.shape[axes[0] + 1 :]
         return x.update(shape=shape, dtype=np.dtype(index_dtype), weak_type=False)
 
@@ -549,7 +526,7 @@ class ArgReduction(Primitive):
         attained = attains(x, extremum)
         places = broadcasted_iota(index_dtype, x.shape, axes[0])
         nowhere = structural.full(x.shape, highest(index_dtype), index_dtype)
-        return reduce_min_p.bind(select(attained, places, nowhere), axes=axes)
+        return reduce_min_p.bind(binary.select(attained, places, nowhere), axes=axes)
 
 
 argmax_p = ArgReduction("argmax", reduce_max_p)
@@ -598,7 +575,7 @@ def _arg_reduced(
     primitive: ArgReduction, operand: ArrayLike, axis: int, index_dtype: DTypeLike
 ) -> Any:
     name = f"lax.{primitive.name}"
-    (axis,) = int_tuple((axis,), name, "axis")
+    (axis,) = families.int_tuple((axis,), name, "axis")
     index_dtype = dtypes.canonicalize_user_dtype(index_dtype, name)
     return primitive.bind(operand, axes=(axis,), index_dtype=index_dtype)
 
@@ -685,7 +662,7 @@ def check_reducer(
     if len({x.shape for x in operands}) != 1:
         error(ValueError, name, "all operands must have one shape.", got=facts)
     for x, init in zip(operands, inits, strict=True):
-        check_same_dtype(name.removeprefix("lax."), operand=x, init_value=init)
+        families.check_same_dtype(name.removeprefix("lax."), operand=x, init_value=init)
     expected = [((), x.dtype) for x in operands]
     returned = [(x.shape, x.dtype) for x in jaxpr.out_avals]
     if returned != expected:
@@ -755,7 +732,7 @@ def reduce(
     arrays = [operand(x) for x in leaves]
     inits = [as_initial_value(x, like) for x, like in zip(init_leaves, arrays, strict=True)]
     jaxpr = stage_reducer("lax.reduce", computation, arrays, structure)
-    dims = int_tuple(dimensions, "lax.reduce", "dimensions")
+    dims = families.int_tuple(dimensions, "lax.reduce", "dimensions")
     monoid = monoid_of(jaxpr, inits)
     if monoid is not None and monoid in _REDUCTIONS:
         sharding = rules.resolve(out_sharding, "lax.reduce")
@@ -794,7 +771,7 @@ def check_same_structure(name: str, argument: str, found: Any, expected: Any) ->
 
 def as_initial_value(x: Array, like: Any) -> Any:
     """An initial value; numbers that are not arrays of ours take the dtype of their operand."""
-    if is_array(x) or np.ndim(x):
+    if families.is_array(x) or np.ndim(x):
         return operand(x)
     return np.asarray(x).astype(aval_of(like).dtype)[()]
 
@@ -837,6 +814,6 @@ def monoid_of(jaxpr: ClosedJaxpr, inits: Sequence[Any]) -> str | None:
     dtype = aval_of(inits[0]).dtype
     if dtype == np.bool_ and name in ("add", "mul", "max", "min"):
         name = {"add": "or", "mul": "and", "max": "or", "min": "and"}[name]
-    if name in ("and", "or", "xor") and not any(dtypes.issubdtype(dtype, k) for k in BITS):
+    if name in ("and", "or", "xor") and not any(dtypes.issubdtype(dtype, k) for k in families.BITS):
         return None
     return name if np.array_equal(inits[0], _IDENTITIES[name](dtype)) else None

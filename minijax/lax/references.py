@@ -14,7 +14,7 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from minijax.core import dtypes, printing, refs, vma
-from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, Typed, aval_of
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
@@ -133,7 +133,7 @@ class _RefType(type):
         return cls is Ref and isinstance(value, Tracer) and type(value.aval) is AbstractRef
 
 
-class Ref(Cell, metaclass=_RefType):
+class Ref(Typed, Cell, metaclass=_RefType):
     """A place that holds an array and can be written.
 
     Source:     mirrors jax.Ref (0.10); made by `new_ref`.
@@ -146,31 +146,6 @@ class Ref(Cell, metaclass=_RefType):
     """
 
     __slots__ = ()
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimensions of the value."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype of the value."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The rank of the value."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements of the value."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the value's dtype gives way to that of other operands."""
-        return self.aval.weak_type
 
     @property
     def sharding(self) -> Any:

@@ -16,16 +16,9 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
-from minijax.interpreters import checking
+from minijax.interpreters import checking, structural
 from minijax.interpreters.checking import Fault
 from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
-from minijax.interpreters.structural import (
-    broadcast_in_dim,
-    instantiate,
-    moveaxis,
-    to_batch_dim,
-    zeros,
-)
 from minijax.lax import binary, creation, families, gather_numbers, gather_scatter, shape
 from minijax.lax.families import Avals, BatchDims, Values, jvp_of_first
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
@@ -162,7 +155,7 @@ class DynamicSlice(Primitive):
     def transpose(
         self, ct: Array, x: UndefinedPrimal, *starts: Any, slice_sizes: Shape
     ) -> Cotangents:
-        whole = dynamic_update_slice_p.bind(zeros(x.aval.cotangent_aval()), ct, *starts)
+        whole = dynamic_update_slice_p.bind(structural.zeros(x.aval.cotangent_aval()), ct, *starts)
         return (whole, *(None for _ in starts))
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, slice_sizes: Shape) -> Batched:
@@ -183,7 +176,7 @@ class DynamicSlice(Primitive):
             start_indices_batching_dims=(0,) if batched else (),
         )
         out = gather_scatter.gather(
-            moveaxis(x, d, 0) if batched else x,
+            structural.moveaxis(x, d, 0) if batched else x,
             index,
             numbers,
             (min(size, 1), *slice_sizes) if batched else slice_sizes,
@@ -244,7 +237,7 @@ def _check_slice_sizes(x: ShapedArray, slice_sizes: Shape) -> None:
 def _stacked_starts(starts: Sequence[Any], dims: Sequence[Any], size: int) -> Any:
     """Starts int[size, n], from scalars and vectors of one dtype."""
     columns = [
-        broadcast_in_dim(s, (size, 1), () if d is None else (0,))
+        structural.broadcast_in_dim(s, (size, 1), () if d is None else (0,))
         for s, d in zip(starts, dims, strict=True)
     ]
     return columns[0] if len(columns) == 1 else shape.concatenate(columns, 1)
@@ -289,13 +282,15 @@ class DynamicUpdateSlice(Primitive):
     def jvp(self, primals: Values, tangents: Values) -> Dual:
         out = self.bind(*primals)
         x_dot, update_dot = tangents[:2]
-        return out, self.bind(instantiate(x_dot), instantiate(update_dot), *primals[2:])
+        return out, self.bind(
+            structural.instantiate(x_dot), structural.instantiate(update_dot), *primals[2:]
+        )
 
     def transpose(self, ct: Array, x: Array, update: Array, *starts: Any) -> Cotangents:
         x_ct = update_ct = None
         if is_linear(x):
             window = (update.aval if is_linear(update) else aval_of(update)).shape
-            x_ct = self.bind(ct, zeros(aval_of(ct).with_shape(window)), *starts)
+            x_ct = self.bind(ct, structural.zeros(aval_of(ct).with_shape(window)), *starts)
         if is_linear(update):
             update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=update.aval.shape)
         return (x_ct, update_ct, *(None for _ in starts))
@@ -303,8 +298,8 @@ class DynamicUpdateSlice(Primitive):
     def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         x, update, *starts = args
         x_dim, update_dim, *start_dims = dims
-        x = to_batch_dim(x, x_dim, 0, size)
-        update = to_batch_dim(update, update_dim, 0, size)
+        x = structural.to_batch_dim(x, x_dim, 0, size)
+        update = structural.to_batch_dim(update, update_dim, 0, size)
         if all(s is None for s in start_dims):
             zero = np.zeros((), aval_of(starts[0]).dtype if starts else np.int32)[()]
             return self.bind(x, update, zero, *starts), 0

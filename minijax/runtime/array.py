@@ -21,7 +21,7 @@ import numpy as np
 from jaxlib import _jax
 
 from minijax.core import dtypes, operators, source, tree, tree_registry
-from minijax.core.aval import ShapedArray, abstract_token, aval_handlers, aval_of
+from minijax.core.aval import ShapedArray, Typed, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
 from minijax.core.errors import DeletedArrayError, error
 from minijax.core.native import Device
@@ -471,7 +471,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
 
 @source.boundaries("__bool__")
-class ExtendedArray(Array):
+class ExtendedArray(Typed, Array):
     """An array of an extended dtype, such as random keys: its buffer holds what XLA computes with.
 
     The physical dimensions are the last ones of the buffer.
@@ -489,26 +489,6 @@ class ExtendedArray(Array):
         for _ in self.extended_dtype.physical_shape:
             physical = physical.without_dim(physical.ndim - 1)
         return physical.update(dtype=self.extended_dtype)
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.extended_dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        return False
 
     @property
     def _value(self) -> Any:

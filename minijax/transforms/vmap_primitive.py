@@ -91,17 +91,10 @@ class Vmap(JaxprCall):
 
 @key_reuse.follow_keys.rule(Vmap)
 def _follow_keys_of_vmap(
-    primitive: Vmap,
-    flow: KeyFlow,
-    keys: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    mapped: tuple[bool, ...],
-    **params: Any,
+    primitive: Vmap, flow: KeyFlow, keys: Sequence[Any], **params: Any
 ) -> list[Any]:
-    key_reuse.follow_slices(flow, jaxpr, keys, [0 if m else None for m in mapped])
-    outs = primitive.abstract_eval(jaxpr=jaxpr, **params)
-    return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+    axes = [0 if m else None for m in params["mapped"]]
+    return key_reuse.follow_slices(primitive, flow, keys, axes, params)
 
 
 @checking.check_inside.rule(Vmap)

@@ -436,7 +436,7 @@ def keys_of_scan(
     for first, rows in zip(key_reuse.first_rows(stacked), stacked, strict=True):
         flow.use_like(first, rows)
     made = [aval.with_dim(0, loop.length) for aval in loop.jaxpr.out_avals[loop.num_carry :]]
-    return [*carry, *(flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in made)]
+    return [*carry, *map(flow.fresh, made)]
 
 
 def keys_of_while(

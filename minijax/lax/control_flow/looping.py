@@ -28,15 +28,10 @@ from minijax.interpreters import (
     key_reuse,
     partial_eval,
     passes,
+    structural,
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, with_zeros
-from minijax.interpreters.structural import (
-    broadcast_in_dim,
-    instantiate,
-    moveaxis,
-    to_batch_dim,
-)
 from minijax.lax import binary, creation, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
@@ -92,7 +87,7 @@ class While(Primitive):
         )
         count = len(moving)
         order = bodies.interleaved([len(consts), count], [sum(const_nonzero), sum(moving)])
-        dots = [instantiate(t) for t, nz in zip(init_dots, moving, strict=True) if nz]
+        dots = [structural.instantiate(t) for t, nz in zip(init_dots, moving, strict=True) if nz]
         more = [v.aval for v in derivative.jaxpr.outvars[count:]]
         whole = loop._replace(
             cond_jaxpr=bodies.rearranged(
@@ -151,11 +146,11 @@ class While(Primitive):
         wide, carry, place = _batched(size, loop, [d is not None for d in dims])
         num_consts = loop.cond_nconsts + loop.body_nconsts
         moved = [
-            x if d is None else moveaxis(x, d, 0)
+            x if d is None else structural.moveaxis(x, d, 0)
             for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
         ]
         init = [
-            to_batch_dim(x, d, place, size) if b else x
+            structural.to_batch_dim(x, d, place, size) if b else x
             for x, d, b in zip(args[num_consts:], dims[num_consts:], carry, strict=True)
         ]
         outs = self.bind(*moved, *init, **wide._asdict())
@@ -264,7 +259,7 @@ def _kept_where_done(goes_on: Array, before: Array, after: Array) -> Array:
     aval = aval_of(after)
     if not aval_of(goes_on).ndim or aval.is_extended:
         return after
-    which = broadcast_in_dim(goes_on, aval.shape, range(aval_of(goes_on).ndim))
+    which = structural.broadcast_in_dim(goes_on, aval.shape, range(aval_of(goes_on).ndim))
     return binary.select_n(which, before, after)
 
 

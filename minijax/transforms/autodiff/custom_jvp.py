@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from minijax.core import dtypes, printing, source, tree, tree_errors, vma
-from minijax.core.aval import AbstractValue, ShapedArray, aval_of, manual_type
+from minijax.core.aval import AbstractValue, ShapedArray, Typed, aval_of, manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import Avals, BatchDims, Value, Values
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from minijax.core.native import PyTreeDef
 
 
-class SymbolicZero:
+class SymbolicZero(Typed):
     """A tangent or cotangent known to be zero, as rules with `symbolic_zeros=True` see it.
 
     Example:
@@ -53,22 +53,6 @@ class SymbolicZero:
 
     def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        return self.aval.size
 
     @staticmethod
     def from_primal_value(value: object) -> SymbolicZero:

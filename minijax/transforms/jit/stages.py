@@ -22,7 +22,7 @@ from typing import (
 import numpy as np
 
 from minijax.core import dtypes, source, tree, tree_errors
-from minijax.core.aval import ShapedArray, aval_handlers, aval_of, canonicalize_shape
+from minijax.core.aval import ShapedArray, Typed, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -237,7 +237,7 @@ def known_placement(given: object) -> Any:
     return given if isinstance(given, Sharding) else None
 
 
-class ArgInfo:
+class ArgInfo(Typed):
     """What is known about one argument of a lowered program.
 
     Example:
@@ -251,16 +251,6 @@ class ArgInfo:
     def __init__(self, aval: ShapedArray, donated: bool) -> None:
         self.aval = aval
         self.donated = donated
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The shape."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> Any:
-        """The dtype."""
-        return self.aval.dtype
 
     def __repr__(self) -> str:
         return f"ArgInfo(aval={self.aval!r}, donated={self.donated})"

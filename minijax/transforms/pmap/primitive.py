@@ -162,17 +162,9 @@ def _check_inside_of_pmap(
 
 @key_reuse.follow_keys.rule(Pmap)
 def _follow_keys_of_pmap(
-    primitive: Pmap,
-    flow: KeyFlow,
-    keys: Sequence[Any],
-    *,
-    jaxpr: ClosedJaxpr,
-    in_axes: Axes,
-    **params: Any,
+    primitive: Pmap, flow: KeyFlow, keys: Sequence[Any], **params: Any
 ) -> list[Any]:
-    key_reuse.follow_slices(flow, jaxpr, keys, in_axes)
-    outs = primitive.abstract_eval(jaxpr=jaxpr, **params)
-    return [flow.fresh(aval) if key_reuse.is_key(aval) else None for aval in outs]
+    return key_reuse.follow_slices(primitive, flow, keys, params["in_axes"], params)
 
 
 core_axes.binds_axis.set("axis_name", Pmap)
