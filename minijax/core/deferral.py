@@ -61,7 +61,9 @@ def whole(function: Callable[P, T]) -> Callable[P, T]:
         global _signals_wait  # noqa: PLW0603  handlers of signals are the process's, too
         if _signals_wait or threading.current_thread() is not threading.main_thread():
             return function(*args, **kwargs)
-        handlers = {n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))}
+        handlers: dict[int, Any] = {
+            n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))
+        }
 
         def later(number: int, frame: FrameType | None) -> None:
             if _signals_wait:
@@ -98,11 +100,14 @@ def load_jaxlib() -> None:
             os.environ.pop(name, None)
 
 
-@whole
 def import_module(name: str) -> ModuleType:
-    """Imports a module without collecting garbage meanwhile."""
-    if name in sys.modules or not gc.isenabled():
-        return importlib.import_module(name)
+    """Imports a module, without collecting garbage meanwhile, and whole."""
+    there = name in sys.modules or not gc.isenabled()
+    return importlib.import_module(name) if there else _import_module(name)
+
+
+@whole
+def _import_module(name: str) -> ModuleType:
     gc.disable()
     try:
         return importlib.import_module(name)
