@@ -69,7 +69,7 @@ def _traced(
         for statement in statements:
             found = _run(jax, statement, inner, observed=False)
             leaves = found.pop("leaves", [])
-            is_array = [isinstance(x, (jax.Array, np.ndarray)) for x in leaves]
+            is_array = [isinstance(x, (jax.Array, np.ndarray, np.generic)) for x in leaves]
             results.append([x for x, is_one in zip(leaves, is_array, strict=True) if is_one])
             others = [
                 None if one else _leaf(jax, x) for x, one in zip(leaves, is_array, strict=True)
