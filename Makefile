@@ -22,12 +22,15 @@ PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=workstea
 # What draws the sample of `make test`: the date, or the number of a run that is to be repeated.
 SEED ?= today
 
+# How long `make fuzz` and `make soak` run.
+MINUTES ?= 30
+
 # Workers, and the programs that tests start, import minijax from compiled modules.
 unexport PYTHONDONTWRITEBYTECODE
 FEATURES := .features.json
 SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) docs/features.md
 
-.PHONY: help demo test test-all bench check features size parity mutants clean
+.PHONY: help demo test test-all bench check features size parity fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -55,6 +58,13 @@ bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
 
 parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
+
+fuzz: $(INSTALLED) $(INSTALLED_JAX) ## compare random programs with JAX for MINUTES=30, and shorten those that differ
+	$(BIN)/python -m tools.fuzz --jax-python $(JAX_VENV)/bin/python --minutes $(MINUTES)
+
+soak: $(INSTALLED) ## do new work for MINUTES=30, and draw into out/soak.svg what memory does
+	@mkdir -p out
+	$(BIN)/python -m tools.soak --minutes $(MINUTES) --chart out/soak.svg --samples out/soak.json
 
 mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count those that tests notice
 	$(BIN)/python -m tests.mutants.run

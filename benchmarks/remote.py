@@ -27,10 +27,13 @@ class WorkerError(RuntimeError):
 class RemoteWorker:
     """One library in a process of its own; started when first asked, and again after it died."""
 
-    def __init__(self, python: str, library: str, devices: int = 1) -> None:
+    def __init__(
+        self, python: str, library: str, devices: int = 1, patience: float = PATIENCE
+    ) -> None:
         self.python = python
         self.library = library
         self.devices = devices
+        self.patience = patience
         self._process: subprocess.Popen[str] | None = None
         # Open as long as the worker lives, which no `with` could span.
         self._log = tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace")  # noqa: SIM115
@@ -43,7 +46,7 @@ class RemoteWorker:
         try:
             process.stdin.write(json.dumps({"do": what, **details}) + "\n")
             process.stdin.flush()
-            ready, _, _ = select.select([process.stdout], [], [], PATIENCE)
+            ready, _, _ = select.select([process.stdout], [], [], self.patience)
             line = process.stdout.readline() if ready else ""
         except BrokenPipeError:
             line = ""

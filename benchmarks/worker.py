@@ -98,6 +98,19 @@ class Worker:
         """What the programs written per device give."""
         return importlib.import_module("observe_per_device").observe_per_device(self.jax, names)
 
+    def run_random(
+        self, statements: list[str], settings: dict[str, bool], **how: Any
+    ) -> dict[str, Any]:
+        """What the statements of one random program give; see `make fuzz`."""
+        observe = importlib.import_module("observe_random").observe
+        return {"seen": observe(self.jax, statements, settings, **how)}
+
+    def clear(self) -> dict[str, Any]:
+        """Forgets what was traced and compiled."""
+        self.jax.clear_caches()
+        gc.collect()
+        return {}
+
     def api(self) -> dict[str, Any]:
         """Public names of modules, and their parameters."""
         # JAX tells the values of its settings alone, of which this one was set above.

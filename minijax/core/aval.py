@@ -235,6 +235,7 @@ result_types = Cache(
     "result types",
     "types of results, of primitives whose rule for them is slow",
     key="the operands' types, and parameters",
+    emptied=True,
     counted=False,
 )
 _todos: dict[ShapedArray, AbstractTodo] = _types.table()

@@ -136,9 +136,29 @@ def _division_by_zero(primitive: Primitive, args: Values, outs: Values) -> list[
     return [Fault(DIVISION, bad, "divides by zero")]
 
 
+def _never_by_zero(op: str) -> Callable[..., Any]:
+    """Division, of integers by a divisor that is never zero.
+
+    XLA gives a division by zero a result where a program runs, and dies of it where it computes
+    constants while it compiles.
+    """
+
+    def lower(ctx: LoweringContext, x: Value, y: Value) -> Any:
+        (out,) = ctx.avals_out
+        if dtypes.issubdtype(out.dtype, np.inexact):
+            return ctx.op(op, [x, y])
+        zero, one = (ctx.full(out.shape, n, out.dtype) for n in (0, 1))
+        is_zero = ctx.compare("EQ", y, zero, out)
+        divided = ctx.op(op, [x, ctx.op("stablehlo.select", [is_zero, one, y])])
+        instead = x if op == "stablehlo.remainder" else ctx.op("stablehlo.not", [zero])
+        return ctx.op("stablehlo.select", [is_zero, instead, divided])
+
+    return lower
+
+
 div_p = Binary(
     "div",
-    "stablehlo.divide",
+    _never_by_zero("stablehlo.divide"),
     accepts=NUMERIC,
     derivatives=(
         lambda g, x, y, out: div(g, y),
@@ -155,7 +175,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     numeric.
     Derivative: d(x/y) = dx / y - x/y² dy.
-    Lowers to:  stablehlo.divide.
+    Lowers to:  stablehlo.divide; integers by zero give -1, or the largest number.
 
     Example:
         >>> lax.div(jnp.array([7, -7]), 2)
@@ -168,7 +188,7 @@ def div(x: ArrayLike, y: ArrayLike) -> Array:
 
 rem_p = Binary(
     "rem",
-    "stablehlo.remainder",
+    _never_by_zero("stablehlo.remainder"),
     accepts=REAL,
     # x = n y + out, so that d out/dy = -n.
     derivatives=(
@@ -185,7 +205,7 @@ def rem(x: ArrayLike, y: ArrayLike) -> Array:
     Shapes:     x: T[s], y: T[t] -> T[broadcast of s and t].
     Dtypes:     integer or floating.
     Derivative: dx - n dy, where n is the quotient rounded towards zero.
-    Lowers to:  stablehlo.remainder.
+    Lowers to:  stablehlo.remainder; integers by zero give x.
 
     Example:
         >>> lax.rem(jnp.array([7, -7]), 3)

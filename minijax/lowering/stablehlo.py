@@ -444,7 +444,7 @@ class LoweringContext:
         return operation.result
 
 
-@cached("reductions", key="combiner, types, axes", most=1024)
+@cached("reductions", key="combiner, types, axes", most=1024, emptied=True)
 def _reduction(
     combiner: str, operand: ir.Value, scalar: Any, result: ir.Value, axes: tuple[int, ...]
 ) -> tuple[Any, Any]:

@@ -36,7 +36,7 @@ from minijax.lax.creation import convert_element_type_p, convert_to_type
 from minijax.lowering import eager
 from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike
-from minijax.runtime.array import Array, explain_deleted
+from minijax.runtime.array import Array, array_from_host, explain_deleted
 from minijax.transforms.jit import arguments, jit
 
 _rank_promotion = config.numpy_rank_promotion.native
@@ -485,6 +485,12 @@ def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
     return functools.partial(_one_program, static=static)
 
 
+def _as_array(x: Any) -> Any:
+    """A result, as an array where a number or an array of NumPy's was returned as it was given."""
+    known = (int, float, complex, np.generic, np.ndarray)
+    return array_from_host(x) if isinstance(x, known) else x
+
+
 def _one_program(function: F, static: Sequence[str]) -> F:
     native: Callable[..., Any] | None = None
 
@@ -497,8 +503,8 @@ def _one_program(function: F, static: Sequence[str]) -> F:
             try:
                 if trace is not eager.EAGER:
                     if type(trace) is StagingTrace:
-                        return recordings.call(trace, function, args, kwargs)
-                    return function(*args, **kwargs)
+                        return _as_array(recordings.call(trace, function, args, kwargs))
+                    return _as_array(function(*args, **kwargs))
                 if native is None:
                     # Made on demand: an import declares hundreds of functions and calls few.
                     native = native_program(function, static)

@@ -721,10 +721,10 @@ def _cumulated(
         result = dtypes.canonicalize_user_dtype(dtype, f"numpy.{name}")
     elif result == dtypes.bool_:
         result = dtypes.default_int_dtype()
+    a = convert_to_type(a, result, weak_type=False)
     if result == dtypes.bool_:
-        summed = operation(convert_to_type(a, dtypes.int32, weak_type=False), axis)
-        return binary.ne(summed, 0)
-    return operation(convert_to_type(a, result, weak_type=False), axis)
+        return binary.ne(operation(convert_to_type(a, dtypes.int32, weak_type=False), axis), 0)
+    return operation(a, axis)
 
 
 @one_program(static=("axis", "dtype", "out"))

@@ -76,6 +76,16 @@ def test_integer_division_by_zero_and_overflow_are_those_of_jax() -> None:
     assert np.asarray(quotients).tolist() == [-1, low]
 
 
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint16"])
+@pytest.mark.parametrize("function", [binary.div, binary.rem])
+def test_known_integers_are_divided_by_zero(function: object, dtype: str) -> None:
+    # XLA divides what it knows while it compiles, and a division by zero ended the process.
+    x, y = np.array([7, 0], dtype), np.zeros(2, dtype)
+    known = minijax.jit(lambda z: function(x, y) + z)(y)
+    assert np.asarray(known).tolist() == np.asarray(function(x, y)).tolist()
+    assert known.tolist() == ([7, 0] if function is binary.rem else [int(~y[0])] * 2)
+
+
 def test_shift_beyond_the_width_drops_all_bits() -> None:
     x, y = np.array([-8, -8], "int32"), np.array([40, -1], "int32")
     assert np.asarray(binary.shift_left(x, y)).tolist() == [0, 0]

@@ -196,6 +196,39 @@ def test_zeros_within_jit_is_one_broadcast() -> None:
     assert [str(eqn.primitive) for eqn in jaxpr.eqns] == ["broadcast_in_dim"]
 
 
+GIVEN: list[Callable[[], Any]] = [
+    lambda: jnp.zeros(()),
+    lambda: jnp.ones((), "int8"),
+    lambda: jnp.positive(2.0),
+    lambda: jnp.real(2.5),
+    lambda: jnp.conj(np.float32(2)),
+    lambda: jnp.round(3),
+    lambda: jnp.floor(3),
+    lambda: jnp.clip(2.0),
+    lambda: jnp.nan_to_num(3),
+    lambda: jnp.real(np.ones(2)),
+]
+
+
+@pytest.mark.parametrize("call", GIVEN)
+def test_what_is_returned_as_it_was_given_is_an_array_in_traces_too(
+    call: Callable[[], Any],
+) -> None:
+    def function() -> Any:
+        made = call()
+        assert isinstance(made, minijax.Array)
+        return made, made.at[...].add(1)
+
+    made, more = minijax.jit(function)()
+    np.testing.assert_array_equal(np.asarray(call()) + 1, more)
+    assert minijax.typeof(made) == minijax.typeof(call())
+
+
+def test_known_numbers_stay_known_in_traces() -> None:
+    x = jnp.ones(6)
+    assert minijax.jit(lambda x: x.reshape(int(jnp.round(3)), -1))(x).shape == (3, 2)
+
+
 def test_from_dlpack_reads_numpy() -> None:
     np.testing.assert_array_equal(jnp.from_dlpack(np.arange(3, dtype=np.int32)), [0, 1, 2])
 

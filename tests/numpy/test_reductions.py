@@ -78,6 +78,13 @@ def test_sum_takes_a_dtype() -> None:
     assert jnp.sum(X, dtype="int32") == X.astype(np.int32).sum()
 
 
+@pytest.mark.parametrize("name", ["cumsum", "cumprod"])
+def test_fractions_become_booleans_before_they_are_accumulated(name: str) -> None:
+    for x in (np.array([0.125, 0.0, 0.5]), np.array([np.nan, 1.0]), np.array([65536, 65536])):
+        expected = getattr(np, name)(x, dtype=bool)
+        np.testing.assert_array_equal(getattr(jnp, name)(x, dtype=bool), expected)
+
+
 @pytest.mark.parametrize("options", [{"ddof": 1}, {"correction": 1}, {"ddof": 2, "axis": 2}])
 def test_variance_takes_off_degrees_of_freedom(options: dict[str, int]) -> None:
     assert_close(jnp.var(X, **options), np.var(X, **options))

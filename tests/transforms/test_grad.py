@@ -161,6 +161,23 @@ def test_vjp_of_complex_functions_follows_jax():
     np.testing.assert_allclose(pull(jnp.float32(1.0))[0], 2 * np.conj(np.asarray(z)))
 
 
+def test_cotangents_of_integers_are_ignored():
+    x = jnp.array([0.0, 1.0, 2.0])
+    _, pull = jax.vjp(lambda x: (x * 2, x.astype(int), x > 1), x)
+    for integers in (jnp.arange(3), jnp.ones(3), np.zeros(3, dtypes.float0)):
+        (ct,) = pull((x, integers, integers))
+        np.testing.assert_array_equal(ct, 2 * x)
+    with pytest.raises(ValueError, match="wrong type"):
+        pull((x, jnp.arange(2), jnp.arange(3)))
+
+
+@pytest.mark.parametrize("fun", [lambda x: x * 2.0, lambda x: x * jnp.float32(2), lambda x: 1.0])
+@pytest.mark.parametrize("x", [3.0, jnp.float32(3)])
+def test_cotangents_are_as_weak_as_what_they_belong_to(fun, x):
+    out, pull = jax.vjp(fun, x)
+    assert jax.typeof(pull(jnp.ones_like(out))[0]).weak_type == jax.typeof(x).weak_type
+
+
 @pytest.mark.feature("AD-01")
 def test_jvp_gives_value_and_directional_derivative():
     y, y_dot = jax.jvp(lambda x: x**2, (3.0,), (2.0,))

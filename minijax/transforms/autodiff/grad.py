@@ -189,7 +189,10 @@ class _Linear:
             error(ValueError, name, problem, got=str(given_tree), expected=str(expected_tree))
         leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
         for x, aval in zip(leaves, avals, strict=True):
-            if not same_type(aval_of(x), aval):
+            given = aval_of(x)
+            # Whatever the cotangent of integers is, it says nothing.
+            is_nothing = name == "vjp" and aval.dtype == dtypes.float0
+            if not same_type(given.update(dtype=aval.dtype) if is_nothing else given, aval):
                 problem = "an argument has the wrong type."
                 error(ValueError, name, problem, got=str(aval_of(x)), expected=str(aval))
         return list(leaves)
@@ -235,7 +238,7 @@ class _PullBack(_Linear):
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
         grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
         made = [
-            _derivative(next(grads) if nz else Zero(aval))
+            like_primal(_derivative(next(grads) if nz else Zero(aval)), aval)
             for nz, aval in zip(call.nonzero, call.in_avals, strict=True)
         ]
         args, _ = tree.unflatten(call.in_tree, made)
@@ -314,8 +317,11 @@ def _linearized(
         lambda: tree_errors.argument_paths(flat.in_tree, flattening.parameter_names(fun)),
         name,
     )
-    tangent_avals = tuple(a.tangent_aval() for a in avals)
-    nonzero = tuple(a.dtype != dtypes.float0 for a in tangent_avals)
+    nonzero = tuple(a.tangent_aval().dtype != dtypes.float0 for a in avals)
+    # What has derivatives is as weakly typed as what it is the derivative by.
+    tangent_avals = tuple(
+        a if nz else a.tangent_aval() for a, nz in zip(avals, nonzero, strict=True)
+    )
     lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
     out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
     jaxpr = lin.jaxpr

@@ -1,0 +1,83 @@
+"""A soak tells what grows; and what a round of new work makes dies with the caches."""
+
+import gc
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+import minijax as jax
+from minijax.core import history
+from tools import soak
+from tools.soak import Sample
+
+pytestmark = pytest.mark.feature("RB-13")
+
+
+def samples(*, growth: float = 0.0, descriptors: int = 0, threads: int = 0) -> list[Sample]:
+    return [
+        Sample(
+            s,
+            s,
+            int(1e8 * (1 + growth * s / 60)),
+            9 + descriptors * s // 59,
+            5 + threads * s // 59,
+            7,
+        )
+        for s in range(60)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("grown", "is_flat"),
+    [
+        ({}, True),
+        ({"growth": 0.01}, True),
+        ({"growth": 0.1}, False),
+        ({"descriptors": 1}, False),
+        ({"threads": 1}, False),
+    ],
+)
+def test_growth_is_noticed(grown: dict[str, float], is_flat: bool) -> None:
+    assert soak.judge(samples(**grown), 60.0).is_flat == is_flat
+
+
+def test_growth_while_it_warms_up_is_none() -> None:
+    early = [s._replace(memory=s.memory // 2) for s in samples() if s.seconds < 10]
+    assert soak.judge([*early, *samples()[10:]], 60.0).growth == 0.0
+
+
+def test_a_chart_has_a_line_for_each_library() -> None:
+    text = soak.chart({"minijax": samples(), "jax": samples(growth=1.0)}, 60.0)
+    assert text.count("<polyline") == 2
+    assert ">minijax 95<" in text
+    assert ">jax 189<" in text
+
+
+def objects() -> Counter[str]:
+    """What Python's collector knows of once programs are forgotten, and why they were traced."""
+    jax.clear_caches()
+    history._places.clear()
+    gc.collect()
+    return Counter(type(each).__name__ for each in gc.get_objects())
+
+
+# Types of new shapes stay: they are each one object, and most of them are used again.
+STAYING = {soak.shapes: {"ShapedArray", "tuple"}}
+
+
+@pytest.mark.usefixtures("young_heap")
+@pytest.mark.parametrize("work", [w for w in soak.WORK if w is not soak.callbacks])
+def test_new_work_dies_with_the_caches(work: Callable[[Any, int], Any]) -> None:
+    with jax.cpu_devices(4):
+        for turn in (1, 2, 3):
+            work(jax, turn)
+        before = objects()
+        for turn in (7, 8, 9):
+            work(jax, turn)
+        grown = objects() - before
+    # A set of classes that `isinstance` has seen is made anew as classes are made.
+    noise = {"ReferenceType", "builtin_function_or_method", "Counter"} | STAYING.get(work, set())
+    assert {name: count for name, count in grown.items() if name not in noise} == {}
+    assert grown["ShapedArray"] <= 3 * 8
