@@ -20,7 +20,7 @@ which type checkers read, lists its names, each once, with the module that it co
 
 That keeps `import minijax` light: it loads what most programs use, and no more.  A public path that
 is not a package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
-`StubFinder`, which makes one of the stub.
+`Finder`, which makes one of the stub.
 """
 
 from __future__ import annotations
@@ -258,17 +258,25 @@ def _no_attribute(package: str, name: str) -> AttributeError:
     return AttributeError(text, name=name, obj=sys.modules.get(package))
 
 
-class StubFinder:
-    """Finds modules of the package that are a stub and nothing else, after all other finders."""
+class Finder:
+    """Finds the package's modules, and those of jaxlib that declare dialects, which load whole.
+
+    Some modules of the package are a stub and nothing else.
+    """
 
     @staticmethod
     def find_spec(
         fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         """How to load `minijax.debug`: by `debug.pyi` in the folder of `minijax`."""
-        package, _, name = fullname.rpartition(".")
-        for folder in (path or ()) if package.partition(".")[0] == ROOT else ():
-            file = os.path.join(folder, f"{name}.pyi")
+        if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
+            return None
+        spec = PathFinder.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            spec.loader.exec_module = whole(spec.loader.exec_module)  # type: ignore[method-assign]
+            return spec
+        for folder in path or ():
+            file = os.path.join(folder, f"{fullname.rpartition('.')[2]}.pyi")
             if os.path.isfile(file):
                 spec = ModuleSpec(fullname, _StubLoader(fullname, file), origin=file)
                 spec.has_location = True
@@ -285,26 +293,7 @@ class _StubLoader(SourceFileLoader):
         vars(module).update(zip(("__getattr__", "__dir__", "__all__"), attached, strict=True))
 
 
-sys.meta_path.append(StubFinder)
-
-
-class WholeFinder:
-    """Before all other finders: finds modules that register names, which are imported whole."""
-
-    @staticmethod
-    def find_spec(
-        fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        """How to load a module of the package, or one of jaxlib's that declares a dialect."""
-        if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
-            return None
-        spec = PathFinder.find_spec(fullname, path, target)
-        if spec is not None and spec.loader is not None:
-            spec.loader.exec_module = whole(spec.loader.exec_module)  # type: ignore[method-assign]
-        return spec
-
-
-sys.meta_path.insert(0, WholeFinder)
+sys.meta_path.insert(0, Finder)
 
 
 def exports(stub: str) -> dict[str, tuple[str, str]]:

@@ -54,6 +54,11 @@ class Frame(NamedTuple):
         return place + str(self.line) + ("" if name == "<module>" else f" in {name}")
 
 
+def readable(name: str) -> str:
+    """A name that XLA can read: characters that no text has are written as escapes."""
+    return name if name.isascii() else name.encode(errors="backslashreplace").decode()
+
+
 def _cell(file_name: str) -> str:
     """What a notebook calls the cell whose code stands in a file; empty for other files."""
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)

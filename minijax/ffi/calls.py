@@ -11,6 +11,7 @@ the other way round.
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
@@ -21,6 +22,7 @@ from minijax.lax import callbacks, foreign
 from minijax.lowering import custom_calls, stablehlo
 from minijax.lowering.custom_calls import Layout, attributes_of, to_mlir
 from minijax.lowering.stablehlo import LoweringContext
+from minijax.runtime import call_targets
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
@@ -247,9 +249,7 @@ def _check_target(name: str, version: int, config: str | None) -> None:
         TypeError: the name is not a string.
         ValueError: there is no such version, or it takes no text.
     """
-    if not isinstance(name, str):
-        facts = f"{name!r} of type {type(name).__name__}"
-        error(TypeError, _NAME, "target_name must be a str.", got=facts)
+    check_name(_NAME, name)
     if version not in range(1, custom_calls.TYPED + 1):
         problem = "there is no such version of the interface."
         got = f"custom_call_api_version={version!r}"
@@ -260,6 +260,27 @@ def _check_target(name: str, version: int, config: str | None) -> None:
         got = f"custom_call_api_version={version}, legacy_backend_config={config!r}"
         fix = "pass attributes to the function by keyword"
         error(ValueError, _NAME, problem, got=got, fix=fix)
+
+
+# XLA's own names: the operands of the first are indices into its list of Python functions, and it
+# ends the process where those of the others are not as it makes them.
+_XLAS_OWN = re.compile(
+    r"xla_\w*python_\w+_callback|xla\.sdy\.\w+|__\w+\$\w+|SPMD\w+|Sharding|LayoutConstraint|TopK"
+    r"|SliceToDynamic|Qr|Eigh|ProductOfElementaryHouseholderReflectors"
+)
+
+
+def check_name(user: str, name: str) -> None:
+    """Refuses what is no name of a user's function.
+
+    Raises:
+        TypeError: the name is not a string.
+        ValueError: it is no text, or XLA's.
+    """
+    call_targets.check_text(user, "target_name", name)
+    if _XLAS_OWN.fullmatch(name):
+        problem = f"{name!r} is what XLA itself calls, and nobody else can."
+        error(ValueError, user, problem, fix="the public function, as pure_callback")
 
 
 def _check_attributes(attributes: Mapping[str, Any], version: int) -> None:
@@ -368,6 +389,7 @@ def build_ffi_lowering_function(
         True
     """
     _check_known(lowering_args)
+    check_name(_LOWERING_NAME, call_target_name)
     given = dict(lowering_args)
     version = given.pop("api_version", custom_calls.TYPED)
     aliases = given.pop("operand_output_aliases", None)

@@ -152,8 +152,5 @@ def register_ffi_target_as_batch_partitionable(name: str) -> None:
     Example:
         >>> minijax.ffi.register_ffi_target_as_batch_partitionable("a_kernel_for_batches")
     """
-    if not isinstance(name, str):
-        problem = "name must be a str."
-        got = f"{name!r} of type {type(name).__name__}"
-        error(TypeError, "ffi.register_ffi_target_as_batch_partitionable", problem, got=got)
+    call_targets.check_text("ffi.register_ffi_target_as_batch_partitionable", "name", name)
     call_targets.register_as_batch_partitionable(name)

@@ -27,7 +27,7 @@ def function_name(function: Function) -> str:
     """What a function is called in texts and modules."""
     while isinstance(function, functools.partial):
         function = function.func
-    return getattr(function, "__name__", None) or type(function).__name__
+    return source.readable(getattr(function, "__name__", None) or type(function).__name__)
 
 
 def or_decorator(transformation: Function) -> Function:

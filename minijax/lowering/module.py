@@ -98,7 +98,10 @@ class Lowering:
         name = self._op_names.get(key)
         if name is None:
             name = self._op_names[key] = "/".join((*scope, *eqn.scope, eqn.primitive.name))
-        child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
+        try:
+            child = self.unknown if eqn.source is None else self._locations.get(eqn.source)
+        except RuntimeError:  # The path of a file need not be text.
+            child = self.unknown
         return _name_location(name, child, self._context)
 
     def fresh_name(self, name: str) -> str:
@@ -147,7 +150,8 @@ class Lowering:
         )
         locations = [self.unknown for _ in in_types]
         if arg_names is not None and len(arg_names) == len(jaxpr.invars):
-            names = [ir.Location.name(n, self.unknown, context) for n in arg_names]
+            readable = map(source.readable, arg_names)
+            names = [ir.Location.name(n, self.unknown, context) for n in readable]
             locations = locations[: len(tokens)] + names
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)

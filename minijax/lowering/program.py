@@ -26,12 +26,13 @@ from jaxlib.mlir import ir
 from minijax.core import config, effects, history, meshes, monitoring
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
+from minijax.core.errors import error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Effects, Jaxpr, Literal
 from minijax.core.native import Device
 from minijax.core.operators import Function, Operand, Param, Sharding, Values
 from minijax.core.sequences import partition_list
 from minijax.interpreters import diagnosis, discharge, key_reuse, passes
-from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
+from minijax.lowering import assignment, module_hooks, partitioning, placed_programs, stablehlo
 from minijax.lowering.assignment import Assignment, Layout
 from minijax.lowering.module import lower_to_module, verify
 from minijax.lowering.placed_programs import SEVERAL, Replicas
@@ -413,6 +414,11 @@ def _compiled(
     """Jaxlib's executable of a lowered program."""
     name = lowered.options.name
     effects_of = lowered.jaxpr.effects
+    on_host = where.devices[0].platform == "cpu"
+    if on_host and len(where.devices) > 1 and stablehlo.holds_two_bits(module):
+        problem = "programs over several devices of the host cannot hold integers of two bits."
+        got = f"{name}; what XLA exchanges between devices would be written beyond its memory"
+        error(NotImplementedError, "jit", problem, got=got, fix="x.astype(jnp.int4), or int8")
     with (
         monitoring.timed("compile", "XLA compilation", name),
         profiling.TraceAnnotation("compile", function=name),
@@ -429,7 +435,7 @@ def _compiled(
         except RuntimeError:
             verify(lowered.module, lowered.jaxpr)
             raise
-    if where.devices[0].platform == "cpu":
+    if on_host:
         partitioning.check(loaded, lowered.choices)
     return loaded
 

@@ -83,6 +83,14 @@ _ELEMENT_TYPES: dict[str, Callable[[], Any]] = {
 }
 
 
+_two_bits: set[DType] = set()
+
+
+def holds_two_bits(module: ir.Module) -> bool:
+    """Whether values of a module are integers of two bits; few processes make such types."""
+    return bool(_two_bits) and "i2>" in str(module)
+
+
 @_pieces.function
 def element_type(dtype: np.dtype[Any]) -> Any:
     """The MLIR type of one element of a dtype."""
@@ -95,6 +103,8 @@ def element_type(dtype: np.dtype[Any]) -> Any:
         if not dtype.name.startswith(kind):
             error(TypeError, "lowering", f"XLA has no element type for {dtype}.")
         bits = int(dtype.name[len(kind) :])
+        if bits == 2:
+            _two_bits.add(dtype)
         signless, unsigned = ir.IntegerType.get_signless, ir.IntegerType.get_unsigned
         return unsigned(bits) if kind == "uint" else signless(bits)
 

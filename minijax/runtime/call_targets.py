@@ -6,17 +6,19 @@ the whole process; a function for a platform that has no client yet is kept unti
 
 from __future__ import annotations
 
+import ctypes
 import functools
 import importlib
 import importlib.util
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 from jaxlib import _jax, xla_client
 
 from minijax.core import deferral
+from minijax.core.errors import error
 
 LEGACY, TYPED = 0, 1
 """Versions of the interface between XLA and foreign functions, as the table numbers them."""
@@ -29,6 +31,8 @@ _KERNELS_OF_PLATFORM = {
 
 _lock = threading.Lock()
 _batch_partitionable: set[str] = set()
+# XLA ends the process where one of the older interface is registered over another.
+_legacy: dict[tuple[str, str], int | None] = {}
 _with_kernels: set[str] = set()
 
 
@@ -42,6 +46,58 @@ def _open_table_of_host() -> None:
     """
     xla_client.register_custom_type_handler("cpu", _jax.register_custom_type)
     xla_client.register_custom_call_handler("cpu", _jax.register_custom_call_target)
+
+
+_REGISTER = "ffi.register_ffi_target"
+
+
+def check_text(user: str, argument: str, given: object) -> None:
+    """Refuses, for the public function `user`, names that XLA cannot read.
+
+    Raises:
+        TypeError: it is not a string.
+        ValueError: it has characters that no text has, such as those of broken pairs.
+    """
+    if not isinstance(given, str):
+        got = f"{given!r} of type {type(given).__name__}"
+        error(TypeError, user, f"{argument} must be a str.", got=got)
+    if given.encode(errors="replace").decode() != given:
+        error(ValueError, user, f"{argument} is no text in Unicode.", got=ascii(given))
+
+
+def _check_addresses(user: str, given: object, right: str) -> int | None:
+    """The last address in a capsule, or in several; XLA calls or reads what is there at once.
+
+    Raises:
+        ValueError: the memory there cannot be executed ("x") or read ("r").
+    """
+    address = None
+    for capsule in given.values() if isinstance(given, Mapping) else [given]:
+        if type(capsule).__name__ == "PyCapsule":
+            address = _pointer(capsule, _name(capsule))
+            if not _has_right(address, right):
+                problem = "there is neither a function nor a declaration at an address."
+                error(ValueError, user, problem, got=f"{capsule} of {address:#x}")
+    return address
+
+
+_name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
+    ("PyCapsule_GetName", ctypes.pythonapi)
+)
+_pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
+    ("PyCapsule_GetPointer", ctypes.pythonapi)
+)
+_MAPS = Path("/proc/self/maps")
+
+
+def _has_right(address: int, right: str) -> bool:
+    """Whether memory may be used so, where the system tells."""
+    for line in _MAPS.read_text().splitlines() if _MAPS.exists() else ():
+        bounds, rights = line.split(maxsplit=2)[:2]
+        first, end = (int(bound, 16) for bound in bounds.split("-"))
+        if first <= address < end:
+            return right in rights
+    return not _MAPS.exists()
 
 
 def register(
@@ -61,6 +117,12 @@ def register(
         traits: bits of XLA's FFI traits.
     """
     _open_table_of_host()
+    check_text(_REGISTER, "name", name)
+    check_text(_REGISTER, "platform", platform)
+    address = _check_addresses(_REGISTER, function, "x")
+    if api_version == LEGACY and _legacy.setdefault((name, platform), address) != address:
+        problem = f"another function is registered as {name!r} already."
+        error(ValueError, _REGISTER, problem, fix="choose another name")
     xla_client.register_custom_call_target(
         name, function, platform, api_version, xla_client.CustomCallTargetTraits(traits)
     )
@@ -75,6 +137,8 @@ def register_type(name: str, declaration: Any, platform: str = "cpu") -> None:
         platform: the back end it is for.
     """
     _open_table_of_host()
+    check_text("ffi.register_ffi_type", "name", name)
+    _check_addresses("ffi.register_ffi_type", declaration, "r")
     xla_client.register_custom_type(name, declaration, platform)
 
 

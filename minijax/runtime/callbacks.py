@@ -20,20 +20,12 @@ from minijax.core.errors import error
 from minijax.runtime import client, in_flight, placement, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 
-CUSTOM_CALL_TARGETS = {
-    "cpu": "xla_ffi_python_cpu_callback",
-    "cuda": "xla_ffi_python_gpu_callback",
-    "gpu": "xla_ffi_python_gpu_callback",
-    "rocm": "xla_ffi_python_gpu_callback",
-}
+_DEVICES = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu"}
+
+CUSTOM_CALL_TARGETS = {p: f"xla_ffi_python_{d}_callback" for p, d in _DEVICES.items()}
 """What XLA calls Python by, on the platforms where it can."""
 
-PARTITIONED_TARGETS = {
-    "cpu": "xla_ffi_partitioned_python_cpu_callback",
-    "cuda": "xla_ffi_partitioned_python_gpu_callback",
-    "gpu": "xla_ffi_partitioned_python_gpu_callback",
-    "rocm": "xla_ffi_partitioned_python_gpu_callback",
-}
+PARTITIONED_TARGETS = {p: f"xla_ffi_partitioned_python_{d}_callback" for p, d in _DEVICES.items()}
 """The same for calls by each device of several, with its own pieces of the arguments."""
 
 

@@ -94,8 +94,16 @@ _HARMLESS_FLAG = re.compile(
 _TRY_FLAGS = """
 import sys
 sys.path[:] = {path!r}
-from jaxlib import xla_client
-xla_client.make_cpu_client(num_devices=1)
+from jaxlib import _jax, xla_client
+client = xla_client.make_cpu_client(num_devices=1)
+code = '''
+func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
+  %y = stablehlo.sine %x : tensor<2xf32>
+  return %y : tensor<2xf32>
+}}
+'''
+there = _jax.DeviceList(tuple(client.devices()))
+client.compile_and_load(code, there, xla_client.CompileOptions())
 """
 
 

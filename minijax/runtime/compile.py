@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import io
 import logging
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -200,6 +201,12 @@ def options_for(
         **({} if config.compiler_enable_remat_pass.value else _WITHOUT_REMAT),
         **(options or {}),
     }
+    parts = overrides.get(_PARTS, 1)
+    if not re.fullmatch(r"0*[1-9]\d{0,3}", str(parts)):
+        expected = "a number from 1 to 9,999"
+        error(
+            ValueError, "compile", f"{_PARTS} is out of range.", got=repr(parts), expected=expected
+        )
     if overrides:
         compile_options.env_option_overrides = list(overrides.items())
     compile_options.parameter_is_tupled_arguments = needs_tuple_arguments(
@@ -207,6 +214,8 @@ def options_for(
     )
     return compile_options
 
+
+_PARTS = "xla_cpu_parallel_codegen_split_count"
 
 _LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 """XLA's numbers for levels of optimization."""

@@ -159,10 +159,10 @@ def test_stubs_alone_are_found_by_every_kind_of_import():
 def test_stub_outside_the_package_is_no_module(tmp_path):
     tmp_path.joinpath("alone.pyi").write_text("from minijax.lax import add as add\n", "utf-8")
 
-    assert deferral.StubFinder.find_spec("alone", [str(tmp_path)]) is None
-    assert deferral.StubFinder.find_spec("other.alone", [str(tmp_path)]) is None
-    assert deferral.StubFinder.find_spec("minijax.alone", None) is None
-    assert deferral.StubFinder.find_spec("minijax.alone", [str(tmp_path)]) is not None
+    assert deferral.Finder.find_spec("alone", [str(tmp_path)]) is None
+    assert deferral.Finder.find_spec("other.alone", [str(tmp_path)]) is None
+    assert deferral.Finder.find_spec("minijax.alone", None) is None
+    assert deferral.Finder.find_spec("minijax.alone", [str(tmp_path)]) is not None
 
 
 def test_star_import_brings_what_loads_later():

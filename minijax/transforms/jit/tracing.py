@@ -150,7 +150,7 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             error(TypeError, "named_scope", "the name must be a string.", got=type(name).__name__)
-        self._name = name
+        self._name = source.readable(name)
 
     def __enter__(self) -> None:
         self._previous = staging.scope.value
