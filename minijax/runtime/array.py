@@ -360,7 +360,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         if self.buffer.is_deleted():
             to_numpy(self.buffer)
-        in_flight.surfacing(self.buffer.block_until_ready)
+        in_flight.wait(self.buffer)
         return self
 
     def is_ready(self) -> bool:
@@ -558,7 +558,7 @@ class Token:
 
     def block_until_ready(self) -> Token:
         """Waits for all that comes before the token."""
-        in_flight.surfacing(self.buffer.block_until_ready)
+        in_flight.wait(self.buffer)
         return self
 
     def __repr__(self) -> str:
@@ -616,16 +616,19 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         Exception: a Python function that the computation calls has failed with it.
     """
     check_not_deleted(buffer)
-    if buffer.aval.dtype == dtypes.float0:
+    dtype = buffer.aval.dtype
+    if dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
+    if in_flight.calls:
+        in_flight.check_may_wait(buffer)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
-    if buffer.aval.dtype.isbuiltin == 1:
+    if dtype.isbuiltin == 1:
         value = np.asarray(buffer)
         if value.dtype.hasobject:
             # NumPy hides the error of a computation that has failed behind an array of objects.
             _check_readable(buffer)
-            in_flight.surfacing(buffer.block_until_ready)
+            in_flight.wait(buffer)
         return value
     _check_readable(buffer)
     with without_jax:
@@ -729,7 +732,7 @@ def _gathered(buffer: _jax.Array, keep: bool) -> np.ndarray[Any, Any]:
         return buffer._npy_value
     _check_readable(buffer)
     public = buffer._sharding.public
-    in_flight.surfacing(buffer.block_until_ready)
+    in_flight.wait(buffer)
     pieces = pieces_of(buffer)
     if public.is_fully_replicated:
         return to_numpy(pieces[0])
@@ -831,5 +834,6 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
         fix = "minijax.device_put(x, device) first"
         error(BufferError, "__dlpack__", "the array is on another device.", got=got, fix=fix)
     buffer = placement.copy_buffer(x.buffer, x.buffer._sharding) if copy else x.buffer
+    in_flight.check_may_wait(buffer)
     with without_jax:
         return _jax.buffer_to_dlpack_managed_tensor(buffer)

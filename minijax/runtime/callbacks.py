@@ -62,8 +62,11 @@ class HostCallback:
         self.turns = Turns()
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
+        inside = in_flight.inside
+        if (inside.is_xlas or self.goes_on) and inside.call not in in_flight.calls:
+            with in_flight.calling(self.goes_on):
+                return self(*values)
         token, operands = values[: self.takes_token], values[self.takes_token :]
-        in_flight.inside.callback = self.goes_on
         try:
             host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
@@ -74,8 +77,6 @@ class HostCallback:
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)
         except BaseException as error:
             stand_in = in_flight.keep(error)
-        finally:
-            in_flight.inside.callback = False
         if not self.goes_on:
             raise stand_in
         self.turns.failed.append(stand_in)

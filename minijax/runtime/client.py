@@ -7,6 +7,7 @@ of devices: changing `num_cpu_devices` makes another client, also in a running p
 
 from __future__ import annotations
 
+import contextlib
 import copyreg
 import os
 import platform
@@ -14,7 +15,7 @@ import re
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Literal, NamedTuple, overload
 
@@ -171,14 +172,30 @@ def _number_of_cpu_devices(count: int) -> int:
     return count
 
 
+@contextlib.contextmanager
+def _thread_beside(number: int) -> Iterator[None]:
+    """While a client is made: it gets more threads than it has devices.
+
+    A program that calls Python keeps one for each device, and what Python starts needs one more.
+    """
+    before = os.environ.get("NPROC", "")
+    has_affinity = hasattr(os, "sched_getaffinity")
+    usual = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+    if number >= (int(before) if before.isdecimal() else usual):
+        os.environ["NPROC"] = str(number + 1)
+    try:
+        yield
+    finally:
+        os.environ["NPROC"] = before
+        if not before:
+            del os.environ["NPROC"]
+
+
 def _make_cpu_client(count: int) -> Any:
     _check_xla_flags()
     number = _number_of_cpu_devices(count)
-    given = number if count > 0 else None
-    peers = _state.peers
-    if peers is None:
-        return xla_client.make_cpu_client(num_devices=given)
-    if _cpu_clients:
+    peers = _state.peers or Peers(None, 0, 1)
+    if _state.peers and _cpu_clients:
         error(
             RuntimeError,
             "devices",
@@ -188,15 +205,16 @@ def _make_cpu_client(count: int) -> Any:
             "minijax.config.update('num_cpu_devices', n)",
         )
     collectives = None
-    if config.cpu_collectives_implementation.value == "gloo":
+    if _state.peers and config.cpu_collectives_implementation.value == "gloo":
         collectives = _jax.make_gloo_tcp_collectives(distributed_client=peers.connection)
-    return xla_client.make_cpu_client(
-        num_devices=given,
-        distributed_client=peers.connection,
-        node_id=peers.process,
-        num_nodes=peers.processes,
-        collectives=collectives,
-    )
+    with _thread_beside(number):
+        return xla_client.make_cpu_client(
+            num_devices=number if count > 0 else None,
+            distributed_client=peers.connection,
+            node_id=peers.process,
+            num_nodes=peers.processes,
+            collectives=collectives,
+        )
 
 
 def join_processes(connection: Any, process: int, processes: int) -> None:

@@ -6,6 +6,9 @@ for one another.  Once threads that wait fill the pool nothing moves: collective
 other programs hang.  So multi-device programs on host devices start one after the other, and only
 so many before the oldest has finished: threads that start programs then never wait.
 
+While a program calls a Python function it keeps a thread of the pool, on several devices most of
+them.  What that call, or a thread that it has started, waits for must not come after the program.
+
 Of an exception that a Python callback raises, XLA keeps no more than the text.  So the exception
 itself is kept here under a number, and the text that XLA gets is that number: wherever the failure
 of a program surfaces, it surfaces as the exception that the user's function has raised.
@@ -14,14 +17,18 @@ of a program surfaces, it surfaces as the exception that the user's function has
 from __future__ import annotations
 
 import contextlib
+import functools
 import itertools
 import os
 import re
+import sys
 import threading
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures.thread import ThreadPoolExecutor
 from types import TracebackType
-from typing import Any
+from typing import Any, NoReturn
 
 from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
@@ -41,9 +48,9 @@ memory_lock = threading.RLock()
 _running: deque[Any] = deque()
 
 
-def admit() -> None:
-    """Waits until another program may start; called with `lock` held."""
-    while len(_running) >= MOST_IN_FLIGHT:
+def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
+    """Waits until no more than so many programs are under way; called with `lock` held."""
+    while len(_running) > others:
         # Whether that program has failed is for those to find out who use its results.
         with contextlib.suppress(RuntimeError):
             _running[0].block_until_ready()
@@ -58,18 +65,67 @@ def started(token: _jax.Array) -> None:
 def wait_for_all() -> None:
     """Waits until no program is under way."""
     with lock:
-        while _running:
-            with contextlib.suppress(RuntimeError):
-                _running[0].block_until_ready()
-            _running.popleft()
+        admit(0)
 
 
 class _Inside(threading.local):
-    callback = False
+    call: object = None
+
+    def __init__(self) -> None:
+        # Asked first where a program calls Python; only there no frame of Python is below.
+        self.is_xlas = sys._getframe(1).f_back is None
 
 
 inside = _Inside()
-"""Whether this thread runs a Python function that a multi-device program calls."""
+"""The call that this thread is part of: it runs the function, or the function has started it; and
+whether the thread is one of XLA's."""
+
+calls: dict[object, bool] = {}
+"""The calls that have not returned yet; whether the program that calls runs on several devices."""
+
+
+@contextlib.contextmanager
+def calling(of_several: bool) -> Iterator[None]:
+    """While a Python function is called: this thread, and those that it starts, are part of it."""
+    _mark_threads()
+    call = object()
+    calls[call] = of_several
+    try:
+        with _part_of(call):
+            yield
+    finally:
+        del calls[call]
+
+
+@contextlib.contextmanager
+def _part_of(call: object) -> Iterator[None]:
+    outer, inside.call = inside.call, call
+    try:
+        yield
+    finally:
+        inside.call = outer
+
+
+@functools.cache
+def _mark_threads() -> None:
+    """From now on threads, and tasks of executors, are part of the call that starts them."""
+    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+
+    @functools.wraps(start)
+    def start_marked(thread: threading.Thread) -> None:
+        if inside.call in calls:
+            thread.run = _part_of(inside.call)(thread.run)  # type: ignore[method-assign]
+        start(thread)
+
+    @functools.wraps(submit)
+    def submit_marked(executor: Any, function: Any, /, *args: Any, **kwargs: Any) -> Any:
+        if inside.call in calls:
+            function = _part_of(inside.call)(function)
+        return submit(executor, function, *args, **kwargs)
+
+    threading.Thread.start = start_marked  # type: ignore[method-assign]
+    ThreadPoolExecutor.submit = submit_marked  # type: ignore[method-assign]
+
 
 _forked: set[int] = set()
 
@@ -83,17 +139,18 @@ def check_may_start() -> None:
     """Refuses multi-device programs that would wait for ever.
 
     Raises:
-        RuntimeError: this is a forked child, or a callback of such a program.
+        RuntimeError: this is a forked child, or part of a call by such a program.
     """
-    if inside.callback:
-        error(
-            RuntimeError,
-            "jit",
-            "a callback of a program over several devices cannot run another one: each would "
-            "wait for the other for ever.",
-            fix="compute the value before and close over it, return the operands from the "
-            "program, or compute with NumPy or on one device",
-        )
+    of_several = calls.get(inside.call)
+    # There is a thread more than a program over several devices needs: one call may keep it.
+    if of_several or (of_several is False and len(calls) > 1):
+        problem = "a callback of a program over several devices cannot run another one"
+        if not of_several:
+            problem = "while another callback runs, none can run a program over several devices"
+        problem += ": each would wait for the other for ever."
+        fix = "compute the value before and close over it, return the operands from the program, "
+        fix += "or compute with NumPy or on one device"
+        error(RuntimeError, "jit", problem, fix=fix)
     if _forked:
         error(
             RuntimeError,
@@ -103,6 +160,53 @@ def check_may_start() -> None:
             fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
             "before the first computation",
         )
+
+
+def refuse_to_wait() -> NoReturn:
+    """Tells a part of a call that it waits for its own end.
+
+    Raises:
+        RuntimeError: always.
+    """
+    problem = "a callback would wait for ever for what comes after the program that calls it."
+    fix = (
+        "use the callback's arguments and arrays computed before; wait for others after the program"
+    )
+    error(RuntimeError, "callback", problem, fix=fix)
+
+
+# In seconds.
+_LONGEST_IDLE = 4.0
+
+
+def check_may_wait(buffer: _jax.Array) -> None:
+    """Waits for an array as part of a call, while the wait may have an end.
+
+    Raises:
+        RuntimeError: for seconds nothing was computed.  So the array comes after the program.
+    """
+    pause, idle = 1e-4, 0.0
+    is_cpu = inside.call in calls and buffer._sharding.devices[0].platform == "cpu"
+    while is_cpu and inside.call in calls and not buffer.is_ready():
+        spent = time.process_time()
+        time.sleep(pause)
+        idle = idle + pause if time.process_time() - spent < pause / 20 else 0.0
+        if idle > _LONGEST_IDLE:
+            refuse_to_wait()
+        pause = min(2 * pause, 0.1)
+
+
+def wait(buffer: _jax.Array) -> None:
+    """Waits for an array; a failure of a callback is the exception that it was.
+
+    Raises:
+        RuntimeError: the wait would have no end.
+    """
+    if calls:
+        check_may_wait(buffer)
+    failure = failure_of(buffer.block_until_ready)
+    if failure is not None:
+        raise failure.surface()
 
 
 _MARK = "minijax-callback-failure-"

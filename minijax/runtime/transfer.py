@@ -95,14 +95,15 @@ def wait_for(effect: Any) -> None:
     """Waits until all programs of this thread with an ordered effect are done."""
     for own, device in list(_last.of):
         if own == effect:
-            in_flight.surfacing(_last.of[own, device].block_until_ready)
+            in_flight.wait(_last.of[own, device])
 
 
 def add_pending(token: _jax.Array) -> None:
     """Remembers the token that says when a program with effects is done."""
     _pending.append(token)
-    if len(_pending) > _MOST_PENDING:
-        _wait(1)
+    # While functions are called, one may be of the program that calls what runs this one.
+    if len(_pending) > _MOST_PENDING and not in_flight.calls:
+        _wait(len(_pending) - _MOST_PENDING)
 
 
 def _wait(count: int) -> None:
@@ -126,6 +127,7 @@ def effects_barrier() -> None:
 
     Raises:
         Exception: a callback has failed; the exception is the one that it has raised.
+        RuntimeError: a callback asks, and the program that calls it may have effects.
 
     Example:
         >>> seen = []
@@ -134,6 +136,8 @@ def effects_barrier() -> None:
         >>> len(seen)
         1
     """
+    if in_flight.inside.call in in_flight.calls:
+        in_flight.refuse_to_wait()
     _wait(len(_pending))
 
 
