@@ -23,7 +23,7 @@ from minijax.core.operators import Aval, Operand, Param
 from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_linear
-from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dims
 from minijax.lax.families import (
     WHATEVER,
     Avals,
@@ -658,7 +658,7 @@ class Stack(Primitive):
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, axis: int) -> Batched:
-        rows = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        rows = to_batch_dims(args, dims, 0, size)
         return self.bind(*rows, axis=axis + 1), 0
 
 

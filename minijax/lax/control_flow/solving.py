@@ -18,7 +18,7 @@ from minijax.core.native import PyTreeDef
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import batching, checking, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import instantiate, to_batch_dim
+from minijax.interpreters.structural import in_front, instantiate, to_batch_dim
 from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import BatchDims, Values
@@ -128,7 +128,7 @@ class CustomRoot(Solver):
             jaxprs.tangent_solve, size, consts[2] + whole + whole, True
         )
         outs = self.bind(
-            *_in_front(args, dims, size),
+            *in_front(args, dims),
             const_lengths=const_lengths,
             jaxprs=RootParts(f, solve, tangent_solve),
         )
@@ -238,7 +238,7 @@ class CustomLinearSolve(Solver):
                 for closed, flags in zip(jaxprs, consts, strict=True)
             )
         )
-        front = _in_front(args, dims, size)
+        front = in_front(args, dims)
         start = len(args) - len(b)
         right = [
             x if mapped else to_batch_dim(x, None, 0, size)
@@ -259,12 +259,6 @@ def _groups(values: Sequence[Any], lengths: Sequence[int]) -> list[list[Any]]:
         groups.append(list(values[start : start + length]))
         start += length
     return [*groups, list(values[start:])]
-
-
-def _in_front(args: Values, dims: BatchDims, size: int) -> list[Any]:
-    return [
-        x if d is None else to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)
-    ]
 
 
 def _difference(x: Any, y: Any) -> Any:
