@@ -15,13 +15,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import tree_registry
 from minijax.core.errors import message
-from minijax.core.native import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    PyTreeDef,
-    SequenceKey,
-)
+from minijax.core.native import DictKey, FlattenedIndexKey, GetAttrKey, PyTreeDef, SequenceKey
 from minijax.core.tree_registry import KeyPath
 
 

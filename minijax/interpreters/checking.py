@@ -31,7 +31,7 @@ from minijax.core.operators import Aval, BatchDims, HostArray, Operand, Param, R
 from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import Params
-from minijax.interpreters.structural import to_batch_dim
+from minijax.interpreters.structural import to_batch_dims
 from minijax.sharding import rules
 
 faults = Rules("faults")
@@ -227,7 +227,7 @@ class Check(Primitive):
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, batch_dims: int, **params: Param
     ) -> Batched:
-        moved = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        moved = to_batch_dims(args, dims, 0, size)
         self.bind(*moved, batch_dims=batch_dims + 1, **params)
         return [], []
 

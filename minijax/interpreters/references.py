@@ -50,14 +50,10 @@ def _detour(making: Detour, calling: Detour | None) -> Callable[[Primitive], Det
     return find
 
 
-def _watching(trace: Operand, primitive: Primitive, args: Values, params: Params) -> None:
-    watch(trace)
-
-
 jvp.DETOURS.add(_detour(_here, _by_value))
 batching.DETOURS.add(_detour(_here, _by_value))
 partial_eval.DETOURS.add(_detour(_here_if_tangent, _by_value))
-staging.DETOURS.add(_detour(_watching, None))
+staging.DETOURS.add(_detour(lambda trace, *_: watch(trace), None))
 
 
 def watch(trace: StagingTrace) -> None:

@@ -57,7 +57,7 @@ class AddAny(Primitive):
 
     def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         dim = next(d for d in dims if d is not None)
-        x, y = (to_batch_dim(arg, d, dim, size) for arg, d in zip(args, dims, strict=True))
+        x, y = to_batch_dims(args, dims, dim, size)
         return self.bind(x, y), dim
 
 
@@ -341,6 +341,16 @@ def new_axis(x: Value, size: int, position: int) -> Operand:
 def to_batch_dim(x: Value, dim: int | None, target: int, size: int) -> Operand:
     """`x` with its batch dimension at `target`; an unmapped value (None) is repeated."""
     return new_axis(x, size, target) if dim is None else moveaxis(x, dim, target)
+
+
+def to_batch_dims(xs: Values, dims: BatchDims, target: int, size: int) -> list[Operand]:
+    """Values with their batch dimensions at `target`; unmapped ones are repeated."""
+    return [to_batch_dim(x, dim, target, size) for x, dim in zip(xs, dims, strict=True)]
+
+
+def in_front(xs: Values, dims: BatchDims) -> list[Operand]:
+    """Values with their batch dimensions in front; unmapped ones stay what they are."""
+    return [x if dim is None else moveaxis(x, dim, 0) for x, dim in zip(xs, dims, strict=True)]
 
 
 def zeros(aval: Aval) -> Operand:

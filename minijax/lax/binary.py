@@ -716,9 +716,7 @@ class SelectN(Primitive):
     def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
         (which, *cases), (which_dim, *case_dims) = args, dims
         dim = next((d for d in case_dims if d is not None), 0)
-        cases = [
-            structural.to_batch_dim(x, d, dim, size) for x, d in zip(cases, case_dims, strict=True)
-        ]
+        cases = structural.to_batch_dims(cases, case_dims, dim, size)
         is_scalar = aval_of(which).ndim == (which_dim is not None)
         if not is_scalar:
             which = structural.to_batch_dim(which, which_dim, dim, size)

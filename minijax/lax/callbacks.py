@@ -21,7 +21,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import checking, flattening
 from minijax.interpreters.jvp import Zero
-from minijax.interpreters.structural import instantiate, moveaxis, new_axis, to_batch_dim
+from minijax.interpreters.structural import in_front, instantiate, moveaxis, new_axis, to_batch_dim
 from minijax.lax import shape, slicing
 from minijax.lax.control_flow import scanning
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
@@ -681,7 +681,7 @@ class DceSink(Primitive):
         return []
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, prevent_mlir_dce: bool) -> Batched:
-        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        moved = in_front(args, dims)
         self.bind(*moved, prevent_mlir_dce=prevent_mlir_dce)
         return [], []
 

@@ -30,7 +30,7 @@ from minijax.interpreters.structural import (
     full,
     moveaxis,
     reduce_sum,
-    to_batch_dim,
+    to_batch_dims,
 )
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array
@@ -325,7 +325,7 @@ def batch_along(param: str, *, drops: bool = False) -> Function:
         dim = dims[0]
         if len(args) > 1:
             dim = next(d for d in dims if d is not None)
-            args = [to_batch_dim(x, d, dim, size) for x, d in zip(args, dims, strict=True)]
+            args = to_batch_dims(args, dims, dim, size)
         given = params[param]
         several = type(given) is tuple
         moved = [d + (d >= dim) for d in given] if several else [given + (given >= dim)]

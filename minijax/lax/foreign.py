@@ -23,7 +23,7 @@ from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
-from minijax.interpreters.structural import moveaxis, to_batch_dim
+from minijax.interpreters.structural import in_front, to_batch_dim
 from minijax.lax import callbacks
 from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lowering import custom_calls, eager, module, regions, stablehlo
@@ -316,7 +316,7 @@ class Composed(Primitive):
         return transpose.of_arguments(linear, nonzero, found)
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
-        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        moved = in_front(args, dims)
         avals = [
             aval_of(x).with_shape(aval_of(x).shape[d is not None :])
             for x, d in zip(moved, dims, strict=True)

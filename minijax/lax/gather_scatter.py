@@ -25,6 +25,7 @@ from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     full,
+    in_front,
     instantiate,
     moveaxis,
     to_batch_dim,
@@ -124,9 +125,7 @@ class Gather(Primitive):
         return scatter_add(zeros(x.aval.cotangent_aval()), indices, ct, numbers, **params), None
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
-        x, indices = (
-            a if d is None else moveaxis(a, d, 0) for a, d in zip(args, dims, strict=True)
-        )
+        x, indices = in_front(args, dims)
         x_mapped, indices_mapped = (d is not None for d in dims)
         numbers = params["dimension_numbers"]
         params["dimension_numbers"] = gather_numbers.with_batch(numbers, indices_mapped, x_mapped)

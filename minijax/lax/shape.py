@@ -19,11 +19,11 @@ from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Aval, Operand, Param
+from minijax.core.operators import Operand, Param
 from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.interpreters import structural
 from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_linear
-from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dims
 from minijax.lax.families import (
     WHATEVER,
     Avals,
@@ -438,7 +438,7 @@ class Concatenate(Primitive):
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 
     def transpose(self, ct: Array, *args: Operand, dimension: int) -> Cotangents:
-        sizes = [aval.shape[dimension] for aval in _avals_of(args)]
+        sizes = [(x.aval if is_linear(x) else aval_of(x)).shape[dimension] for x in args]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
@@ -451,10 +451,6 @@ concatenate_p = Concatenate()
 
 def _numbered(avals: Sequence[ShapedArray]) -> dict[str, ShapedArray]:
     return {f"operands[{i}]": aval for i, aval in enumerate(avals)}
-
-
-def _avals_of(args: Values) -> list[Aval]:
-    return [x.aval if is_linear(x) else aval_of(x) for x in args]
 
 
 def concatenate(operands: Sequence[ArrayLike], dimension: int) -> Array:
@@ -658,7 +654,7 @@ class Stack(Primitive):
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, axis: int) -> Batched:
-        rows = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        rows = to_batch_dims(args, dims, 0, size)
         return self.bind(*rows, axis=axis + 1), 0
 
 

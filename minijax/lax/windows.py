@@ -246,7 +246,7 @@ class _Selecting(Primitive):
         self, size: int, args: Values, dims: BatchDims, *, select_prim: Primitive, **params: Any
     ) -> Batched:
         wide = Window.of(**params).with_batch(0)._asdict()
-        aligned = [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        aligned = structural.to_batch_dims(args, dims, 0, size)
         given = {name: wide[name] for name in params}
         return self.bind(*aligned, select_prim=select_prim, **given), 0
 
@@ -399,10 +399,7 @@ class SelectAndScatter(Primitive):
         return _scattered(ctx, operands, regions, Window.of(**params))
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
-        x, source = (
-            structural.to_batch_dim(arg, d, 0, size)
-            for arg, d in zip(args[:2], dims[:2], strict=True)
-        )
+        x, source = structural.to_batch_dims(args[:2], dims[:2], 0, size)
         if dims[2] is not None:
             problem = "each example would have an initial value of its own."
             error(NotImplementedError, self.name, problem)

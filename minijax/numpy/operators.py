@@ -117,11 +117,6 @@ def _reflection(
     return reflected
 
 
-def _comparison(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
-    """A comparison; Python finds the reflected one itself."""
-    return {f"__{name}__": _binary(function, name)[f"__{name}__"]}
-
-
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     body = getattr(function, "__wrapped__", function)
     native = native_program(body)
@@ -473,7 +468,8 @@ def fill() -> None:
     for name, (function, _) in _ARITHMETIC.items():
         found |= _binary(function, name)
     for name, (function, _) in _COMPARISONS.items():
-        found |= _comparison(function, name)
+        # Python finds the reflected comparison itself.
+        found[f"__{name}__"] = _binary(function, name)[f"__{name}__"]
     found |= {name: _unary(function) for name, (function, _) in _UNARY.items()}
     found |= {name: property(source.boundary(function)) for name, function in _PROPERTIES.items()}
     hooks.fill_operators(found)

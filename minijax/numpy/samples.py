@@ -17,22 +17,11 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import binary, shape, unary
 from minijax.lax.creation import convert_to_type
-from minijax.numpy import contraction, matrices, reductions, shaping
+from minijax.numpy import contraction, matrices, promotion, reductions, shaping
 from minijax.numpy.creation import asarray, on_device, ones, zeros
 from minijax.numpy.elementary import conjugate, each_part, is_kind, real
 from minijax.numpy.joining import concatenate
 from minijax.numpy.ordering import searchsorted
-from minijax.numpy.promotion import (
-    check_array,
-    check_that,
-    inexact,
-    known,
-    lenient,
-    one_program,
-    promote_dtypes,
-    promote_inexact,
-    promote_inexact_dtypes,
-)
 from minijax.numpy.ranges import linspace
 from minijax.numpy.selection import where
 from minijax.numpy.statistics import average
@@ -40,7 +29,7 @@ from minijax.runtime.annotations import ArrayLike, ArrayOrLists, DTypeLike, Shar
 from minijax.runtime.array import Array
 
 
-@one_program(static=("rowvar", "bias", "ddof", "dtype"))
+@promotion.one_program(static=("rowvar", "bias", "ddof", "dtype"))
 def cov(
     m: ArrayLike,
     y: ArrayLike | None = None,
@@ -105,9 +94,9 @@ def cov(
 
 def _variables(m: ArrayLike, y: ArrayLike | None, rowvar: bool) -> Array:
     """A matrix with a variable in each row."""
-    arrays = [inexact("cov", x) for x in (m, y) if x is not None]
+    arrays = [promotion.inexact("cov", x) for x in (m, y) if x is not None]
     is_table = all(aval_of(x).ndim <= 2 for x in arrays)
-    check_that(is_table, "cov", "variables are given as a vector or a matrix.", m=m, y=y)
+    promotion.check_that(is_table, "cov", "variables are given as a vector or a matrix.", m=m, y=y)
     rows = [shaping.atleast_2d(x) for x in arrays]
     if not rowvar:
         # A vector is one variable, and so is what y gives as one row, as in NumPy.
@@ -123,7 +112,7 @@ def _observation_weights(
     rows: Array, fweights: ArrayLike | None, aweights: ArrayLike | None
 ) -> Array | None:
     """One weight for each observation, or None."""
-    given = [check_array("cov", x) for x in (fweights, aweights) if x is not None]
+    given = [promotion.check_array("cov", x) for x in (fweights, aweights) if x is not None]
     if fweights is not None and not is_kind(given[0], np.integer):
         got = {"fweights": aval_of(given[0])}
         fix = "aweights, for what they are worth"
@@ -132,7 +121,7 @@ def _observation_weights(
     for x in given:
         fits = aval_of(x).shape == (count,)
         problem = "there must be one weight for each observation."
-        check_that(fits, "cov", problem, weights=x, observations=count)
+        promotion.check_that(fits, "cov", problem, weights=x, observations=count)
     if not given:
         return None
     real_dtype = dtypes.real_dtype_of(aval_of(rows).dtype)
@@ -142,7 +131,7 @@ def _observation_weights(
     return given[0] if len(given) == 1 else binary.mul(*given)
 
 
-@one_program(static=("rowvar", "dtype"))
+@promotion.one_program(static=("rowvar", "dtype"))
 def corrcoef(
     x: ArrayLike, y: ArrayLike | None = None, rowvar: bool = True, dtype: DTypeLike | None = None
 ) -> Array:
@@ -211,9 +200,9 @@ def histogram_bin_edges(
     return _edges(a, count, edges, range)
 
 
-@one_program(static=("count",))
+@promotion.one_program(static=("count",))
 def _edges(a: ArrayLike, count: int | None, edges: Any, limits: Any) -> Any:
-    a = asarray(check_array("histogram_bin_edges", a, "a"))
+    a = asarray(promotion.check_array("histogram_bin_edges", a, "a"))
     dtype = dtypes.to_inexact_dtype(a.dtype)
     if count is None:
         return asarray(edges).astype(dtype)
@@ -252,21 +241,21 @@ def histogram(
         >>> jnp.histogram(jnp.array([1, 2, 2, 5]), bins=jnp.array([0, 2, 4]))
         (Array([1., 2.], dtype=float32), Array([0., 2., 4.], dtype=float32))
     """
-    check_array("histogram", a, "a")
+    promotion.check_array("histogram", a, "a")
     fits = weights is None or np.shape(weights) == np.shape(a)
     problem = "there must be one weight for each element."
-    check_that(fits, "histogram", problem, a=a, weights=weights)
+    promotion.check_that(fits, "histogram", problem, a=a, weights=weights)
     if weights is not None:
-        a, weights = promote_inexact("histogram", asarray(a), asarray(weights))
+        a, weights = promotion.promote_inexact("histogram", asarray(a), asarray(weights))
     edges = histogram_bin_edges(a, bins, range, weights)
     return _counted(a, edges, weights, bool(density)), edges
 
 
-@one_program(static=("density",))
+@promotion.one_program(static=("density",))
 def _counted(a: ArrayLike, edges: ArrayLike, weights: ArrayLike | None, density: bool) -> Any:
     # Integers have edges that are floats, though nobody has combined them.
-    with lenient():
-        a, edges = (asarray(x) for x in promote_dtypes("histogram", a, edges, 1.0)[:2])
+    with promotion.lenient():
+        a, edges = (asarray(x) for x in promotion.promote_dtypes("histogram", a, edges, 1.0)[:2])
     weights = ones(a.shape, a.dtype) if weights is None else asarray(weights)
     counts = _sums_by_bin([shaping.ravel(a)], [edges], shaping.ravel(weights))
     counts = counts.astype(dtypes.to_inexact_dtype(counts.dtype))
@@ -308,7 +297,7 @@ def histogram2d(
     """
     if not _is_count(bins) and len(cast(Sequence[Any], bins)) not in {1, 2}:
         bins = [bins, bins]
-    x, y = promote_inexact("histogram2d", x, y)
+    x, y = promotion.promote_inexact("histogram2d", x, y)
     sample = shaping.moveaxis(asarray([x, y]), 0, 1)
     counts, (x_edges, y_edges) = histogramdd(sample, bins, range, weights, density)
     return counts, x_edges, y_edges
@@ -342,8 +331,10 @@ def histogramdd(
         >>> counts.shape, [e.shape for e in edges]
         ((2, 2, 2), [(3,), (3,), (3,)])
     """
-    sample = asarray(check_array("histogramdd", sample, "sample"))
-    check_that(sample.ndim == 2, "histogramdd", "points are rows of a matrix.", sample=sample)
+    sample = asarray(promotion.check_array("histogramdd", sample, "sample"))
+    promotion.check_that(
+        sample.ndim == 2, "histogramdd", "points are rows of a matrix.", sample=sample
+    )
     count, rank = sample.shape
     per_axis = [bins] * rank if _is_count(bins) else list(cast(Sequence[Any], bins))
     limits = [None] * rank if range is None else list(cast(Sequence[Any], range))
@@ -359,13 +350,13 @@ def histogramdd(
     return _counted_points(sample, edges, weights, bool(density)), edges
 
 
-@one_program(static=("density",))
+@promotion.one_program(static=("density",))
 def _counted_points(sample: Any, edges: Any, weights: Any, density: bool) -> Any:
     rank = len(edges)
     if weights is None:
         weights = ones(sample.shape[0], int)
     else:
-        sample, weights = promote_inexact_dtypes("histogramdd", sample, asarray(weights))
+        sample, weights = promotion.promote_inexact_dtypes("histogramdd", sample, asarray(weights))
         weights = shaping.ravel(weights)
     columns = list(shaping.moveaxis(sample, 1, 0))
     counts = _sums_by_bin(columns, edges, weights)
@@ -410,21 +401,23 @@ def bincount(
         >>> jnp.bincount(jnp.array([0, 3, 3, 1]), length=3)  # what `jit` needs
         Array([1, 1, 0], dtype=int32)
     """
-    x = asarray(check_array("bincount", x))
+    x = asarray(promotion.check_array("bincount", x))
     is_whole = dtypes.issubdtype(x.dtype, np.integer) or x.dtype == dtypes.bool_
-    check_that(is_whole, "bincount", "integers are counted.", error=TypeError, x=x, fix="x.astype")
+    promotion.check_that(
+        is_whole, "bincount", "integers are counted.", error=TypeError, x=x, fix="x.astype"
+    )
     fits = x.ndim == 1 and (weights is None or np.shape(weights) == x.shape)
     problem = "a vector is needed, and one weight for each element."
-    check_that(fits, "bincount", problem, x=x, weights=weights)
+    promotion.check_that(fits, "bincount", problem, x=x, weights=weights)
     if length is None:
         problem = "the numbers decide on the size of the result, so they must be known."
-        host = known("bincount", x, "length=...", problem)
+        host = promotion.known("bincount", x, "length=...", problem)
         length = max(minlength, int(host.max(initial=0)) + 1 if x.size else 0)
     counts = _counted_numbers(x, weights, operator.index(length))
     return on_device(counts, None, out_sharding)
 
 
-@one_program(static=("length",))
+@promotion.one_program(static=("length",))
 def _counted_numbers(x: Array, weights: ArrayLike | None, length: int) -> Any:
     weights = ones(x.shape, dtypes.default_int_dtype()) if weights is None else asarray(weights)
     places = x.astype(dtypes.default_int_dtype()).clip(0)

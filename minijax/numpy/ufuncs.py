@@ -24,17 +24,9 @@ from minijax.lax.control_flow.scanning import scan
 from minijax.lax.families import canonicalize_axis
 from minijax.lax.shape import squeeze
 from minijax.lowering.eager import check_callable
-from minijax.numpy import elementary, logic, reductions, shaping
+from minijax.numpy import elementary, logic, promotion, reductions, shaping
 from minijax.numpy.creation import asarray
 from minijax.numpy.joining import append, concatenate
-from minijax.numpy.promotion import (
-    broadcast_shapes,
-    broadcast_to,
-    check_array,
-    check_mask,
-    check_out,
-    check_that,
-)
 from minijax.numpy.ranges import arange
 from minijax.numpy.selection import take, where
 from minijax.numpy.shaping import canonical_axes, expand_dims, moveaxis, ravel, reshape
@@ -123,14 +115,14 @@ def vectorize(
 
 
 def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str | None) -> Any:
-    arrays = [asarray(check_array("vectorize", x)) for x in args]
+    arrays = [asarray(promotion.check_array("vectorize", x)) for x in args]
     inputs: _CoreDims = ((),) * len(arrays)
     outputs: _CoreDims | None = None
     if signature is not None:
         inputs, outputs = _parse_signature(signature)
     fits = len(inputs) == len(arrays)
     problem = "the number of arguments does not fit the signature."
-    check_that(
+    promotion.check_that(
         fits, "vectorize", problem, error=TypeError, got=f"{len(arrays)} arguments for {signature}"
     )
     sizes: dict[str, int] = {}
@@ -141,7 +133,7 @@ def _map_over(function: Callable[..., Any], args: Sequence[Any], signature: str 
         loops.append(x.shape[:split])
     if outputs is not None:
         function = _checked(function, outputs, sizes)
-    loop = broadcast_shapes("vectorize", *loops)
+    loop = promotion.broadcast_shapes("vectorize", *loops)
     for place in reversed(range(len(loop))):
         # Counted from the core, so that arguments of lower rank line up at the end.
         depth = len(loop) - place
@@ -201,7 +193,7 @@ def apply_along_axis(
         Array([[0, 1],
                [0, 4]], dtype=int32)
     """
-    arr = asarray(check_array("apply_along_axis", arr))
+    arr = asarray(promotion.check_array("apply_along_axis", arr))
     axis = families.canonicalize_axis(axis, arr.ndim, "numpy.apply_along_axis")
 
     def function(x: Array) -> Array:
@@ -229,7 +221,7 @@ def apply_over_axes(
                 [8.],
                 [8.]]], dtype=float32)
     """
-    found = asarray(check_array("apply_over_axes", a))
+    found = asarray(promotion.check_array("apply_over_axes", a))
     rank = found.ndim
     for given in np.atleast_1d(axes).tolist():
         axis = families.canonicalize_axis(given, rank, "numpy.apply_over_axes")
@@ -238,7 +230,7 @@ def apply_over_axes(
             found = expand_dims(found, axis)
         fits = found.ndim == rank
         problem = "the function must keep all dimensions, or drop the one it reduces."
-        check_that(
+        promotion.check_that(
             fits, "apply_over_axes", problem, got=f"{rank} dimensions before, {found.ndim} after"
         )
     return found
@@ -270,14 +262,14 @@ def piecewise(
         >>> jnp.piecewise(x, [x < 0, x > 2], [lambda v: -v, 100.0])
         Array([  2.,   1., 100.], dtype=float32)
     """
-    x = asarray(check_array("piecewise", x))
+    x = asarray(promotion.check_array("piecewise", x))
     conditions = [asarray(c).astype(bool) for c in cast(Iterable[Any], condlist)]
     functions = list(funclist)
     if len(functions) == len(conditions):
         functions.append(0)
     fits = len(functions) == len(conditions) + 1
     problem = "there must be a function for each condition, and at most one more."
-    check_that(
+    promotion.check_that(
         fits, "piecewise", problem, got=f"{len(conditions)} conditions, {len(funclist)} functions"
     )
 
@@ -332,7 +324,7 @@ def folded(
     if initial is None and (mask is not None or not rows.shape[0]):
         initial = neutral
     if not rows.shape[0]:
-        return broadcast_to(initial.astype(dtype), rows.shape[1:])
+        return promotion.broadcast_to(initial.astype(dtype), rows.shape[1:])
     if not associative or (mask is not None and neutral is None):
         return _in_turn(function, rows, initial, dtype, mask)
     rows = rows.astype(dtype)
@@ -348,7 +340,7 @@ def folded(
 def _in_turn(
     function: Function, rows: Array, start: Array | None, dtype: np.dtype[Any], mask: Array | None
 ) -> Array:
-    first = rows[0] if start is None else broadcast_to(start, rows.shape[1:])
+    first = rows[0] if start is None else promotion.broadcast_to(start, rows.shape[1:])
     rest = (rows[1:] if start is None else rows, mask)
 
     def step(total: Array, item: tuple[Array, Array | None]) -> tuple[Array, None]:
@@ -407,7 +399,7 @@ def applied_at(function: Function, x: Array, indices: Any, others: Sequence[Any]
         return place.set(function(place.get(), *others))
     # What lies outside has a number that no element has.
     numbers = arange(x.size).reshape(x.shape).at[indices].get(mode="fill", fill_value=x.size)
-    operands = [ravel(broadcast_to(other, numbers.shape)) for other in others]
+    operands = [ravel(promotion.broadcast_to(other, numbers.shape)) for other in others]
 
     def step(flat: Array, item: tuple[Array, ...]) -> tuple[Array, None]:
         number, *values = item
@@ -518,12 +510,12 @@ class ufunc:  # noqa: N801  NumPy's name
         """
         self._check_is_binary("reduce")
         name = f"numpy.{self.__name__}.reduce"
-        check_out(name, out)
+        promotion.check_out(name, out)
         if self._reduce is not None:
             options = {"dtype": dtype, "initial": initial, "where": where}
             given = {key: value for key, value in options.items() if value is not None}
             return self._reduce(a, axis=axis, keepdims=keepdims, **given)
-        a = asarray(check_array(name, a), dtype)
+        a = asarray(promotion.check_array(name, a), dtype)
         every = tuple(range(a.ndim))
         axes = every if axis is None else canonical_axes(name, axis, a.ndim)
         if len(axes) != 1 and axis is not None and not self._associative:
@@ -542,7 +534,7 @@ class ufunc:  # noqa: N801  NumPy's name
             fix = "initial=, the result for nothing"
             error(ValueError, name, problem, got=str(aval_of(a)), fix=fix)
         if where is not None:
-            where = _rows(shaping.broadcast_to(check_mask(name, where), a.shape), axes)
+            where = _rows(shaping.broadcast_to(promotion.check_mask(name, where), a.shape), axes)
         order = {"identity": self.identity, "associative": self._associative}
         return folded(self._function, rows, start, where, **order)
 
@@ -563,12 +555,12 @@ class ufunc:  # noqa: N801  NumPy's name
         """
         self._check_is_binary("accumulate")
         name = f"numpy.{self.__name__}.accumulate"
-        check_out(name, out)
+        promotion.check_out(name, out)
         if axis is None:
             error(ValueError, name, "goes along one axis.", got="axis None", fix="a.ravel()")
         if self._accumulate is not None:
             return self._accumulate(a, axis, dtype)
-        a = asarray(check_array(name, a), dtype)
+        a = asarray(promotion.check_array(name, a), dtype)
         axis = canonicalize_axis(axis, a.ndim, name)
         rows = moveaxis(a, axis, 0)
         totals = accumulated(self._function, rows, associative=self._associative)
@@ -596,7 +588,7 @@ class ufunc:  # noqa: N801  NumPy's name
         """
         if inplace:
             self._refuse("does not change arrays: pass inplace=False, and use the result")
-        a = asarray(check_array(self.__name__, a))
+        a = asarray(promotion.check_array(self.__name__, a))
         if self.nin == 2 and self._update is not None and a.dtype != np.bool_:
             return getattr(a.at[indices], self._update)(b)
         others = [] if b is None else [asarray(b)]
@@ -620,7 +612,7 @@ class ufunc:  # noqa: N801  NumPy's name
                    [19, 18]], dtype=int32)
         """
         self._check_is_binary("outer")
-        x, y = (asarray(check_array(self.__name__, v)) for v in (A, B))
+        x, y = (asarray(promotion.check_array(self.__name__, v)) for v in (A, B))
         return self._function(expand_dims(x, tuple(range(x.ndim, x.ndim + y.ndim))), y)
 
     def reduceat(
@@ -649,9 +641,9 @@ class ufunc:  # noqa: N801  NumPy's name
         """
         self._check_is_binary("reduceat")
         name = f"numpy.{self.__name__}.reduceat"
-        check_out(name, out)
-        a = asarray(check_array(name, a), dtype)
-        starts = asarray(check_array(name, indices, "indices"))
+        promotion.check_out(name, out)
+        a = asarray(promotion.check_array(name, a), dtype)
+        starts = asarray(promotion.check_array(name, indices, "indices"))
         _check_slices(name, a, starts, axis)
         totals = folded_slices(self._function, moveaxis(a, axis, 0), starts)
         return moveaxis(totals, 0, axis)
@@ -735,7 +727,7 @@ def _of_dtype(reduce: Callable[..., Any], combine: Callable[..., Any] | None = N
         **options: Any,
     ) -> Any:
         if dtype is not None:
-            a = asarray(check_array(reduce.__name__, a), dtype)
+            a = asarray(promotion.check_array(reduce.__name__, a), dtype)
         if combine is None:
             return reduce(a, initial=initial, **options)
         found = reduce(a, **options)

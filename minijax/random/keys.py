@@ -25,7 +25,7 @@ from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters import key_reuse
 from minijax.interpreters.jvp import jvp_of_constant
-from minijax.interpreters.structural import broadcast_in_dim, moveaxis
+from minijax.interpreters.structural import broadcast_in_dim, in_front, moveaxis
 from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
@@ -209,9 +209,7 @@ class RandomFoldIn(_OfKeys):
         return _lower_on_data(ctx, fold_in, keys, data)
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
-        keys, data = (
-            x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)
-        )
+        keys, data = in_front(args, dims)
         # Shapes are aligned at their ends, so only a batched scalar lacks dimensions.
         rank = aval_of(args[0]).ndim + 1
         if dims[0] is None and 1 < rank != aval_of(data).ndim:

@@ -24,7 +24,7 @@ from minijax.core.operators import Avals, BatchDims, Values
 from minijax.core.primitive import Batched, Dual, Primitive
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
-from minijax.interpreters.structural import to_batch_dim
+from minijax.interpreters.structural import to_batch_dims
 from minijax.lax import functionalization, unary
 from minijax.lax.callbacks import lower_call
 from minijax.lax.functionalization import STATE_SIZE, Checker
@@ -121,7 +121,7 @@ class Report(Primitive):
         return [], []
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, sites: Sites) -> Batched:
-        states = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        states = to_batch_dims(args, dims, 0, size)
         state, moved = functionalization.first_of_batch(states, sites.sites, size)
         self.bind(*state, sites=Sites(moved, sites.function))
         return [], []

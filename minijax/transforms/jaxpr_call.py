@@ -28,7 +28,7 @@ from minijax.core.primitive import Cotangents, Dual, Primitive
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import batching, checking, jvp, partial_eval, passes, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
-from minijax.interpreters.structural import moveaxis
+from minijax.interpreters.structural import in_front
 from minijax.lax import functionalization
 from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
 from minijax.sharding import rules
@@ -186,7 +186,7 @@ class JaxprCall(Primitive):
     def batch(
         self, size: int, args: Values, dims: Sequence[int | None], /, **params: Any
     ) -> tuple[list[Any], Sequence[int | None]]:
-        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        moved = in_front(args, dims)
         is_batched = [d is not None for d in dims]
         with self.inside(params):
             whole, out_batched = batching.batch_jaxpr(params["jaxpr"], size, is_batched)

@@ -24,7 +24,7 @@ from minijax.interpreters import (
     passes,
     staging,
 )
-from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim
+from minijax.interpreters.structural import in_front, moveaxis, reduce_sum, to_batch_dims
 from minijax.lax import functionalization, slicing
 from minijax.lowering import module
 from minijax.sharding import rules
@@ -137,7 +137,7 @@ def _batched(
         axis_name=axis_name,
         spmd_axis_name=spmd_axis_name,
     )
-    return [to_batch_dim(x, d, 0, size) for x, d in zip(outs, dims, strict=True)]
+    return to_batch_dims(outs, dims, 0, size)
 
 
 def map_unbatched(
@@ -162,7 +162,7 @@ def map_unbatched(
     ]
     with axes.extend(axis_name, size):
         jaxpr, consts = staging.stage(function, avals, debug_info)
-    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    moved = in_front(args, dims)
     params = {
         "jaxpr": ClosedJaxpr(passes.close_over_constants(jaxpr)),
         "size": size,

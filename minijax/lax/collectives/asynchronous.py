@@ -24,10 +24,6 @@ from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.sharding import rules
 
 
-def _as_it_is(ctx: LoweringContext, x: Value, **params: Any) -> Any:
-    return x
-
-
 class Start(Primitive):
     """Starts a collective.  Of its rules it has those for types: no derivative, no batch.
 
@@ -46,7 +42,7 @@ class Start(Primitive):
         base: Any,
         done: Done,
         *,
-        prepare: Callable[..., Any] = _as_it_is,
+        prepare: Callable[..., Any] = lambda ctx, x, **params: x,
         exchange: Callable[..., Any] | None = None,
         starts: Callable[..., bool] = lambda ctx, **params: True,
     ) -> None:

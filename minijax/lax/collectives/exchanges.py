@@ -19,7 +19,13 @@ from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
-from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, zeros
+from minijax.interpreters.structural import (
+    instantiate,
+    moveaxis,
+    to_batch_dim,
+    to_batch_dims,
+    zeros,
+)
 from minijax.lax.binary import add, bitwise_and, clamp, eq, ge, lt, mul, select, sub
 from minijax.lax.collectives import arguments
 from minijax.lax.collectives.arguments import (
@@ -322,7 +328,7 @@ class RaggedAllToAll(Collective, Primitive):
             inner = [to_batch_dim(x, d, 1, size) for x, d in zip(arrays, dims, strict=False)]
             return self.bind(*inner, *numbers, axis_name=axis_name, **params), 1
         folded = [_folded(to_batch_dim(x, d, 0, size)) for x, d in zip(arrays, dims, strict=False)]
-        columns = [to_batch_dim(x, d, 0, size) for x, d in zip(numbers, dims[2:], strict=True)]
+        columns = to_batch_dims(numbers, dims[2:], 0, size)
         rows = [aval_of(x).shape[0] // size for x in folded]
         shifts = [rows[0], 0, rows[1], 0]
         members = arguments.group_size(self.name, axis_name, params["axis_index_groups"])

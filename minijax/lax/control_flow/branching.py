@@ -31,7 +31,7 @@ from minijax.interpreters import (
 )
 from minijax.interpreters.jvp import Zero, is_linear, with_zeros
 from minijax.interpreters.partial_eval import PartialTrace
-from minijax.interpreters.structural import broadcast_in_dim, moveaxis, to_batch_dim
+from minijax.interpreters.structural import broadcast_in_dim, in_front, to_batch_dim
 from minijax.lax import binary, creation, references, unary
 from minijax.lax.binary import eq, ne
 from minijax.lax.control_flow import bodies, checks, halves
@@ -156,7 +156,7 @@ class Cond(Primitive):
     def batch(
         self, size: int, args: Values, dims: BatchDims, *, branches: Branches, **params: Any
     ) -> Batched:
-        moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+        moved = in_front(args, dims)
         index, operands = moved[0], moved[1:]
         if dims[0] is not None:
             return _batch_by_selection(size, index, operands, dims[1:], branches)

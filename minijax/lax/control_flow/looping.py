@@ -145,10 +145,7 @@ class While(Primitive):
         loop = WhileParams(**params)
         wide, carry, place = _batched(size, loop, [d is not None for d in dims])
         num_consts = loop.cond_nconsts + loop.body_nconsts
-        moved = [
-            x if d is None else structural.moveaxis(x, d, 0)
-            for x, d in zip(args[:num_consts], dims[:num_consts], strict=True)
-        ]
+        moved = structural.in_front(args[:num_consts], dims[:num_consts])
         init = [
             structural.to_batch_dim(x, d, place, size) if b else x
             for x, d, b in zip(args[num_consts:], dims[num_consts:], carry, strict=True)

@@ -34,7 +34,7 @@ from minijax.interpreters import (
     uniformity,
 )
 from minijax.interpreters.jvp import Zero, with_zeros
-from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim
+from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, to_batch_dims
 from minijax.lax import creation, references, shape, slicing
 from minijax.lax.binary import add, bitwise_or
 from minijax.lax.control_flow import bodies, checks, halves, lowering
@@ -456,7 +456,7 @@ def _over_batch(function: Callable[[Any], Any], xs: Any) -> Any:
         function, bodies.call_tree(tree.treedef_tuple((xs_tree,))), "map"
     )
     outs, dims = batching.batch_flat(flat, size, leaves, [0] * len(leaves))
-    placed = [to_batch_dim(x, d, 0, size) for x, d in zip(outs, dims, strict=True)]
+    placed = to_batch_dims(outs, dims, 0, size)
     return tree.unflatten(flat.out_tree, placed)
 
 

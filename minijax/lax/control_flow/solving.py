@@ -18,7 +18,7 @@ from minijax.core.native import PyTreeDef
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import batching, checking, jvp, staging, transpose
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import instantiate, to_batch_dim
+from minijax.interpreters.structural import in_front, instantiate, to_batch_dim
 from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checks
 from minijax.lax.families import BatchDims, Values
@@ -128,7 +128,7 @@ class CustomRoot(Solver):
             jaxprs.tangent_solve, size, consts[2] + whole + whole, True
         )
         outs = self.bind(
-            *_in_front(args, dims, size),
+            *in_front(args, dims),
             const_lengths=const_lengths,
             jaxprs=RootParts(f, solve, tangent_solve),
         )
@@ -238,7 +238,7 @@ class CustomLinearSolve(Solver):
                 for closed, flags in zip(jaxprs, consts, strict=True)
             )
         )
-        front = _in_front(args, dims, size)
+        front = in_front(args, dims)
         start = len(args) - len(b)
         right = [
             x if mapped else to_batch_dim(x, None, 0, size)
@@ -259,12 +259,6 @@ def _groups(values: Sequence[Any], lengths: Sequence[int]) -> list[list[Any]]:
         groups.append(list(values[start : start + length]))
         start += length
     return [*groups, list(values[start:])]
-
-
-def _in_front(args: Values, dims: BatchDims, size: int) -> list[Any]:
-    return [
-        x if d is None else to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)
-    ]
 
 
 def _difference(x: Any, y: Any) -> Any:
@@ -288,9 +282,7 @@ def _stage(name: str, function: Callable[..., Any], *args: Any) -> _Staged:
     return _Staged(staged.closed[0], staged.consts, staged.out_trees[0])
 
 
-def _check_like(
-    name: str, what: str, staged: _Staged, out_tree: PyTreeDef, like: str, expected: Any
-) -> None:
+def _check_like(name: str, what: str, staged: _Staged, like: str, expected: Any) -> None:
     """Refuses a function whose result has other types than `expected`.
 
     Raises:
@@ -298,6 +290,7 @@ def _check_like(
     """
     leaves, expected_tree = tree.flatten(expected)
     wanted = [aval_of(x) for x in leaves]
+    out_tree = staged.out_tree
     found = staged.closed.out_avals[: out_tree.num_leaves]
     fits = out_tree == expected_tree and all(map(same_type, found, wanted))
     if not fits:
@@ -370,10 +363,11 @@ def custom_root(
         eager.check_callable(name, function)
     guess, guess_tree, _ = bodies.flatten_values(name, "initial_guess", initial_guess)
     staged_f = _stage(name, f, initial_guess)
-    _check_like(name, "f", staged_f, staged_f.out_tree, "initial_guess", initial_guess)
+    _check_like(name, "f", staged_f, "initial_guess", initial_guess)
     staged_solve = _stage(name, lambda x: solve(f, x), initial_guess)
     solution, aux = _solution_tree(name, staged_solve, has_aux)
-    _check_like(name, "solve", staged_solve, solution, "initial_guess", initial_guess)
+    solved = staged_solve._replace(out_tree=solution)
+    _check_like(name, "solve", solved, "initial_guess", initial_guess)
 
     def linearize_and_solve(x: Any, y: Any) -> Any:
         point = tree.leaves(x)
@@ -388,14 +382,7 @@ def custom_root(
         return tangent_solve(derivative, y)
 
     staged_tangent = _stage(name, linearize_and_solve, initial_guess, initial_guess)
-    _check_like(
-        name,
-        "tangent_solve",
-        staged_tangent,
-        staged_tangent.out_tree,
-        "initial_guess",
-        initial_guess,
-    )
+    _check_like(name, "tangent_solve", staged_tangent, "initial_guess", initial_guess)
     parts = (staged_f, staged_solve, staged_tangent)
     outs = custom_root_p.bind_all(
         *(c for part in parts for c in part.consts),
@@ -443,10 +430,10 @@ def custom_linear_solve(
         eager.check_callable(name, function)
     right, b_tree, _ = bodies.flatten_values(name, "b", b)
     staged_matvec = _stage(name, matvec, b)
-    _check_like(name, "matvec", staged_matvec, staged_matvec.out_tree, "b", b)
+    _check_like(name, "matvec", staged_matvec, "b", b)
     staged_solve = _stage(name, lambda x: solve(matvec, x), b)
     solution, aux = _solution_tree(name, staged_solve, has_aux)
-    _check_like(name, "solve", staged_solve, solution, "b", b)
+    _check_like(name, "solve", staged_solve._replace(out_tree=solution), "b", b)
     nothing = _Staged(None, [], None)  # type: ignore[arg-type]
     parts = [staged_matvec, nothing, staged_solve, nothing]
     if symmetric:
@@ -463,7 +450,8 @@ def custom_linear_solve(
 
         backward = _stage(name, lambda y: transposed_solver(vecmat, y), b)
         backward_tree, _ = _solution_tree(name, backward, has_aux)
-        _check_like(name, "transpose_solve", backward, backward_tree, "b", b)
+        solved = backward._replace(out_tree=backward_tree)
+        _check_like(name, "transpose_solve", solved, "b", b)
         parts = [staged_matvec, staged_vecmat, staged_solve, backward]
     outs = linear_solve_p.bind_all(
         *(c for part in parts for c in part.consts),

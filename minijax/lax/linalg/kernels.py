@@ -20,7 +20,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Primitive
-from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dim
+from minijax.interpreters.structural import broadcast_in_dim, full, to_batch_dims
 from minijax.lax import binary, creation, dots, foreign, slicing, unary
 from minijax.lax.binary import select
 from minijax.lax.creation import convert_element_type
@@ -65,7 +65,7 @@ class BatchedPrimitive(Primitive):
         return outs if self.multiple_results else outs[0]
 
     def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
-        fronted = [to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
+        fronted = to_batch_dims(args, dims, 0, size)
         outs = self.bind(*fronted, **params)
         return outs, [0] * len(outs) if self.multiple_results else 0
 

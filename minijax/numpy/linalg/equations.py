@@ -34,14 +34,6 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import check_that, one_program
 from minijax.numpy.reductions import sum as sum_of
 from minijax.numpy.selection import where
-from minijax.numpy.shaping import (
-    array_argument,
-    broadcast_shapes,
-    broadcast_to,
-    canonical_axes,
-    expand_dims,
-    moveaxis,
-)
 from minijax.runtime.annotations import ArrayLike, DTypeLike
 from minijax.runtime.array import Array
 from minijax.sharding.named import NamedSharding
@@ -79,17 +71,17 @@ def solve(a: ArrayLike, b: ArrayLike) -> Array:
         return _solve(a, b[:, None])[..., 0]
     if a.ndim == 2 < b.ndim:
         # Systems with one matrix are one system.
-        columns = moveaxis(b, -2, 0)
+        columns = shaping.moveaxis(b, -2, 0)
         x = _solve(a, columns.reshape(size, math.prod(columns.shape[1:])))
-        return moveaxis(x.reshape(columns.shape), 0, -2)
+        return shaping.moveaxis(x.reshape(columns.shape), 0, -2)
     return _solve(a, b)
 
 
 def _solve(a: Array, b: Array) -> Any:
-    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    batch = shaping.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     factors, _, permutation = lu(stop_gradient(a))
-    a, b, factors = (broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
-    permutation = broadcast_to(permutation, (*batch, permutation.shape[-1]))
+    a, b, factors = (shaping.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
+    permutation = shaping.broadcast_to(permutation, (*batch, permutation.shape[-1]))
     # Solutions vary between devices where a does, and are to be of the type of b.
     b = casts.varied(current.value, b, aval_of(a).vma)
 
@@ -164,7 +156,7 @@ def tensorsolve(a: ArrayLike, b: ArrayLike, axes: tuple[int, ...] | None = None)
     """
     a, b = factorizations.inexact_together("tensorsolve", a, b)
     if axes is not None:
-        a = moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
+        a = shaping.moveaxis(a, axes, tuple(range(a.ndim - len(axes), a.ndim)))
     shape = a.shape[b.ndim :]
     fits = a.shape[: b.ndim] == b.shape and math.prod(shape) == b.size
     problem = "the dimensions do not make a square system of equations."
@@ -217,7 +209,7 @@ def _lstsq(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
     if rcond is None:
         rcond = epsilon * max(a.shape)
     else:
-        rcond = where(array_argument("linalg.lstsq", rcond) < 0, epsilon, rcond)
+        rcond = where(shaping.array_argument("linalg.lstsq", rcond) < 0, epsilon, rcond)
     u, s, vh = svd(a, full_matrices=False)
     counts = (s > 0) & (s >= rcond * s[:1])
     scales = where(counts, 1 / where(counts, s, 1), 0)[:, None]
@@ -275,7 +267,7 @@ def _pinv(a: Any, rtol: Any, hermitian: bool) -> Any:
     a = factorizations.matrices("pinv", a)
     if rtol is None:
         rtol = 10 * max(a.shape[-2:]) * float(dtypes.finfo(a.dtype).eps)
-    return _pseudoinverse(a, stop_gradient(array_argument("linalg.pinv", rtol)), hermitian)
+    return _pseudoinverse(a, stop_gradient(shaping.array_argument("linalg.pinv", rtol)), hermitian)
 
 
 # Tolerances, and with them results, may have more leading dimensions than matrices.
@@ -345,7 +337,9 @@ def norm(
     x = factorizations.inexact("norm", x)
     if axis is None and ord is None:
         return _length(x, tuple(range(x.ndim)), keepdims)
-    axes = canonical_axes("linalg.norm", tuple(range(x.ndim)) if axis is None else axis, x.ndim)
+    axes = shaping.canonical_axes(
+        "linalg.norm", tuple(range(x.ndim)) if axis is None else axis, x.ndim
+    )
     if len(axes) == 1:
         return _norm_of_vectors("norm", x, ord, axes, keepdims)
     if len(axes) == 2:
@@ -405,7 +399,7 @@ def vector_norm(
     """
     x = factorizations.inexact("vector_norm", x)
     given = tuple(range(x.ndim)) if axis is None else axis
-    axes = canonical_axes("linalg.vector_norm", given, x.ndim)
+    axes = shaping.canonical_axes("linalg.vector_norm", given, x.ndim)
     return _norm_of_vectors("vector_norm", x, ord, axes, keepdims)
 
 
@@ -440,13 +434,13 @@ def _norm_of_matrices(name: str, x: Array, ord: Any, axes: tuple[int, ...], keep
     if ord in (None, "fro"):
         return _length(x, axes, keepdims)
     if ord in ("nuc", 2, -2):
-        values = svd(moveaxis(x, axes, (-2, -1)), compute_uv=False)
+        values = svd(shaping.moveaxis(x, axes, (-2, -1)), compute_uv=False)
         found = _extreme(values, ord) if ord != "nuc" else reductions.sum(values, -1)
     else:
         summed, compared = axes if abs(ord) == 1 else axes[::-1]
         sums = reductions.sum(unary.abs(x), summed, keepdims=True)
-        found = _extreme(moveaxis(sums, (summed, compared), (-2, -1))[..., 0, :], ord)
-    return expand_dims(found, axes) if keepdims else found
+        found = _extreme(shaping.moveaxis(sums, (summed, compared), (-2, -1))[..., 0, :], ord)
+    return shaping.expand_dims(found, axes) if keepdims else found
 
 
 def _extreme(x: Any, sign: float) -> Any:
@@ -531,7 +525,7 @@ def _matrix_rank(x: Any, limit: Any, hermitian: bool) -> Any:
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     if limit is None:
         limit = reductions.max(s, -1) * (max(x.shape[-2:]) * float(dtypes.finfo(s.dtype).eps))
-    return reductions.sum(s > expand_dims(limit, np.ndim(limit)), -1)
+    return reductions.sum(s > shaping.expand_dims(limit, np.ndim(limit)), -1)
 
 
 @source.hands_over
@@ -547,7 +541,7 @@ def cross(x1: ArrayLike, x2: ArrayLike, /, *, axis: int = -1) -> Array:
         >>> jnp.linalg.cross(jnp.array([1, 0, 0]), jnp.array([0, 1, 0]))
         Array([0, 0, 1], dtype=int32)
     """
-    x1, x2 = array_argument("linalg.cross", x1), array_argument("linalg.cross", x2)
+    x1, x2 = shaping.array_argument("linalg.cross", x1), shaping.array_argument("linalg.cross", x2)
     fit = x1.shape[axis] == x2.shape[axis] == 3
     fix = "numpy.cross takes two as well"
     problem = "vectors must have three components."
@@ -567,7 +561,7 @@ def diagonal(x: ArrayLike, /, *, offset: int = 0) -> Array:
         >>> jnp.linalg.diagonal(jnp.array([[1, 2], [3, 4]]))
         Array([1, 4], dtype=int32)
     """
-    x = array_argument("linalg.diagonal", x)
+    x = shaping.array_argument("linalg.diagonal", x)
     factorizations.check_matrices("diagonal", x, "x")
     return matrices.diagonal(x, offset=offset, axis1=-2, axis2=-1)
 
@@ -584,7 +578,7 @@ def trace(x: ArrayLike, /, *, offset: int = 0, dtype: DTypeLike | None = None) -
         >>> jnp.linalg.trace(jnp.array([[1, 2], [3, 4]]))
         Array(5, dtype=int32)
     """
-    x = array_argument("linalg.trace", x)
+    x = shaping.array_argument("linalg.trace", x)
     factorizations.check_matrices("trace", x, "x")
     return matrices.trace(x, offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
@@ -645,7 +639,7 @@ def outer(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         Array([[3, 4],
                [6, 8]], dtype=int32)
     """
-    x1, x2 = array_argument("linalg.outer", x1), array_argument("linalg.outer", x2)
+    x1, x2 = shaping.array_argument("linalg.outer", x1), shaping.array_argument("linalg.outer", x2)
     fit = x1.ndim == x2.ndim == 1
     fix = "numpy.outer flattens what it gets"
     check_that(fit, "numpy.linalg.outer", "both arguments must be vectors.", x1=x1, x2=x2, fix=fix)
@@ -726,14 +720,14 @@ def matrix_power(a: ArrayLike, n: int) -> Array:
         Array([[1, 5],
                [0, 1]], dtype=int32)
     """
-    a = array_argument("linalg.matrix_power", a)
+    a = shaping.array_argument("linalg.matrix_power", a)
     if a.ndim < 2 or a.shape[-1] != a.shape[-2]:
         name, problem = "numpy.linalg.matrix_power", "a is no square matrix, nor a batch of them."
         got = {"a": a.aval}
         error(IncompatibleShapesError, name, problem, got=got, expected="T[..., m, m]")
     exponent = operator.index(n)
     if exponent == 0:
-        return broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape)
+        return shaping.broadcast_to(matrices.eye(a.shape[-1], dtype=a.dtype), a.shape)
     square = inv(a) if exponent < 0 else a
     result: Any = None
     for digit in bin(abs(exponent))[:1:-1]:
@@ -764,7 +758,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: PrecisionLike = None) -> Arra
         >>> jnp.linalg.multi_dot([jnp.ones((2, 3)), jnp.ones((3, 4)), jnp.ones(4)])
         Array([12., 12.], dtype=float32)
     """
-    factors = [array_argument("linalg.multi_dot", x) for x in arrays]
+    factors = [shaping.array_argument("linalg.multi_dot", x) for x in arrays]
     _check_chain(factors)
     return _multi_dot(*factors, precision=precision)
 

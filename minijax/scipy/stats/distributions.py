@@ -29,16 +29,10 @@ from minijax.scipy.special.elementwise import real_operands
 from minijax.scipy.special.gamma_functions import betainc, betaln, gammainc, gammaincc, gammaln
 from minijax.scipy.special.hypergeometric import i0e
 from minijax.scipy.special.integrals import log_ndtr_p, logit, ndtri_p, normal_cdf, xlog1py, xlogy
-from minijax.scipy.stats.template import (
-    Continuous,
-    Discrete,
-    Distribution,
-    log_complement,
-    zero_where,
-)
+from minijax.scipy.stats import template
 
 
-class Beta(Continuous):
+class Beta(template.Continuous):
     """The beta distribution with shape parameters `a` and `b`, from `loc` to `loc + scale`.
 
     Example:
@@ -73,7 +67,7 @@ class Beta(Continuous):
         return betainc(b, a, 1.0 - clip(z, 0.0, 1.0))
 
 
-class _Symmetric(Continuous):
+class _Symmetric(template.Continuous):
     """The template of a continuous distribution of which z and -z are equally likely."""
 
     _cdf: Callable[..., Array]
@@ -150,7 +144,7 @@ def _gamma_sf(z: Array, a: Array) -> Array:
     return where(below, 1.0, gammaincc(a, where(below, 1.0, z)))
 
 
-class Chi2(Continuous):
+class Chi2(template.Continuous):
     """The chi-squared distribution with `df` degrees of freedom.
 
     Example:
@@ -183,7 +177,7 @@ class Chi2(Continuous):
         return _gamma_sf(z, df * 0.5)
 
 
-class Expon(Continuous):
+class Expon(template.Continuous):
     """The exponential distribution with mean `scale`, from `loc` on.
 
     Example:
@@ -213,7 +207,7 @@ class Expon(Continuous):
         return where(z < 0.0, 0.0, -expm1(-z))
 
     def _logcdf(self, z: Array) -> Array:
-        return log_complement(where(z < 0.0, 0.0, -z))
+        return template.log_complement(where(z < 0.0, 0.0, -z))
 
     def _sf(self, z: Array) -> Array:
         return where(z < 0.0, 1.0, exp(-z))
@@ -225,7 +219,7 @@ class Expon(Continuous):
         return where((q < 0.0) | (q > 1.0), np.nan, -log1p(-q))
 
 
-class Gamma(Continuous):
+class Gamma(template.Continuous):
     """The gamma distribution with shape parameter `a`, from `loc` on.
 
     Example:
@@ -252,7 +246,7 @@ class Gamma(Continuous):
     _sf = staticmethod(_gamma_sf)
 
 
-class GenNorm(Continuous):
+class GenNorm(template.Continuous):
     """The generalized normal distribution: normal for `beta` 2, Laplace's for 1.
 
     Example:
@@ -275,7 +269,7 @@ class GenNorm(Continuous):
         return 0.5 * (1.0 + sign(x) * gammainc(div(1.0, beta), abs(x) ** beta))
 
 
-class GumbelL(Continuous):
+class GumbelL(template.Continuous):
     """The left-skewed Gumbel distribution, of smallest values, with mode `loc`.
 
     Example:
@@ -307,7 +301,7 @@ class GumbelL(Continuous):
         return -expm1(-exp(z))
 
     def _logcdf(self, z: Array) -> Array:
-        return log_complement(-exp(z))
+        return template.log_complement(-exp(z))
 
     def _sf(self, z: Array) -> Array:
         return exp(-exp(z))
@@ -319,7 +313,7 @@ class GumbelL(Continuous):
         return log(-log1p(-p))
 
 
-class GumbelR(Continuous):
+class GumbelR(template.Continuous):
     """The right-skewed Gumbel distribution, of largest values, with mode `loc`.
 
     Example:
@@ -357,13 +351,13 @@ class GumbelR(Continuous):
         return -expm1(-exp(-z))
 
     def _logsf(self, z: Array) -> Array:
-        return log_complement(-exp(-z))
+        return template.log_complement(-exp(-z))
 
     def _ppf(self, p: Array) -> Array:
         return -log(-log(p))
 
 
-class Laplace(Continuous):
+class Laplace(template.Continuous):
     """The Laplace distribution with mean `loc`.
 
     Example:
@@ -459,7 +453,7 @@ def _normal_logpdf(z: Array, scale: Array) -> Array:
     return square(z) * -0.5 - log(scale * math.sqrt(2 * math.pi))
 
 
-class Pareto(Continuous):
+class Pareto(template.Continuous):
     """The Pareto distribution with shape parameter `b`, from `loc + scale` on.
 
     Example:
@@ -493,7 +487,7 @@ class Pareto(Continuous):
 
     def _logcdf(self, z: Array, b: Array) -> Array:
         below = z < 1.0
-        return where(below, -np.inf, log_complement(-b * log(where(below, 2.0, z))))
+        return where(below, -np.inf, template.log_complement(-b * log(where(below, 2.0, z))))
 
     def _sf(self, z: Array, b: Array) -> Array:
         return where(z < 1.0, 1.0, exp(-b * log(where(z < 1.0, 1.0, z))))
@@ -505,7 +499,7 @@ class Pareto(Continuous):
         return where((q < 0.0) | (q > 1.0), np.nan, exp(-log1p(-q) / b))
 
 
-class T(Continuous):
+class T(template.Continuous):
     """Student's t distribution with `df` degrees of freedom.
 
     Example:
@@ -524,7 +518,7 @@ class T(Continuous):
         return -(constant + (half + 0.5) * log1p(square(z) / df))
 
 
-class TruncNorm(Continuous):
+class TruncNorm(template.Continuous):
     """The normal distribution truncated to `loc + scale z` with z from `a` to `b`.
 
     Example:
@@ -597,10 +591,10 @@ def _log_difference(large: Array, small: Array) -> Array:
     """`log(exp(large) - exp(small))`."""
     nothing = large <= small
     gap = where(nothing, -1.0, small - large)
-    return where(nothing, -np.inf, large + log_complement(gap))
+    return where(nothing, -np.inf, large + template.log_complement(gap))
 
 
-class Uniform(Continuous):
+class Uniform(template.Continuous):
     """The uniform distribution from `loc` to `loc + scale`.
 
     Example:
@@ -631,7 +625,7 @@ class Uniform(Continuous):
         return where((q < 0.0) | (q > 1.0), np.nan, q * scale + loc)
 
 
-class VonMises(Continuous):
+class VonMises(template.Continuous):
     """The von Mises distribution of angles with concentration `kappa`.
 
     Example:
@@ -650,7 +644,7 @@ class VonMises(Continuous):
         return kappa * (cos(x) - 1.0) - log(i0e(kappa) * (2.0 * math.pi))
 
 
-class WrapCauchy(Continuous):
+class WrapCauchy(template.Continuous):
     """The Cauchy distribution wrapped around the circle, of angles from 0 to 2π.
 
     Example:
@@ -690,7 +684,7 @@ vonmises = VonMises("vonmises")
 wrapcauchy = WrapCauchy("wrapcauchy")
 
 
-class Bernoulli(Discrete):
+class Bernoulli(template.Discrete):
     """The Bernoulli distribution: 1 with probability `p`, and 0 otherwise.
 
     Example:
@@ -722,7 +716,7 @@ class Bernoulli(Discrete):
         return where(inside, where(q <= 1.0 - p, 0.0, elementwise.number_like(1.0, q)), np.nan)
 
 
-class BetaBinom(Discrete):
+class BetaBinom(template.Discrete):
     """The beta-binomial distribution: binomial, with a probability drawn from `beta(a, b)`.
 
     Example:
@@ -743,7 +737,7 @@ class BetaBinom(Discrete):
         return where((n >= 0.0) & (a > 0.0) & (b > 0.0), mass, np.nan)
 
 
-class Binom(Discrete):
+class Binom(template.Discrete):
     """The binomial distribution of `n` trials with probability of success `p`.
 
     Example:
@@ -765,10 +759,10 @@ class Binom(Discrete):
 
 def _log_choices(n: Array, k: Array) -> Array:
     """Log of the binomial coefficient."""
-    return zero_where((k == 0.0) | (k == n), -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0))
+    return template.zero_where((k == 0.0) | (k == n), -betaln(n - k + 1.0, k + 1.0) - log(n + 1.0))
 
 
-class Geom(Discrete):
+class Geom(template.Discrete):
     """The geometric distribution: the number of trials up to the first success.
 
     Example:
@@ -785,7 +779,7 @@ class Geom(Discrete):
         return where(k <= 0.0, -np.inf, xlog1py(k - 1.0, -p) + log(p))
 
 
-class NBinom(Discrete):
+class NBinom(template.Discrete):
     """The negative binomial distribution: the number of failures before success `n`.
 
     Example:
@@ -801,11 +795,11 @@ class NBinom(Discrete):
     def _logpmf(self, k: Array, n: Array, p: Array) -> Array:
         outside = k < 0.0
         k = where(outside, 0.0, k)
-        choices = zero_where(k == 0.0, -betaln(k + 1.0, n) - log(k + n))
+        choices = template.zero_where(k == 0.0, -betaln(k + 1.0, n) - log(k + n))
         return where(outside, -np.inf, choices + xlogy(n, p) + xlog1py(k, -p))
 
 
-class Poisson(Discrete):
+class Poisson(template.Discrete):
     """The Poisson distribution with mean `mu`.
 
     Example:
@@ -902,7 +896,7 @@ nbinom = NBinom("nbinom")
 poisson = Poisson("poisson")
 
 
-class Dirichlet(Distribution):
+class Dirichlet(template.Distribution):
     """The Dirichlet distribution of shares that sum to 1, with concentrations `alpha`."""
 
     _functions = "logpdf pdf"
@@ -967,7 +961,7 @@ class Dirichlet(Distribution):
         return exp(dirichlet.logpdf(x, alpha))
 
 
-class Multinomial(Distribution):
+class Multinomial(template.Distribution):
     """The multinomial distribution of the counts of `n` trials with probabilities `p`."""
 
     _functions = "logpmf pmf"
@@ -1022,7 +1016,7 @@ class Multinomial(Distribution):
         return exp(multinomial.logpmf(x, n, p))
 
 
-class MultivariateNormal(Distribution):
+class MultivariateNormal(template.Distribution):
     """The multivariate normal distribution with mean `mean` and covariance matrix `cov`."""
 
     _functions = "logpdf pdf"

@@ -23,7 +23,7 @@ from minijax.interpreters import batching, casts, confinement, diagnosis, passes
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.jvp import Zero, is_linear
-from minijax.interpreters.structural import moveaxis, to_batch_dim
+from minijax.interpreters.structural import in_front, to_batch_dim
 from minijax.lax import references
 from minijax.lowering import module
 from minijax.sharding import rules
@@ -229,7 +229,7 @@ class OutDims:
 
 def batched_args(args: Values, dims: Sequence[int | None]) -> tuple[list[Any], list[int | None]]:
     """Arguments with their batch dimension in front, where they have one."""
-    moved = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
+    moved = in_front(args, dims)
     return moved, [None if d is None else 0 for d in dims]
 
 

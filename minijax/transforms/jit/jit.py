@@ -13,15 +13,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import (
-    TYPE_CHECKING,
-    NamedTuple,
-    ParamSpec,
-    TypedDict,
-    TypeVar,
-    Unpack,
-    overload,
-)
+from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
 
 import numpy as np
 
