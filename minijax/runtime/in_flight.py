@@ -109,7 +109,8 @@ def _part_of(call: object) -> Iterator[None]:
 @functools.cache
 def _mark_threads() -> None:
     """From now on threads, and tasks of executors, are part of the call that starts them."""
-    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+    start: Any = threading.Thread.start
+    submit: Any = ThreadPoolExecutor.submit
 
     @functools.wraps(start)
     def start_marked(thread: threading.Thread) -> None:
