@@ -224,8 +224,9 @@ class Config:
 
     @property
     def values(self) -> dict[str, Param]:
-        """Every state's value in force, by name."""
-        return {name: self.read(name) for name in (*self._states, *_OTHER_NAMES)}
+        """Every state's value in force, by name, and by the name with JAX's prefix."""
+        names = (*self._states, *_OTHER_NAMES)
+        return {prefix + name: self.read(name) for prefix in ("", "jax_") for name in names}
 
     def __getattr__(self, name: str) -> Param:
         if name.startswith("_"):
@@ -335,6 +336,13 @@ def _as_given(name: str, value: Param) -> Param:
     return value
 
 
+def _parse_device(name: str, value: Param) -> Param:
+    if not (value is None or isinstance(value, str) or hasattr(value, "device_kind")):
+        expected = "a device, such as minijax.devices()[0], or the name of a platform"
+        error(ValueError, name, "no device.", got=repr(value), expected=expected)
+    return value
+
+
 def _parse_bool(name: str, value: Value) -> bool:
     if isinstance(value, str):
         word = value.strip().lower()
@@ -437,7 +445,7 @@ def default_matmul_precision() -> None:
     """
 
 
-@state(None, parse=_as_given, in_call_key=True)
+@state(None, parse=_parse_device, in_call_key=True)
 def default_device() -> None:
     """Device of computations without committed arguments.
 

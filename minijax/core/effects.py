@@ -89,6 +89,8 @@ class EffectTypes:
 
 
 ordered_effects = EffectTypes()
+# Ordered ones that each of several devices may have in its own order.
+shardable_ordered_effects = EffectTypes()
 lowerable_effects = EffectTypes()
 control_flow_allowed_effects = EffectTypes()
 # Effects that may happen again, and for examples of a batch that do not take a branch.
@@ -123,7 +125,7 @@ def check_lowerable(name: str, effects: Iterable[Effect], devices: int = 1) -> N
     Raises:
         NameError: an axis is not bound by any mapping construct.
         NotImplementedError: an effect is not registered as lowerable.
-        ValueError: an effect is ordered, and there are several devices.
+        ValueError: there are several devices, which have no common order, and an effect has one.
     """
     for effect in effects:
         if isinstance(effect, NamedAxisEffect):
@@ -132,7 +134,10 @@ def check_lowerable(name: str, effects: Iterable[Effect], devices: int = 1) -> N
         if not lowerable_effects.contains(effect):
             fix = "register its class: effects.lowerable_effects.add_type(...)"
             error(NotImplementedError, name, f"the effect {effect!r} cannot be lowered.", fix=fix)
-        if devices > 1 and ordered_effects.contains(effect):
+        in_order = ordered_effects.contains(effect) and not shardable_ordered_effects.contains(
+            effect
+        )
+        if devices > 1 and in_order:
             problem = "ordered effects need one device: several have no common order."
             got = f"{effect!r} in a program on {devices} devices"
             fix = "leave ordered=True away, or run this part on one device"

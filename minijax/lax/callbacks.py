@@ -141,6 +141,7 @@ for _effect_type in (IOEffect, OrderedIOEffect):
     effects.lowerable_effects.add_type(_effect_type)
     effects.control_flow_allowed_effects.add_type(_effect_type)
 effects.ordered_effects.add_type(OrderedIOEffect)
+effects.shardable_ordered_effects.add_type(OrderedIOEffect)
 
 
 class FlatCallback:
@@ -203,6 +204,10 @@ def lower_call(
     if target is None:
         error(ValueError, name, f"programs on {ctx.platform} cannot call Python functions.")
     is_ordered = effects.ordered_effects.contains(effect)
+    if is_ordered and ctx.module.device_axes.manual and several:
+        problem = "an ordered call cannot be made per device of some axes of a mesh only."
+        fix = "all axes in axis_names of shard_map, or no ordered=True"
+        error(NotImplementedError, name, problem, got=str(ctx.module.device_axes.mesh), fix=fix)
     called = callbacks.HostCallback(
         name,
         function,

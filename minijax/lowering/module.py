@@ -311,7 +311,7 @@ def lower_region(
         scope: names that the operations' locations begin with.
     """
     count = len(ordered)
-    ctx.tokens = dict(zip(ordered, args[:count], strict=True))
+    ctx.tokens.update(zip(ordered, args[:count], strict=True))
     outs = lower_jaxpr(ctx, closed.jaxpr, closed.consts, args[count:], scope)
     return [ctx.tokens[effect] for effect in ordered] + outs
 

@@ -40,7 +40,7 @@ from minijax.runtime import client, compile, placement, profiling, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.execute import Executable
-from minijax.runtime.transfer import InputsHandler, ResultsHandler, buffer_on
+from minijax.runtime.transfer import TOKEN, InputsHandler, ResultsHandler, buffer_on
 from minijax.sharding import hlo
 
 T = TypeVar("T")
@@ -370,12 +370,13 @@ def compile_lowered(
     ins, outs = placed_programs.natives(loaded, lowered, where, originals)
     found = lowered.options.outer_effects(lowered.jaxpr.effects)
     ordered = effects.ordered_among(found)
+    everywhere = placement.on_all(where.devices, TOKEN.ndim)
     placed = [buffer_on(c, aval_of(c), there) for c, there in zip(consts, ins, strict=False)]
     executable = Executable(
         loaded,
         where.devices,
         InputsHandler(in_avals, ins[len(consts) :], lowered.kept, placed),
-        ResultsHandler(out_avals, outs, where.committed, where.devices[:1] * len(ordered)),
+        ResultsHandler(out_avals, outs, where.committed, [everywhere] * len(ordered)),
         committed=where.committed,
         donated=[i for i, given in enumerate(lowered.options.donated) if given],
         ordered=ordered,

@@ -159,7 +159,7 @@ class Executable:
         if len(self.devices) > 1:
             results = self._run_on_mesh(buffers, args)
         elif self.has_effects:
-            results = self._run_in_order(buffers)
+            results = self._start(buffers)[0]
         else:
             results = in_flight.surfacing(self.loaded.execute_sharded, buffers)
             results = results.consume_with_handlers(self.build.native)
@@ -212,23 +212,18 @@ class Executable:
         return started
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
-        running = in_flight.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)
-        token = running.consume_token()
-        if self.has_effects:
-            transfer.add_pending(token)
-        return running.consume_with_handlers(self.build.native), token
-
-    def _run_in_order(self, buffers: Sequence[Any]) -> Sequence[Any]:
-        """Runs the program after those that had the same ordered effects on this device."""
-        taken = [transfer.take(effect, self.devices[0]) for effect in self.ordered]
+        """Runs the program after those that had the same ordered effects on its devices."""
+        taken = [transfer.take(effect, self.devices) for effect in self.ordered]
         running = in_flight.surfacing(
             self.loaded.execute_sharded, [*taken, *buffers], with_tokens=True
         )
-        transfer.add_pending(running.consume_token())
+        ended = running.consume_token()
+        if self.has_effects:
+            transfer.add_pending(ended)
         results: Sequence[Any] = running.consume_with_handlers(self.build.native)
         for effect, token in zip(self.ordered, results, strict=False):
-            transfer.leave(effect, self.devices[0], token)
-        return results[len(self.ordered) :]
+            transfer.leave(effect, self.devices, token)
+        return results[len(self.ordered) :], ended
 
     def _check_finite(self, outs: Sequence[Array | Token], args: Sequence[Any]) -> None:
         for out in outs:

@@ -124,7 +124,7 @@ def _mark_threads() -> None:
             function = _part_of(inside.call)(function)
         return submit(executor, function, *args, **kwargs)
 
-    threading.Thread.start = start_marked  # type: ignore[method-assign]
+    threading.Thread.start = start_marked  # type: ignore[method-assign, assignment]
     ThreadPoolExecutor.submit = submit_marked  # type: ignore[method-assign]
 
 

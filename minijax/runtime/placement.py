@@ -139,6 +139,13 @@ def default_placement(ndim: int) -> tuple[Any, bool]:
     return native(named(mesh, spec), ndim), True
 
 
+def on_all(devices: tuple[_jax.Device, ...], ndim: int) -> Any:
+    """The C++ sharding of arrays that are whole on each of some devices."""
+    if len(devices) == 1:
+        return native_sharding(devices[0])
+    return native(GSPMDSharding.get_replicated(devices), ndim)
+
+
 def native(sharding: Sharding, ndim: int) -> Any:
     """The C++ sharding of arrays of rank `ndim` that are placed as `sharding` says."""
     if isinstance(sharding, SingleDeviceSharding):

@@ -54,7 +54,7 @@ _MOST_PENDING = 64
 
 
 class _LastTokens(threading.local):
-    """The last token of each ordered effect on each device; effects of threads are unrelated."""
+    """The last token of each ordered effect on some devices; effects of threads are unrelated."""
 
     def __init__(self) -> None:
         self.of: dict[tuple[Any, Any], Any] = {}
@@ -64,38 +64,39 @@ _last = _LastTokens()
 _pending: deque[Any] = deque()
 
 
-def take(effect: Any, device: _jax.Device) -> Any:
+def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
     """The token that the next program with an ordered effect takes.
+
+    On several devices it says for each what has happened there.
 
     Raises:
         Exception: a callback of an earlier program has failed since, and nobody was told.
     """
-    token = _last.of.get((effect, device))
+    token = _last.of.get((effect, devices))
     if token is not None and token.is_ready():
         failure = in_flight.failure_of(token.block_until_ready)
         if failure is not None:
             # What comes after a failure starts anew: it must not fail for ever.
-            token = _last.of.pop((effect, device)) and None
+            token = _last.of.pop((effect, devices)) and None
             if not failure.has_surfaced:
                 raise failure.surface()
     if token is None:
         host = np.zeros(TOKEN.shape, TOKEN.dtype)
-        token = placement.put_host_value(
-            host, TOKEN, placement.native_sharding(device), committed=False
-        )
+        everywhere = placement.on_all(devices, TOKEN.ndim)
+        token = placement.put_host_value(host, TOKEN, everywhere, committed=False)
     return token
 
 
-def leave(effect: Any, device: _jax.Device, token: _jax.Array) -> None:
+def leave(effect: Any, devices: tuple[_jax.Device, ...], token: _jax.Array) -> None:
     """Makes `token` the last one of an ordered effect."""
-    _last.of[effect, device] = token
+    _last.of[effect, devices] = token
 
 
 def wait_for(effect: Any) -> None:
     """Waits until all programs of this thread with an ordered effect are done."""
-    for own, device in list(_last.of):
+    for own, devices in list(_last.of):
         if own == effect:
-            in_flight.wait(_last.of[own, device])
+            in_flight.wait(_last.of[own, devices])
 
 
 def add_pending(token: _jax.Array) -> None:
@@ -426,19 +427,18 @@ class ResultsHandler:
         avals: Sequence[Any],
         targets: Sequence[Any],
         committed: bool,
-        token_devices: Sequence[Any] = (),
+        token_places: Sequence[Any] = (),
     ) -> None:
         self.avals = list(avals)
         self.targets = list(targets)
         self.buffer_avals = list(map(_buffer_aval, avals, targets))
         self.native = [
-            client.result_handler(TOKEN, placement.native_sharding(device), committed)
-            for device in token_devices
+            client.result_handler(TOKEN, everywhere, committed) for everywhere in token_places
         ] + [
             client.result_handler(aval, target, committed)
             for aval, target in zip(self.buffer_avals, targets, strict=True)
         ]
-        self._num_tokens = len(token_devices)
+        self._num_tokens = len(token_places)
         self._plain = not any(aval.is_extended for aval in avals)
 
     def __call__(self, results: Sequence[Any]) -> list[Array | Token]:

@@ -95,6 +95,15 @@ def test_reading_a_state_is_cheap():
     assert per_read < 2e-6
 
 
+@pytest.mark.feature("UX-02")
+def test_default_device_is_a_device_or_a_platform():
+    with pytest.raises(ValueError, match="default_device: no device"):
+        jax.default_device(3)
+    for chosen in (jax.devices()[0], "cpu", None):
+        with jax.default_device(chosen):
+            assert jax.numpy.ones(2).device == jax.devices()[0]
+
+
 def test_programs_without_optimization_compute_the_same():
     x = jax.numpy.arange(6.0).reshape(2, 3) / 10
     with config.disable_most_optimizations(False):
@@ -126,7 +135,7 @@ def test_context_is_a_decorator_too(name):
 def test_state_is_read_and_updated_by_each_of_its_names(name):
     for prefix in ("", "jax_"):
         assert jax.config.read(prefix + name) == getattr(jax.config, prefix + name)
-        value = jax.config.values[name]
+        value = jax.config.values[prefix + name]
         jax.config.update(prefix + name, value)
         assert jax.config.read(name) == value
     assert STATES[name].env_name == f"MINIJAX_{name.upper()}"

@@ -202,7 +202,7 @@ def test_ordered_programs_go_on_after_an_exception():
 
 def test_exceptions_nobody_saw_surface_at_the_next_ordered_program():
     late(lambda x: jax.debug.callback(refuse, x, ordered=True))
-    token = transfer._last.of[debugging.ordered_debug_effect, jax.devices()[0]]
+    token = transfer._last.of[debugging.ordered_debug_effect, (jax.devices()[0],)]
     assert in_flight.failure_of(token.block_until_ready) is not None
     transfer._pending.clear()
     after = jax.jit(lambda x: jax.debug.callback(lambda y: None, x, ordered=True))

@@ -1,6 +1,8 @@
 """What `shard_map` refuses, and what it says."""
 
+import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,6 +12,7 @@ import minijax
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.errors import DuplicateSpecError
+from minijax.experimental import io_callback
 from minijax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 
@@ -20,6 +23,11 @@ X = np.arange(64, dtype=np.float32).reshape(8, 8)
 def mesh() -> Iterator[Mesh]:
     with minijax.cpu_devices(8):
         yield minijax.make_mesh((4, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+
+
+@pytest.fixture(scope="module")
+def row(mesh: Mesh) -> Mesh:
+    return minijax.make_mesh((4,), ("x",), axis_types=(AxisType.Auto,))
 
 
 def same(a: Any) -> Any:
@@ -360,6 +368,114 @@ def test_ordered_effects_need_one_device(under_jit: bool, mesh: Mesh) -> None:
     mapped = minijax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
     with pytest.raises(ValueError, match=r"ordered effects need one device"):
         (minijax.jit(mapped) if under_jit else mapped)(X)
+
+
+class Calls:
+    """What devices have called, each in its own order."""
+
+    def __init__(self) -> None:
+        self.of: dict[int, list[int]] = {}
+
+    def note(self, device: Any, step: Any) -> np.ndarray[Any, Any]:
+        """Takes another time on each device, and at each step."""
+        time.sleep(0.001 * (int(device) * 5 % 3 + int(step) % 2))
+        self.of.setdefault(int(device), []).append(int(step))
+        return np.int32(step + 1)
+
+    def at(self, step: Any) -> Any:
+        """Calls `note` inside `shard_map`."""
+        result = minijax.ShapeDtypeStruct((), jnp.int32)
+        device = lax.axis_index("x")
+        return io_callback(self.note, result, device, step, ordered=True)
+
+
+def straight(calls: Calls, a: Any) -> Any:
+    for step in range(4):
+        calls.at(step)
+    return a
+
+
+def with_collectives(calls: Calls, a: Any) -> Any:
+    for step in range(4):
+        calls.at(step)
+        a = a + lax.psum(a, "x")
+    return a
+
+
+def in_loops(calls: Calls, a: Any) -> Any:
+    lax.while_loop(lambda step: step < 2, calls.at, 0)
+    return lax.fori_loop(2, 4, lambda i, a: a + calls.at(i).astype(a.dtype), a)
+
+
+def in_a_branch(calls: Calls, a: Any) -> Any:
+    lax.cond(a.sum() > -1, lambda: calls.at(0), lambda: calls.at(9))
+    for step in range(1, 4):
+        minijax.jit(calls.at)(step)
+    return a
+
+
+@pytest.mark.feature("EF-03")
+@pytest.mark.parametrize("under_jit", [False, True])
+@pytest.mark.parametrize("body", [straight, with_collectives, in_loops, in_a_branch])
+def test_each_device_makes_ordered_calls_in_its_order(
+    body: Callable[[Calls, Any], Any], under_jit: bool, row: Mesh
+) -> None:
+    calls = Calls()
+    f = partial(body, calls)
+    mapped = minijax.shard_map(f, mesh=row, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+    call = minijax.jit(mapped) if under_jit else mapped
+    for _ in range(3):
+        call(X)
+    minijax.effects_barrier()
+    assert calls.of == dict.fromkeys(range(4), [0, 1, 2, 3] * 3)
+
+
+@pytest.mark.feature("EF-03")
+def test_programs_and_regions_keep_the_order_of_calls(row: Mesh) -> None:
+    calls = Calls()
+
+    def steps(*numbers: int) -> Any:
+        def f(a: Any) -> Any:
+            for number in numbers:
+                calls.at(number)
+            return a
+
+        return minijax.shard_map(f, mesh=row, in_specs=P("x"), out_specs=P("x"), check_vma=False)
+
+    first = minijax.jit(lambda a, b: (steps(0, 1)(a), steps(2)(b)))
+    second = minijax.jit(steps(3))
+    for _ in range(3):
+        first(X, X)
+        second(X)
+    minijax.effects_barrier()
+    assert calls.of == dict.fromkeys(range(4), [0, 1, 2, 3] * 3)
+
+
+@pytest.mark.feature("EF-03")
+def test_ordered_calls_need_all_axes(mesh: Mesh) -> None:
+    calls = Calls()
+    f = partial(straight, calls)
+    mapped = minijax.shard_map(
+        f, mesh=mesh, in_specs=P("x"), out_specs=P("x"), axis_names={"x"}, check_vma=False
+    )
+    with pytest.raises(NotImplementedError, match="an ordered call cannot be made per device of"):
+        minijax.jit(mapped)(X)
+
+
+@pytest.mark.feature("EF-03")
+def test_the_first_device_makes_ordered_calls_with_whole_values(row: Mesh) -> None:
+    seen: list[tuple[int, ...]] = []
+
+    @minijax.jit
+    def f(a: Any) -> Any:
+        for n in range(1, 4):
+            io_callback(lambda b: seen.append(b.shape), None, a[:n], ordered=True)
+        return a
+
+    for _ in range(2):
+        f(minijax.device_put(jnp.arange(8.0), NamedSharding(row, P("x"))))
+    minijax.effects_barrier()
+    assert seen == [(1,), (2,), (3,)] * 2
 
 
 def with_backward(backward: Callable[..., Any]) -> Callable[..., Any]:

@@ -177,16 +177,24 @@ class ShardMap(JaxprCall):
         ins = _borders(ctx.avals_in, jaxpr.in_avals, in_specs)
         outs = _borders(ctx.avals_out, jaxpr.out_avals, out_specs)
 
+        ordered = core_effects.ordered_among(jaxpr.effects)
+        tokens = [ctx.tokens[effect] for effect in ordered]
+        borders = [regions.Border(PartitionSpec(), 0, token.type, token.type) for token in tokens]
+
         def body(inner: Any, *blocks: Any) -> list[Any]:
-            return module.lower_jaxpr(inner, jaxpr.jaxpr, jaxpr.consts, blocks, ("shmap_body",))
+            return module.lower_region(inner, jaxpr, ordered, blocks, ("shmap_body",))
 
         with region.entered():
             if len(region.inner.manual_axes) < len(region.inner.axis_names):
                 differing = [frozenset(spec.names()) for spec in in_specs]
                 ctx.module.choices.extend(partitioning.lines(jaxpr, differing, region.axes))
-            return regions.region(
+            ins, outs = [*borders, *ins], [*borders, *outs]
+            values = [*tokens, *values]
+            results = regions.region(
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )
+        ctx.tokens.update(zip(ordered, results, strict=False))
+        return results[len(ordered) :]
 
     def transposed(self, params: Mapping[str, Any], backward: Backward) -> dict[str, Any]:
         region, in_specs, jaxpr = region_of(params), params["in_specs"], backward.jaxpr
