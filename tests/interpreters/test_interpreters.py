@@ -5,6 +5,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax import lax
 from minijax.core.aval import ShapedArray
 from minijax.core.check import check_jaxpr
 from minijax.core.errors import InternalError
@@ -50,6 +51,31 @@ def test_jvp_jaxpr_has_no_tangent_for_constant_results():
     derivative, nonzero = jvp.jvp_jaxpr(closed, [True, False])
     assert nonzero == [True, False]
     assert len(derivative.jaxpr.outvars) == 3
+
+
+@pytest.mark.feature("AD-01")
+def test_rules_are_given_a_tangent_that_is_not_zero(monkeypatch):
+    interpret = jvp.JVPTrace.interpret
+    seen = {}
+
+    def watched(trace, primitive, args, params):
+        tangents = [trace.split(x)[1] for x in args]
+        moves = any(type(t) is not jvp.Zero for t in tangents)
+        seen[primitive.name] = seen.get(primitive.name, True) and moves
+        return interpret(trace, primitive, args, params)
+
+    monkeypatch.setattr(jvp.JVPTrace, "interpret", watched)
+
+    def f(x, held, n):
+        held = jnp.sort(jnp.cos(held))[n]
+        total, _ = lax.scan(lambda c, y: (c * y, jnp.floor(held)), x, jnp.stack([x, held]))
+        total = lax.cond(n > 0, lambda t: t + held, jax.jit(jnp.sin), total)
+        return lax.fori_loop(0, n, lambda i, t: t * held + lax.stop_gradient(x), total)
+
+    _, dot = jax.jit(lambda n: jax.jvp(lambda x: f(x, jnp.arange(3.0), n), (2.0,), (1.0,)))(2)
+    assert float(dot) == pytest.approx(4.0, rel=1e-6)
+    assert {"scan", "cond", "while", "mul"} <= seen.keys()
+    assert all(seen.values()), seen
 
 
 def test_transpose_jaxpr_of_a_linear_function():

@@ -232,7 +232,12 @@ def check_equal_groups(name: str, groups: Groups) -> None:
 
 
 def group_size(name: str, axes: Axes, groups: Groups) -> int:
-    """How many devices communicate with each other."""
+    """How many devices communicate with each other.
+
+    Raises:
+        ValueError: that differs from group to group.
+    """
+    check_equal_groups(name, groups)
     return axes_size(name, axes) if groups is None else len(groups[0])
 
 

@@ -384,7 +384,7 @@ def all_gather(
     if not axes:
         return x
     groups = arguments.canonical_groups(name, axis_index_groups, axes)
-    arguments.check_equal_groups(name, groups)
+    size = arguments.group_size(name, axes, groups)
     if groups is not None and to != "varying":
         error(
             NotImplementedError,
@@ -393,7 +393,6 @@ def all_gather(
             got=f"{[list(g) for g in groups]}",
             fix="to='varying'",
         )
-    size = arguments.group_size(name, axes, groups)
 
     def of_leaf(leaf: Array) -> Any:
         ndim = aval_of(leaf).ndim
@@ -505,7 +504,6 @@ def psum_scatter(
     if not axes:
         return x
     groups = arguments.canonical_groups(name, axis_index_groups, axes)
-    arguments.check_equal_groups(name, groups)
     size = arguments.group_size(name, axes, groups)
 
     def of_leaf(leaf: Array) -> Any:

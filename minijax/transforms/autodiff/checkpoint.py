@@ -93,7 +93,7 @@ def checkpoint(
     if policy is not None:
         _check_policy(policy)
     static_nums, static_names = arguments.resolve_names(
-        fun, _check_argnums(static_argnums), static_argnames or None, "static", "checkpoint"
+        fun, static_argnums, static_argnames or None, "static", "checkpoint"
     )
     half = _Checkpointed(fun, prevent_cse, policy, static_nums, static_names)
 
@@ -114,20 +114,6 @@ def _check_policy(policy: object) -> None:
         expected = "a function of a primitive, the types of its arguments, and parameters"
         fix = "take one of minijax.checkpoint_policies"
         error(TypeError, "checkpoint", problem, got=got, expected=expected, fix=fix)
-
-
-def _check_argnums(argnums: object) -> tuple[int, ...]:
-    """Argument positions as a tuple.
-
-    Raises:
-        TypeError: they are not integers.
-    """
-    given = argnums if isinstance(argnums, (tuple, list)) else (argnums,)
-    if not all(hasattr(i, "__index__") for i in given):
-        problem = "static_argnums must be integers."
-        fix = "name parameters with static_argnames"
-        error(TypeError, "checkpoint", problem, got=repr(argnums), fix=fix)
-    return tuple(i.__index__() for i in given)
 
 
 class _Checkpointed:

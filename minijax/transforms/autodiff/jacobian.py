@@ -67,7 +67,7 @@ def jacfwd(
 
         columns, *aux = vmap(push, out_axes=(-1, None) if has_aux else (-1,))(_basis(chosen))
         example = chosen[0] if single else chosen
-        jac = tree.map(lambda block: _split_columns(block, example), columns)
+        jac = tree.map(lambda block: _split(block, example, -1), columns)
         return (jac, aux[0]) if has_aux else jac
 
     return jacobian
@@ -203,38 +203,28 @@ def _basis(example: object) -> Any:
     return tree.unflatten(treedef, blocks)
 
 
-def _pieces(block: Any, example: object, axis: int) -> tuple[list[Any], Any]:
-    """`block` cut along `axis` into one piece for each leaf of `example`, and the leaves' tree."""
+def _split(block: Any, example: object, axis: int) -> Any:
+    """The parts of a block along its first or last dimension, for the leaves of a tree.
+
+    Each gets the shape of its leaf in place of that dimension.
+    """
+    shape = aval_of(block).shape
+    before, after = ((), shape[1:]) if axis == 0 else (shape[:-1], ())
     leaves, treedef = tree.flatten(example)
-    pieces = []
+    parts = []
     start = 0
     for x in leaves:
-        size = math.prod(aval_of(x).shape)
-        pieces.append(slicing.slice_in_dim(block, start, start + size, axis=axis))
+        own = aval_of(x).shape
+        size = math.prod(own)
+        part = slicing.slice_in_dim(block, start, start + size, axis=axis)
+        parts.append(lax_shape.reshape(part, (*before, *own, *after)))
         start += size
-    return pieces, treedef
-
-
-def _split_columns(block: ShapedArray, example: object) -> Any:
-    """A block (*s, n) as the tree of `example` with leaves (*s, *t)."""
-    pieces, treedef = _pieces(block, example, -1)
-    lead = aval_of(block).shape[:-1]
-    shaped = [
-        lax_shape.reshape(piece, (*lead, *aval_of(x).shape))
-        for piece, x in zip(pieces, tree.leaves(example), strict=True)
-    ]
-    return tree.unflatten(treedef, shaped)
+    return tree.unflatten(treedef, parts)
 
 
 def _split_rows(block: ShapedArray, example: object) -> Any:
-    """A block (n, *t) as the tree of `example` with leaves (*s, *t)."""
+    """The rows of a block, for the leaves of a tree; float0 has no operations."""
     if aval_of(block).dtype == dtypes.float0:
         rest = aval_of(block).shape[1:]
         return tree.map(lambda y: np.zeros((*aval_of(y).shape, *rest), dtypes.float0), example)
-    pieces, treedef = _pieces(block, example, 0)
-    rest = aval_of(block).shape[1:]
-    shaped = [
-        lax_shape.reshape(piece, (*aval_of(y).shape, *rest))
-        for piece, y in zip(pieces, tree.leaves(example), strict=True)
-    ]
-    return tree.unflatten(treedef, shaped)
+    return _split(block, example, 0)

@@ -8,6 +8,7 @@ positions and names, flags of flat arguments, and one placement, or None, for ea
 from __future__ import annotations
 
 import inspect
+import operator
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -148,18 +149,14 @@ def _as_tuple(value: object) -> tuple[Any, ...]:
 def _check_kinds(
     transformation: str, purpose: str, nums: tuple[Any, ...], names: tuple[Any, ...]
 ) -> None:
-    for argument, given, kind in (("argnums", nums, int), ("argnames", names, str)):
-        wrong = [x for x in given if not isinstance(x, kind) and not hasattr(x, "__index__")]
-        if wrong or (kind is str and not all(isinstance(x, str) for x in given)):
-            error(
-                TypeError,
-                transformation,
-                f"{purpose}_{argument} are {'positions' if kind is int else 'names'}.",
-                got=", ".join(map(repr, given)),
-                expected="an int, or a sequence of ints"
-                if kind is int
-                else "a string, or a sequence of strings",
-            )
+    if not all(hasattr(i, "__index__") for i in nums):
+        problem = f"{purpose}_argnums must be integers."
+        got, fix = ", ".join(map(repr, nums)), f"name parameters with {purpose}_argnames"
+        error(TypeError, transformation, problem, got=got, fix=fix)
+    if not all(isinstance(name, str) for name in names):
+        problem = f"{purpose}_argnames must be strings."
+        got, fix = ", ".join(map(repr, names)), f"number parameters with {purpose}_argnums"
+        error(TypeError, transformation, problem, got=got, fix=fix)
 
 
 _POSITIONAL = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
@@ -194,6 +191,7 @@ def resolve_names(
     if not nums and not names:
         return (), ()
     _check_kinds(transformation, purpose, nums, names)
+    nums = tuple(map(operator.index, nums))
     try:
         parameters = list(inspect.signature(source.unwrapped(function)).parameters.values())
     except (TypeError, ValueError):
