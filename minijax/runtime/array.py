@@ -399,10 +399,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         if self.is_deleted():
             to_numpy(self.buffer)  # raises, and says why
         with without_jax:
-            if self.buffer._sharding.device is not None:
-                self.buffer._copy_single_device_array_to_host_async()
-                return
-            for piece in self.buffer._arrays:
+            for piece in pieces_of(self.buffer):
                 piece._copy_single_device_array_to_host_async()
 
     def on_device_size_in_bytes(self) -> int:
