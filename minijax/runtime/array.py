@@ -398,10 +398,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
         check_not_deleted(self.buffer)
         with without_jax:
-            if self.buffer._sharding.device is not None:
-                self.buffer._copy_single_device_array_to_host_async()
-                return
-            for piece in self.buffer._arrays:
+            for piece in pieces_of(self.buffer):
                 piece._copy_single_device_array_to_host_async()
 
     def on_device_size_in_bytes(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,10 +75,11 @@ class HostCallback:
             ]
             return *token, *host_results(self.name, self.function, arrays, self.out_avals)
         except BaseException as error:
-            stand_in = in_flight.keep(error)
+            failure = in_flight.Failure(error)
         if not self.goes_on:
-            raise stand_in
-        self.turns.failed.append(stand_in)
+            raise in_flight.keep(failure)
+        if not self.turns.failed:
+            self.turns.failed.append(failure)
         zeros = [np.zeros(physical_aval(a).shape, physical_aval(a).dtype) for a in self.out_avals]
         return *token, *zeros
 
@@ -90,11 +90,11 @@ class Turns:
     XLA does not say for which run it calls a function, so while one may fail there is no other.
 
     Attributes:
-        failed: what the calls of the current run have raised.
+        failed: what the first call of the current run has raised that has failed.
     """
 
     def __init__(self) -> None:
-        self.failed: deque[RuntimeError] = deque()
+        self.failed: list[in_flight.Failure] = []
         self._lock = threading.RLock()
         self._running: Any = None
 
@@ -109,14 +109,13 @@ class Turns:
                 # An interrupt has left that run behind.
                 with contextlib.suppress(RuntimeError):
                     self._running.block_until_ready()
-            self.failed.clear()
+            self.failed = []
             results, self._running = start()
             self._running.block_until_ready()
             self._running = None
-            failures = [in_flight.behind(error) for error in self.failed]
-        for failure in failures:
-            if failure is not None:
-                raise failure.surface()
+            failed, self.failed = self.failed, []
+        if failed:
+            raise failed[0].surface()
         return results
 
 

@@ -27,7 +27,6 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent.futures.thread import ThreadPoolExecutor
-from types import TracebackType
 from typing import Any, NoReturn
 
 from jaxlib import _jax
@@ -227,9 +226,9 @@ class Failure:
 
     __slots__ = ("error", "has_surfaced", "traceback")
 
-    def __init__(self, error: BaseException, traceback: TracebackType | None) -> None:
+    def __init__(self, error: BaseException) -> None:
         self.error = error
-        self.traceback = traceback
+        self.traceback = error.__traceback__ and error.__traceback__.tb_next
         self.has_surfaced = False
 
     def surface(self) -> BaseException:
@@ -243,21 +242,27 @@ _numbers = itertools.count()
 _keeping = threading.Lock()
 
 
-def keep(error: BaseException) -> RuntimeError:
-    """Keeps an exception that a callback has raised; what to tell XLA in its place."""
+def keep(failure: Failure) -> RuntimeError:
+    """Keeps what a callback has raised; what to tell XLA in its place."""
     number = next(_numbers)
-    traceback = error.__traceback__
     with _keeping:
-        _kept[number] = Failure(error, None if traceback is None else traceback.tb_next)
+        _kept[number] = failure
         while len(_kept) > _MOST_KEPT:
             del _kept[next(iter(_kept))]
     return RuntimeError(f"{_MARK}{number}")
 
 
-def behind(error: Exception) -> Failure | None:
-    """The failure that an error of XLA tells of, if a callback has caused it."""
+def behind(error: Exception) -> Failure:
+    """The failure that an error of XLA tells of.
+
+    Raises:
+        Exception: the error itself, if no callback has caused it.
+    """
     found = _NUMBER_IN_TEXT.search(str(error))
-    return None if found is None else _kept.get(int(found.group(1)))
+    failure = None if found is None else _kept.get(int(found.group(1)))
+    if failure is None:
+        raise error
+    return failure
 
 
 def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
@@ -266,8 +271,6 @@ def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         return function(*args, **kwargs)
     except XlaRuntimeError as error:
         failure = behind(error)
-        if failure is None:
-            raise
     # Outside of the handler, so that XLA's error does not become the context of the user's.
     raise failure.surface()
 
@@ -277,8 +280,5 @@ def failure_of(wait: Callable[[], Any]) -> Failure | None:
     try:
         wait()
     except XlaRuntimeError as error:
-        failure = behind(error)
-        if failure is None:
-            raise
-        return failure
+        return behind(error)
     return None

@@ -248,7 +248,7 @@ def test_exceptions_keep_their_causes():
 
 def test_kept_exceptions_are_bounded():
     for _ in range(200):
-        in_flight.keep(RefusedError())
+        in_flight.keep(in_flight.Failure(RefusedError()))
     assert len(in_flight._kept) == 64
 
 
