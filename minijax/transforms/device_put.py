@@ -18,7 +18,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters.jvp import jvp_of_unary_linear
 from minijax.lax import shardings
 from minijax.lowering import assignment, eager, relocation
-from minijax.runtime import agreement, client, transfer
+from minijax.runtime import agreement, client, in_flight, transfer
 from minijax.runtime.array import (
     Array,
     DeletedBuffer,
@@ -146,7 +146,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
         if may_alias is not False and (
             sharding is None or (x.sharding == sharding and x.committed)
         ):
-            x.buffer.is_deleted() and x.block_until_ready()
+            in_flight.check_alive(x.buffer)
             return x
         if sharding is None:
             return rewrapped(transfer.copied(x.buffer), x)
@@ -248,8 +248,10 @@ def _put_leaf(
     out = put(leaf, target, may_alias=may_alias)
     if donate:
         if out is leaf:
-            out = rewrapped(leaf.buffer, leaf)
-            leaf.buffer = DeletedBuffer(leaf.buffer)
+            with in_flight.memory_lock:
+                in_flight.check_alive(leaf.buffer)
+                out = rewrapped(leaf.buffer, leaf)
+                leaf.buffer = DeletedBuffer(leaf.buffer)
         else:
             out.block_until_ready()
             leaf.delete()
