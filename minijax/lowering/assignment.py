@@ -22,8 +22,8 @@ from minijax.core.meshes import MeshAxes
 from minijax.core.native import Device
 from minijax.core.operators import Avals, Values
 from minijax.core.rules import Rules
-from minijax.runtime import client, placement
-from minijax.runtime.array import Array, check_not_deleted, physical_aval
+from minijax.runtime import client, in_flight, placement
+from minijax.runtime.array import Array, physical_aval
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
@@ -372,7 +372,7 @@ def _own(x: Any, aval: ShapedArray) -> Sharding | None:
         return placement.canonical(x.sharding, aval.ndim)
     if not type.__instancecheck__(Array, x) or not x.buffer._committed:
         return None
-    check_not_deleted(x.buffer)
+    in_flight.check_alive(x.buffer)
     return x.buffer._sharding.canonical
 
 

@@ -15,7 +15,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters.reshard import reshard_p
 from minijax.lowering import program
-from minijax.runtime import agreement, array, client, placement, transfer
+from minijax.runtime import agreement, array, client, in_flight, placement, transfer
 from minijax.runtime.array import Array, physical_aval, pieces_of, rewrapped, to_numpy
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
@@ -35,8 +35,7 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         may_alias: whether the result may have memory in common with `x`.
     """
     buffer = x.buffer
-    if buffer.is_deleted():
-        x.block_until_ready()  # raises, and says why
+    in_flight.check_alive(buffer)
     source = buffer._sharding
     target = placement.native(sharding, buffer.aval.ndim)
     if client.peers() is not None:

@@ -6,12 +6,16 @@ results by itself; in users' trees it is a leaf.
 
 Arrays may have memory in common.  C++ runs programs on several devices without a look at what it
 is given, and the process dies where memory is missing.  Hence memory in which an array over several
-devices has a part is not freed, and not given to programs that would overwrite it, while another
-array has it too: it goes with the last of them.
+devices has a part is not given to programs that would overwrite it while another array has it too.
+
+Deleting lets go of the C++ array, and leaves freeing its memory to whoever has it last: another
+array, a thread that is just reading it, or a library that it was exported to.  C++ could free it at
+once, but does not look whether somebody is about to read.
 """
 
 from __future__ import annotations
 
+import gc
 import operator
 import weakref
 from collections.abc import Iterator, Sequence
@@ -23,7 +27,7 @@ from jaxlib import _jax
 from minijax.core import dtypes, operators, source, tree, tree_registry
 from minijax.core.aval import ShapedArray, Typed, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
-from minijax.core.errors import DeletedArrayError, error
+from minijax.core.errors import error
 from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
@@ -34,7 +38,10 @@ from minijax.sharding.base import Sharding
 
 
 def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
-    """Notes that an array over several devices consists of pieces that others may have too."""
+    """Notes that an array over several devices consists of pieces that others may have too.
+
+    Whoever makes an array of pieces looks at them, and joins them, with `memory_lock` held.
+    """
     for piece in pieces:
         _holders(piece)[id(buffer)] = buffer
     buffer.parts = pieces
@@ -61,9 +68,10 @@ def is_shared(buffer: _jax.Array) -> bool:
     return any(len(piece.holders) > 1 for piece in getattr(buffer, "parts", ()))
 
 
-def note_whole(piece: _jax.Array, whole: Any) -> None:
-    """Notes the array that a piece is part of."""
+def note_whole(piece: _jax.Array, whole: Any, shard: Any) -> None:
+    """Notes the array that a piece is part of, and one that shows the piece alone."""
     piece.whole = weakref.ref(whole)
+    piece.shards = *(s for s in getattr(piece, "shards", ()) if s() is not None), weakref.ref(shard)
 
 
 def whole_of(buffer: _jax.Array) -> Any:
@@ -84,9 +92,14 @@ class _ArrayType(type):
 
 
 class DeletedBuffer:
-    """Stands in for the buffer of a deleted array, so that no C++ code ever meets it."""
+    """Stands in for the buffer of a deleted array, so that no C++ code ever meets it.
+
+    What a C++ array has besides raises a `DeletedArrayError` when it is asked for.
+    """
 
     __slots__ = ("_committed", "_sharding", "aval")
+    parts = holders = shards = ()
+    whole = None
 
     def __init__(self, buffer: _jax.Array) -> None:
         self.aval = buffer.aval
@@ -97,18 +110,8 @@ class DeletedBuffer:
         """Always: that is what the class is for."""
         return True
 
-    def delete(self) -> None:
-        """Deleting again changes nothing."""
-
-    def block_until_ready(self) -> None:
-        """There is nothing to wait for, and nothing to use."""
-        to_numpy(self)
-
-    is_ready = on_device_size_in_bytes = unsafe_buffer_pointer = block_until_ready
-
-    @property
-    def _arrays(self) -> Any:
-        return self.block_until_ready()
+    def __getattr__(self, name: str) -> NoReturn:
+        in_flight.refuse_deleted(str(self.aval), None)
 
 
 class _FormerPlacement:
@@ -358,20 +361,21 @@ class Array(_Convertible, metaclass=_ArrayType):
             Exception: a Python function that the computation calls has failed with it.
             RuntimeError: the array was deleted or donated.
         """
-        if self.buffer.is_deleted():
-            to_numpy(self.buffer)
-        in_flight.wait(self.buffer)
+        buffer = self.buffer
+        in_flight.check_alive(buffer)
+        in_flight.wait(buffer)
         return self
 
     def is_ready(self) -> bool:
         """Whether the computation of the array is done."""
-        return self.buffer.is_ready()
+        return in_flight.surfacing(self.buffer.is_ready)
 
     def delete(self) -> None:
         """Frees the memory; using the array afterwards is an error.
 
-        An array that lacks a piece is deleted too.  Memory that several arrays have in common stays
-        until the last of them is gone.
+        An array that lacks a piece is deleted too, and so are the pieces of an array.  Memory that
+        several arrays, or arrays and other libraries, have in common stays until the last of them
+        is gone.
 
         Example:
             >>> x = jnp.arange(3)
@@ -381,14 +385,12 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         with in_flight.memory_lock:
             buffer = self.buffer
-            if type(buffer) is DeletedBuffer:
-                return
-            if not buffer.is_deleted() and not is_shared(buffer):
-                buffer.delete()
-            self.buffer = DeletedBuffer(buffer)
-            whole = whole_of(buffer)
-            if whole is not None:
-                whole.buffer = DeletedBuffer(whole.buffer)
+            gone = [self, whole_of(buffer)]
+            for piece in () if is_shared(buffer) else getattr(buffer, "parts", ()):
+                gone += [shard() for shard in getattr(piece, "shards", ())]
+            for x in gone:
+                if x is not None:
+                    x.buffer = DeletedBuffer(x.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""
@@ -396,15 +398,16 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def copy_to_host_async(self) -> None:
         """Starts copying to the host, so that a later conversion to NumPy waits less."""
-        check_not_deleted(self.buffer)
-        with without_jax:
-            for piece in pieces_of(self.buffer):
-                piece._copy_single_device_array_to_host_async()
+        buffer = self.buffer
+        in_flight.check_alive(buffer)
+        for piece in pieces_of(buffer):
+            with without_jax:
+                in_flight.surfacing(piece._copy_single_device_array_to_host_async)
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
         with without_jax:
-            return self.buffer.on_device_size_in_bytes()
+            return in_flight.surfacing(self.buffer.on_device_size_in_bytes)
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the memory.
@@ -415,7 +418,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         if self.buffer._sharding.device is None:
             _refuse_pieces(RuntimeError, "unsafe_buffer_pointer", self)
         with without_jax:
-            return self.buffer.unsafe_buffer_pointer()
+            return in_flight.surfacing(self.buffer.unsafe_buffer_pointer)
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -588,19 +591,6 @@ def physical_aval(aval: Any) -> Any:
     return aval
 
 
-def check_not_deleted(buffer: _jax.Array) -> None:
-    """Refuses to use an array whose memory is no longer there.
-
-    Raises:
-        DeletedArrayError: the array was deleted or donated.
-    """
-    if buffer.is_deleted():
-        problem, got = "the array has been deleted.", str(buffer.aval)
-        fix = "arrays donated to a jitted function (donate_argnums) cannot be used again; "
-        fix += "keep the function's result instead"
-        error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=None)
-
-
 def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     """The elements on the host, as a read-only NumPy array; waits for them.
 
@@ -612,7 +602,8 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         DeletedArrayError: the array was deleted or donated.
         Exception: a Python function that the computation calls has failed with it.
     """
-    check_not_deleted(buffer)
+    if buffer.is_deleted():
+        in_flight.refuse_deleted(str(buffer.aval), None)
     dtype = buffer.aval.dtype
     if dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
@@ -643,7 +634,7 @@ def explain_deleted(caught: Exception, *values: Any) -> None:
         for value in tree.leaves(values):
             x = getattr(value, "array", value)  # `x.at[index]` holds an array.
             if type.__instancecheck__(Array, x):
-                check_not_deleted(x.buffer)
+                in_flight.check_alive(x.buffer)
 
 
 source.explain_deleted = explain_deleted
@@ -681,8 +672,10 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         >>> any(y.shape == (7777,) for y in jax.live_arrays())
         True
     """
-    found: list[Any] = [wrap(b, b.aval) for b in client.get_backend(platform).live_arrays()]
-    return found
+    buffers = client.get_backend(platform).live_arrays()
+    known = [x for x in gc.get_referrers(*buffers) if type.__instancecheck__(Array, x)]
+    ids = {id(x.buffer) for x in known}
+    return known + [wrap(b, b.aval) for b in buffers if id(b) not in ids]
 
 
 def _rows(x: Array) -> Iterator[Array]:
@@ -695,17 +688,18 @@ def _rows(x: Array) -> Iterator[Array]:
 
 def pieces_of(buffer: _jax.Array) -> list[Any]:
     """The buffers of an array's pieces on this process's devices, in order of the devices."""
-    check_not_deleted(buffer)
     sharding = buffer._sharding
+    in_flight.check_alive(buffer)
     if sharding.device is not None:
         return [buffer]
     if hasattr(buffer, "parts"):
         return list(buffer.parts)
     if len(sharding.devices) == 1:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
-    with without_jax:
+    with in_flight.memory_lock, without_jax:
+        in_flight.check_alive(buffer)
         pieces = list(buffer._arrays)
-    join(buffer, pieces)
+        join(buffer, pieces)
     return pieces
 
 
@@ -760,11 +754,10 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
     for place, index in zip(places, indices, strict=True):
         if place.is_local:
             piece = next(pieces)
-            if gone:
-                piece = _without_dims(piece, gone)
-            else:
-                note_whole(piece, x)
-            shards.append(Shard(place.device, index, place.replica, rewrapped(piece, x)))
+            shard = rewrapped(_without_dims(piece, gone) if gone else piece, x)
+            if not gone:
+                note_whole(piece, x, shard)
+            shards.append(Shard(place.device, index, place.replica, shard))
         elif of_other_processes:
             shards.append(Shard(place.device, index, place.replica, None))
     return shards
@@ -822,7 +815,8 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
     Raises:
         BufferError: the array lives on several devices, or its memory is not where it is wanted.
     """
-    check_not_deleted(x.buffer)
+    buffer = x.buffer
+    in_flight.check_alive(buffer)
     here = dlpack_device(x)
     if stream not in (None, -1) and here[0] == _DLPACK_CPU:
         error(BufferError, "__dlpack__", "host devices have no streams.", got=f"stream: {stream}")
@@ -830,7 +824,7 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
         got = f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}"
         fix = "minijax.device_put(x, device) first"
         error(BufferError, "__dlpack__", "the array is on another device.", got=got, fix=fix)
-    buffer = placement.copy_buffer(x.buffer, x.buffer._sharding) if copy else x.buffer
+    buffer = placement.copy_buffer(buffer, buffer._sharding) if copy else buffer
     in_flight.check_may_wait(buffer)
     with without_jax:
-        return _jax.buffer_to_dlpack_managed_tensor(buffer)
+        return in_flight.surfacing(_jax.buffer_to_dlpack_managed_tensor, buffer)

@@ -17,7 +17,7 @@ from jaxlib import _jax, xla_client
 from minijax.core import config, dtypes
 from minijax.core.errors import error, message
 from minijax.runtime import array, in_flight, transfer
-from minijax.runtime.array import Array, Token, check_not_deleted
+from minijax.runtime.array import Array, Token
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
 
@@ -153,7 +153,7 @@ class Executable:
             return self.foreign(args)
         buffers = self.place(args)
         if len(self.devices) == 1:
-            _check_alive(buffers)
+            in_flight.check_alive(*buffers)
         if self.donated:
             self._leave_shared(buffers, args)
         if len(self.devices) > 1:
@@ -204,7 +204,7 @@ class Executable:
     ) -> tuple[Sequence[Any], Any]:
         # Between the look at an argument and the start no other thread may delete it.
         with in_flight.memory_lock:
-            _check_alive(buffers)
+            in_flight.check_alive(*buffers)
             started = self._start(buffers)
             for i in self.donated:
                 if type.__instancecheck__(Array, args[i]):
@@ -257,17 +257,6 @@ class Executable:
             in_device_local_layouts=[None] * len(placements),
             const_args=consts,
         )
-
-
-def _check_alive(buffers: Sequence[Any]) -> None:
-    """Refuses memory that was freed.
-
-    Raises:
-        DeletedArrayError: a buffer is deleted.
-    """
-    for buffer in buffers:
-        if buffer.is_deleted():
-            check_not_deleted(buffer)
 
 
 def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:

@@ -32,7 +32,7 @@ from typing import Any, NoReturn
 from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
-from minijax.core.errors import error
+from minijax.core.errors import DeletedArrayError, error
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -45,6 +45,30 @@ memory_lock = threading.RLock()
 """Held while arguments are looked at and a program starts, and while memory is deleted."""
 
 _running: deque[Any] = deque()
+
+
+def check_alive(*buffers: Any) -> None:
+    """Refuses memory that was freed.
+
+    Raises:
+        DeletedArrayError: a buffer, or a part of one, is deleted.
+    """
+    for buffer in buffers:
+        # Of an array over several devices, C++ looks at the first part alone.
+        if buffer.is_deleted() or any(p.is_deleted() for p in getattr(buffer, "parts", ())):
+            refuse_deleted(str(buffer.aval), None)
+
+
+def refuse_deleted(got: str | None, cause: Exception | None) -> NoReturn:
+    """Raises the error about the use of memory that was freed.
+
+    Raises:
+        DeletedArrayError: always.
+    """
+    fix = "arrays donated to a jitted function (donate_argnums) cannot be used again; "
+    fix += "keep the function's result instead"
+    problem = "the array has been deleted."
+    error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=cause)
 
 
 def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
@@ -204,9 +228,7 @@ def wait(buffer: _jax.Array) -> None:
     """
     if calls:
         check_may_wait(buffer)
-    failure = failure_of(buffer.block_until_ready)
-    if failure is not None:
-        raise failure.surface()
+    surfacing(buffer.block_until_ready)
 
 
 _MARK = "minijax-callback-failure-"
@@ -261,15 +283,24 @@ def behind(error: Exception) -> Failure:
     found = _NUMBER_IN_TEXT.search(str(error))
     failure = None if found is None else _kept.get(int(found.group(1)))
     if failure is None:
+        if _OF_DELETED.search(str(error)):
+            refuse_deleted(None, None)
         raise error
     return failure
 
 
+_OF_DELETED = re.compile("deleted or donated|has been deleted")
+
+
 def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """`function(*args, **kwargs)`, where failures of callbacks are the exceptions they were."""
+    """`function(*args, **kwargs)`, where failures of callbacks are the exceptions they were.
+
+    Raises:
+        DeletedArrayError: memory was freed before the call, or in its midst by another thread.
+    """
     try:
         return function(*args, **kwargs)
-    except XlaRuntimeError as error:
+    except (XlaRuntimeError, BufferError) as error:
         failure = behind(error)
     # Outside of the handler, so that XLA's error does not become the context of the user's.
     raise failure.surface()

@@ -24,7 +24,7 @@ from minijax.core import dtypes, meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.core.operators import Value
-from minijax.runtime import client
+from minijax.runtime import client, in_flight
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.named import GSPMDSharding, NamedSharding, SingleDeviceSharding, named
@@ -408,7 +408,9 @@ def copy_buffer(buffer: _jax.Array, placement: _jax.Sharding) -> Any:
 def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]:
     """Buffers copied to other devices of the same client, each cut as it was."""
     monitoring.transfers["copied between devices"] += len(buffers)
-    return _jax.batched_copy_array_to_devices_with_sharding(
+    in_flight.check_alive(*buffers)
+    return in_flight.surfacing(
+        _jax.batched_copy_array_to_devices_with_sharding,
         list(buffers),
         [native_devices(placement.devices) for placement in placements],
         list(placements),

@@ -37,7 +37,6 @@ from minijax.runtime.array import (
     Array,
     Token,
     array_from_host,
-    check_not_deleted,
     physical_aval,
     pieces_of,
     to_numpy,
@@ -178,7 +177,7 @@ def buffer_on(x: Any, aval: Any, target: Any) -> Any:
 
 def moved(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     """A C++ array placed as `target` says: itself, where it is so already."""
-    check_not_deleted(buffer)
+    in_flight.check_alive(buffer)
     source = buffer._sharding
     if source is target or (
         source.devices == target.devices
@@ -251,13 +250,15 @@ def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> An
     from_one = source.device is not None
     if target.device is not None and (not from_one or source.of_piece):
         target = placement.piece_sharding(target.device, target.memory_kind)
-    made = placement.assemble(buffer.aval, target, pieces)
-    if from_one and target.device is not None:
-        array.join_fate(made, buffer)
-        return made
-    array.join(made, pieces)
-    if not from_one:
-        array.join(buffer, pieces_of(buffer))
+    with in_flight.memory_lock:
+        in_flight.check_alive(*pieces)
+        made = placement.assemble(buffer.aval, target, pieces)
+        if from_one and target.device is not None:
+            array.join_fate(made, buffer)
+            return made
+        array.join(made, pieces)
+        if not from_one:
+            array.join(buffer, pieces_of(buffer))
     return made
 
 
@@ -274,8 +275,12 @@ def view(buffer: _jax.Array) -> Any:
 
 
 def as_piece(x: Array, kind: str | None) -> Any:
-    """The buffer of an array on one device, which becomes part of an array over several."""
+    """The buffer of an array on one device, which becomes part of an array over several.
+
+    Called with `memory_lock` held, as is `array.join` later.
+    """
     buffer = x.buffer
+    in_flight.check_alive(buffer)
     source = buffer._sharding
     if not source.of_piece:
         there = placement.piece_sharding(source.device, kind)

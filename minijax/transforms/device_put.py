@@ -18,13 +18,12 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters.jvp import jvp_of_linear
 from minijax.lax import shardings
 from minijax.lowering import assignment, eager, relocation
-from minijax.runtime import agreement, client, transfer
+from minijax.runtime import agreement, client, in_flight, transfer
 from minijax.runtime.array import (
     Array,
     DeletedBuffer,
     ExtendedArray,
     array_from_host,
-    check_not_deleted,
     physical_aval,
     rewrapped,
 )
@@ -146,7 +145,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
         if may_alias is not False and (
             sharding is None or (x.sharding == sharding and x.committed)
         ):
-            check_not_deleted(x.buffer)
+            in_flight.check_alive(x.buffer)
             return x
         if sharding is None:
             return rewrapped(transfer.copied(x.buffer), x)
@@ -251,8 +250,10 @@ def _put_leaf(
     out = put(leaf, target, may_alias=may_alias)
     if donate and is_array:
         if out is leaf:
-            out = rewrapped(leaf.buffer, leaf)
-            leaf.buffer = DeletedBuffer(leaf.buffer)
+            with in_flight.memory_lock:
+                in_flight.check_alive(leaf.buffer)
+                out = rewrapped(leaf.buffer, leaf)
+                leaf.buffer = DeletedBuffer(leaf.buffer)
         else:
             out.block_until_ready()
             leaf.delete()

@@ -14,11 +14,11 @@ import numpy as np
 
 from minijax.core import dtypes, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
-from minijax.core.errors import error
+from minijax.core.errors import DeletedArrayError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.lax.shape import expand_dims
-from minijax.runtime import agreement, array, client, placement, transfer
+from minijax.runtime import agreement, array, client, in_flight, placement, transfer
 from minijax.runtime.array import Array, physical_aval, wrap
 from minijax.runtime.placement import Place
 from minijax.sharding import contexts
@@ -72,12 +72,13 @@ def make_array_from_single_device_arrays(
     if target.device is not None:
         return wrap(transfer.aliased(pieces[0].buffer, target), aval)  # type: ignore[return-value]
     pieces = _with_all_dims(pieces, sharding)
-    buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
-    buffer = placement.assemble(physical_aval(aval), target, buffers)
-    array.join(buffer, buffers)
+    with in_flight.memory_lock:
+        buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
+        buffer = placement.assemble(physical_aval(aval), target, buffers)
+        array.join(buffer, buffers)
     made = wrap(buffer, aval)
-    for piece in buffers:
-        array.note_whole(piece, made)
+    for buffer, piece in zip(buffers, pieces, strict=True):
+        array.note_whole(buffer, made, piece)
     return made  # type: ignore[return-value]
 
 
@@ -98,7 +99,7 @@ def _check_arrays(user: str, arrays: Sequence[Any]) -> None:
             fix = "minijax.device_put(x, device)"
             error(TypeError, user, problem, got=f"arrays[{i}] of type {type(x).__name__}", fix=fix)
         if x.is_deleted():
-            error(ValueError, user, f"arrays[{i}] has been deleted.", got=str(x.aval))
+            error(DeletedArrayError, user, f"arrays[{i}] has been deleted.", got=str(x.aval))
         if len(x.devices()) != 1:
             problem = f"arrays[{i}] is not on a single device."
             fix = "give its pieces: [s.data for s in x.addressable_shards]"

@@ -33,8 +33,8 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, eager, placed_programs, program
 from minijax.lowering.assignment import Assignment, Placeholder
-from minijax.runtime import client
-from minijax.runtime.array import Array, check_not_deleted, explain_deleted
+from minijax.runtime import client, in_flight
+from minijax.runtime.array import Array, explain_deleted
 from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, named, rules
@@ -633,7 +633,7 @@ def _is_elsewhere(x: Any, place: Any) -> bool:
     """Whether an argument is committed to another placement than a program expects."""
     if not type.__instancecheck__(Array, x):
         return False
-    check_not_deleted(x.buffer)
+    in_flight.check_alive(x.buffer)
     own = x.buffer._sharding
     if not x.committed or own is place:
         return False

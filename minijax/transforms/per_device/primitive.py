@@ -189,7 +189,7 @@ class ShardMap(JaxprCall):
                 differing = [frozenset(spec.names()) for spec in in_specs]
                 ctx.module.choices.extend(partitioning.lines(jaxpr, differing, region.axes))
             ins, outs = [*borders, *ins], [*borders, *outs]
-            values = [*tokens, *values]
+            values = (*tokens, *values)
             results = regions.region(
                 ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
             )
