@@ -480,7 +480,8 @@ def checkify(
 
     Source: mirrors jax.experimental.checkify.checkify (0.10).  What counts as a fault is what
     `minijax.checked` says, which differs where JAX is strict: an index out of bounds is none where
-    a mode says that it is meant, and a NaN is none that a selection leaves out.
+    a mode says that it is meant, and a NaN is none that a selection leaves out.  What the program
+    looks for itself, as by `isnan`, is reported all the same, and loops go on after a fault.
 
     Args:
         f: a function of trees of arrays.
