@@ -24,7 +24,7 @@ from minijax.core.native import Traceback
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import Zero
-from minijax.interpreters.structural import add_tangents, instantiate, to_batch_dim
+from minijax.interpreters.structural import add_tangents, jvp_of_linear, to_batch_dim
 from minijax.lowering.module import lower_function
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
@@ -311,14 +311,7 @@ def deflinear2(primitive: core_primitive.Primitive, transpose: Callable[..., Any
         >>> jax.linear_transpose(double.bind, 1.0)(3.0)
         (6.0,)
     """
-
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
-        out = primitive.bind(*primals, **params)
-        if all(type(t) is Zero for t in tangents):
-            return out, Zero.like(out)
-        return out, primitive.bind(*map(instantiate, tangents), **params)
-
-    primitive_jvps[primitive] = jvp
+    primitive_jvps[primitive] = functools.partial(jvp_of_linear, primitive)
     primitive_transposes[primitive] = transpose
 
 

@@ -41,9 +41,9 @@ memory_lock = threading.RLock()
 _running: deque[Any] = deque()
 
 
-def admit() -> None:
-    """Waits until another program may start; called with `lock` held."""
-    while len(_running) >= MOST_IN_FLIGHT:
+def admit(most: int = MOST_IN_FLIGHT - 1) -> None:
+    """Waits until no more than `most` programs are under way; called with `lock` held."""
+    while len(_running) > most:
         # Whether that program has failed is for those to find out who use its results.
         with contextlib.suppress(RuntimeError):
             _running[0].block_until_ready()
@@ -58,10 +58,7 @@ def started(token: _jax.Array) -> None:
 def wait_for_all() -> None:
     """Waits until no program is under way."""
     with lock:
-        while _running:
-            with contextlib.suppress(RuntimeError):
-                _running[0].block_until_ready()
-            _running.popleft()
+        admit(0)
 
 
 class _Inside(threading.local):
