@@ -205,16 +205,13 @@ def _with_source(doc: str | None, package: str, name: str) -> str | None:
     return f"{paragraphs.rstrip()}{gap}{indentation}Source: mirrors {path} (0.10).{rest}"
 
 
+_OF_TREES = ("map", "leaves", "flatten", "unflatten", "structure", "transpose", "all")
+_OF_UPDATES = {"add": "add", "mul": "multiply", "min": "min", "max": "max", "update": "set"}
+
 _OTHER_NAMES = {
     "minijax": {
-        "tree_map": "minijax.tree.map",
+        **{f"tree_{name}": f"minijax.tree.{name}" for name in _OF_TREES},
         "tree_multimap": "minijax.tree.map, which takes several trees",
-        "tree_leaves": "minijax.tree.leaves",
-        "tree_flatten": "minijax.tree.flatten",
-        "tree_unflatten": "minijax.tree.unflatten",
-        "tree_structure": "minijax.tree.structure",
-        "tree_transpose": "minijax.tree.transpose",
-        "tree_all": "minijax.tree.all",
         "partial": "functools.partial",
         "soft_pmap": "minijax.pmap",
         "abstract_arrays": "minijax.core.ShapedArray",
@@ -223,11 +220,7 @@ _OTHER_NAMES = {
     },
     "minijax.ops": {
         "index": "x.at[index]",
-        "index_update": "x.at[index].set(y)",
-        "index_add": "x.at[index].add(y)",
-        "index_mul": "x.at[index].multiply(y)",
-        "index_min": "x.at[index].min(y)",
-        "index_max": "x.at[index].max(y)",
+        **{f"index_{old}": f"x.at[index].{new}(y)" for old, new in _OF_UPDATES.items()},
     },
     "minijax.lax": {"tie_in": "its second argument"},
     "minijax.numpy": {

@@ -317,24 +317,17 @@ def _check_aliases(
                 error(ValueError, _NAME, problem, got=f"{{{i}: {o}}}", expected=expected)
         given, promised = avals[i], result_avals[o]
         facts = {f"operand {i}": given, f"result {o}": promised}
+        problem = f"the result {o} cannot take the memory of the operand {i}, which is"
         if (given.shape, given.dtype) != (promised.shape, promised.dtype):
-            problem = (
-                f"the result {o} cannot take the memory of the operand {i}, which is of "
-                "another shape or dtype."
-            )
             fix = f"leave {i} out of input_output_aliases"
-            error(ValueError, _NAME, problem, got=facts, fix=fix)
+            error(ValueError, _NAME, f"{problem} of another shape or dtype.", got=facts, fix=fix)
         if filled_in[i] != filled_out[o]:
-            problem = (
-                f"the result {o} cannot take the memory of the operand {i}, which is in "
-                "another layout."
-            )
             got = {
                 f"operand {i}": f"{filled_in[i][::-1]} major to minor",
                 f"result {o}": str(filled_out[o][::-1]),
             }
             fix = "say the same in input_layouts and output_layouts"
-            error(ValueError, _NAME, problem, got=got, fix=fix)
+            error(ValueError, _NAME, f"{problem} in another layout.", got=got, fix=fix)
 
 
 def _check_batch(count: int | None, avals: Sequence[Any]) -> None:

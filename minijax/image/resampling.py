@@ -68,15 +68,9 @@ class ResizeMethod(enum.Enum):
 
 _NAMES = {
     "nearest": ResizeMethod.NEAREST,
-    "linear": ResizeMethod.LINEAR,
-    "bilinear": ResizeMethod.LINEAR,
-    "trilinear": ResizeMethod.LINEAR,
-    "triangle": ResizeMethod.LINEAR,
-    "cubic": ResizeMethod.CUBIC,
-    "bicubic": ResizeMethod.CUBIC,
-    "tricubic": ResizeMethod.CUBIC,
-    "cubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
-    "bicubic-pytorch": ResizeMethod.CUBIC_PYTORCH,
+    **dict.fromkeys(("linear", "bilinear", "trilinear", "triangle"), ResizeMethod.LINEAR),
+    **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
     "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5,
     "area": ResizeMethod.AREA,

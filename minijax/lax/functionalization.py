@@ -196,7 +196,7 @@ class Checker:
         self._number = 0
         self._values: dict[Var, Any] = {}
         self._pending: dict[Var, list[_Found]] = {}
-        self._judged_later = _judged_later(jaxpr)
+        self._judged_later = _judged_later(jaxpr, is_lenient(kinds))
         self._facts: dict[tuple[str, int], Any] = {}
 
     def run(self, consts: Sequence[Any], args: Values) -> list[Any]:
@@ -374,7 +374,15 @@ def _moved(fault: checking.Fault, var: Atom, eqn: Eqn, args: Values, flow: str) 
     return fault._replace(bad=bad, found=tuple(found))
 
 
-def _judged_later(jaxpr: Jaxpr) -> set[Var]:
+def is_lenient(kinds: frozenset[str]) -> bool:
+    """Whether faults are meant that the program looks for itself, as `checked` takes them to be.
+
+    `checkify`, which asks for NaN only, reports them, and goes on with loops after a fault.
+    """
+    return NON_FINITE in kinds
+
+
+def _judged_later(jaxpr: Jaxpr, may_inspect: bool) -> set[Var]:
     """The variables whose elements go through selections before anything else sees them."""
     later = {v for eqn in jaxpr.eqns for v in eqn.outvars} - set(jaxpr.outvars)
     selected: set[Atom] = set()
@@ -382,7 +390,7 @@ def _judged_later(jaxpr: Jaxpr) -> set[Var]:
         flow = flow_of(eqn)
         operands = [v for v in eqn.invars if type(v) is Var]
         out = eqn.outvars[0] if flow in _PASSING else None
-        if _inspects(eqn) or (out in later and out in selected):
+        if (may_inspect and _inspects(eqn)) or (out in later and out in selected):
             selected.update(operands)
         elif flow == checking.SELECTS:
             later.discard(eqn.invars[0])

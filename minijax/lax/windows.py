@@ -139,12 +139,8 @@ def check_window(name: str, shape: Shape, window: Window) -> None:
         if small or len(values) != len(shape):
             problem = f"{argument} does not fit the operand."
             got = {"operand": f"of shape {shape}", argument: values}
-            expected = (
-                "one pair for each dimension"
-                if argument == "padding"
-                else "one number of at least 1 for each dimension"
-            )
-            error(TypeError, name, problem, got=got, expected=expected)
+            each = "pair" if argument == "padding" else "number of at least 1"
+            error(TypeError, name, problem, got=got, expected=f"one {each} for each dimension")
 
 
 def reduce_window_shape_tuple(

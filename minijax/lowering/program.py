@@ -32,7 +32,7 @@ from minijax.core.native import Device
 from minijax.core.operators import Function, Operand, Param, Sharding, Values
 from minijax.core.sequences import partition_list
 from minijax.interpreters import diagnosis, discharge, key_reuse, passes
-from minijax.lowering import assignment, module_hooks, partitioning, placed_programs, stablehlo
+from minijax.lowering import assignment, module_hooks, partitioning, placed_programs
 from minijax.lowering.assignment import Assignment, Layout
 from minijax.lowering.module import lower_to_module, verify
 from minijax.lowering.placed_programs import SEVERAL, Replicas
@@ -416,7 +416,7 @@ def _compiled(
     name = lowered.options.name
     effects_of = lowered.jaxpr.effects
     on_host = where.devices[0].platform == "cpu"
-    if on_host and len(where.devices) > 1 and stablehlo.holds_two_bits(module):
+    if on_host and len(where.devices) > 1 and "i2>" in str(lowered.module):
         problem = "programs over several devices of the host cannot hold integers of two bits."
         got = f"{name}; what XLA exchanges between devices would be written beyond its memory"
         error(NotImplementedError, "jit", problem, got=got, fix="x.astype(jnp.int4), or int8")

@@ -71,24 +71,7 @@ _ELEMENT_TYPES: dict[str, Callable[[], Any]] = {
     "float64": ir.F64Type.get,
     "complex64": lambda: ir.ComplexType.get(ir.F32Type.get()),
     "complex128": lambda: ir.ComplexType.get(ir.F64Type.get()),
-    "float8_e3m4": ir.Float8E3M4Type.get,
-    "float8_e4m3": ir.Float8E4M3Type.get,
-    "float8_e4m3b11fnuz": ir.Float8E4M3B11FNUZType.get,
-    "float8_e4m3fn": ir.Float8E4M3FNType.get,
-    "float8_e4m3fnuz": ir.Float8E4M3FNUZType.get,
-    "float8_e5m2": ir.Float8E5M2Type.get,
-    "float8_e5m2fnuz": ir.Float8E5M2FNUZType.get,
-    "float8_e8m0fnu": ir.Float8E8M0FNUType.get,
-    "float4_e2m1fn": ir.Float4E2M1FNType.get,
 }
-
-
-_two_bits: set[DType] = set()
-
-
-def holds_two_bits(module: ir.Module) -> bool:
-    """Whether values of a module are integers of two bits; few processes make such types."""
-    return bool(_two_bits) and "i2>" in str(module)
 
 
 @_pieces.function
@@ -99,12 +82,12 @@ def element_type(dtype: np.dtype[Any]) -> Any:
             return ir.IntegerType.get_signless(1)
         if dtype.name in _ELEMENT_TYPES:
             return _ELEMENT_TYPES[dtype.name]()
+        if dtype.name.startswith(("float4_", "float8_")):
+            return getattr(ir, f"Float{dtype.name[5:].upper().replace('_', '')}Type").get()
         kind = "uint" if dtype.name.startswith("uint") else "int"
         if not dtype.name.startswith(kind):
             error(TypeError, "lowering", f"XLA has no element type for {dtype}.")
         bits = int(dtype.name[len(kind) :])
-        if bits == 2:
-            _two_bits.add(dtype)
         signless, unsigned = ir.IntegerType.get_signless, ir.IntegerType.get_unsigned
         return unsigned(bits) if kind == "uint" else signless(bits)
 

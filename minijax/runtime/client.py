@@ -71,13 +71,8 @@ class Peers(NamedTuple):
     processes: int
 
 
-class _State:
-    """With whom this process shares its devices."""
-
-    peers: Peers | None = None
-
-
-_state = _State()
+# With whom this process shares its devices, if it does.
+_peers: list[Peers] = []
 _cpu_clients: dict[int, Any] = {}
 # Platforms other than cpu: how to make their client.  Plug-ins register here.
 _factories: dict[str, Callable[[], Any]] = {}
@@ -97,12 +92,8 @@ import sys
 sys.path[:] = {path!r}
 from jaxlib import _jax, xla_client
 client = xla_client.make_cpu_client(num_devices=1)
-code = '''
-func.func public @main(%x: tensor<2xf32>) -> tensor<2xf32> {{
-  %y = stablehlo.sine %x : tensor<2xf32>
-  return %y : tensor<2xf32>
-}}
-'''
+code = "func.func public @main(%x: tensor<f32>) -> tensor<f32> {{"
+code += "%y = stablehlo.sine %x : tensor<f32> func.return %y : tensor<f32> }}"
 there = _jax.DeviceList(tuple(client.devices()))
 client.compile_and_load(code, there, xla_client.CompileOptions())
 """
@@ -194,8 +185,8 @@ def _thread_beside(number: int) -> Iterator[None]:
 def _make_cpu_client(count: int) -> Any:
     _check_xla_flags()
     number = _number_of_cpu_devices(count)
-    peers = _state.peers or Peers(None, 0, 1)
-    if _state.peers and _cpu_clients:
+    given = number if count > 0 else None
+    if _peers and _cpu_clients:
         error(
             RuntimeError,
             "devices",
@@ -204,17 +195,14 @@ def _make_cpu_client(count: int) -> Any:
             fix="set it before devices are first asked for: "
             "minijax.config.update('num_cpu_devices', n)",
         )
-    collectives = None
-    if _state.peers and config.cpu_collectives_implementation.value == "gloo":
-        collectives = _jax.make_gloo_tcp_collectives(distributed_client=peers.connection)
+    facts: dict[str, Any] = {}
+    if _peers:
+        names = "distributed_client", "node_id", "num_nodes"
+        facts = dict(zip(names, _peers[0], strict=True))
+        if config.cpu_collectives_implementation.value == "gloo":
+            facts["collectives"] = _jax.make_gloo_tcp_collectives(distributed_client=_peers[0][0])
     with _thread_beside(number):
-        return xla_client.make_cpu_client(
-            num_devices=number if count > 0 else None,
-            distributed_client=peers.connection,
-            node_id=peers.process,
-            num_nodes=peers.processes,
-            collectives=collectives,
-        )
+        return xla_client.make_cpu_client(num_devices=given, **facts)
 
 
 def join_processes(connection: Any, process: int, processes: int) -> None:
@@ -225,17 +213,17 @@ def join_processes(connection: Any, process: int, processes: int) -> None:
         process: the number of this process.
         processes: how many there are.
     """
-    _state.peers = Peers(connection, process, processes)
+    _peers[:] = [Peers(connection, process, processes)]
 
 
 def peers() -> Peers | None:
     """The other processes, if this one has joined some."""
-    return _state.peers
+    return _peers[0] if _peers else None
 
 
 def leave_processes() -> None:
     """Ends what `join_processes` has begun, for clients that are not made yet."""
-    _state.peers = None
+    _peers.clear()
 
 
 def is_any_made() -> bool:

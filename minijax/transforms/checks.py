@@ -12,7 +12,7 @@ What counts as a fault is said by the primitives (`faults`); how jaxprs are rewr
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -325,13 +325,19 @@ class Error:
 
     def _errors(self) -> list[tuple[tuple[int, ...], CheckError]]:
         if any(isinstance(x, Tracer) for x in self._state):
-            _refuse_traced()
+            error(
+                ValueError,
+                "checkify.Error",
+                "a traced error has no text yet.",
+                fix="return it from the traced function, and look at it outside; or "
+                "check_error(err) inside, under another checkify",
+            )
         codes, places, words = map(np.asarray, self._state)
         found = []
         for index in map(tuple, np.argwhere(codes)):
-            error = self._sites.error(codes[index], places[index], words[index])
-            assert error is not None
-            found.append((tuple(map(int, index)), error))
+            raised = self._sites.error(codes[index], places[index], words[index])
+            assert raised is not None
+            found.append((tuple(map(int, index)), raised))
         return found
 
     def report(self) -> None:
@@ -358,16 +364,6 @@ init_error = Error((np.int32(0), np.int32(0), np.zeros(0, np.uint32)), Sites((),
 
 def _text(error: CheckError) -> str:
     return f"{error.detail} ({error.primitive} at {error.line or 'an unknown line'})"
-
-
-def _refuse_traced() -> NoReturn:
-    error(
-        ValueError,
-        "checkify.Error",
-        "a traced error has no text yet.",
-        fix="return it from the traced function, and look at it outside; or check_error(err) "
-        "inside, under another checkify",
-    )
 
 
 class _UserText:
@@ -476,7 +472,8 @@ def checkify(
 
     Source: mirrors jax.experimental.checkify.checkify (0.10).  What counts as a fault is what
     `minijax.checked` says, which differs where JAX is strict: an index out of bounds is none where
-    a mode says that it is meant, and a NaN is none that a selection leaves out.
+    a mode says that it is meant, and a NaN is none that a selection leaves out.  What the program
+    looks for itself, as by `isnan`, is reported all the same, and loops go on after a fault.
 
     Args:
         f: a function of trees of arrays.

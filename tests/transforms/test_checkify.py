@@ -1,5 +1,6 @@
 """`checkify` returns what went wrong; the recorded facts are JAX 0.10.2's."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,7 +46,6 @@ def test_throw_does_nothing_without_an_error() -> None:
     assert error.get_exception() is None
 
 
-@pytest.mark.feature("LG-11")
 @pytest.mark.parametrize(
     ("errors", "found"),
     [
@@ -74,7 +74,6 @@ def test_infinities_are_no_errors_of_checkify() -> None:
     assert checkify.checkify(jnp.exp, errors=checkify.all_checks)(1000.0)[0].get() is None
 
 
-@pytest.mark.feature("LG-11")
 @pytest.mark.parametrize(
     "transformed",
     [
@@ -205,3 +204,62 @@ def test_arguments_that_are_no_arrays_are_static() -> None:
     assert len(traced) == 3
     with pytest.raises(TypeError, match="neither an array nor a number"):
         call({1, 2}, "half")
+
+
+@pytest.mark.parametrize(
+    ("inspect", "kinds", "text"),
+    [
+        (lambda v: jnp.isnan(jnp.sin(1.0 / v)), checkify.float_checks, "divides by zero"),
+        (
+            lambda v: jnp.isnan(jnp.sin(1.0 / v)),
+            checkify.nan_checks | checkify.div_checks,
+            "divides by zero",
+        ),
+        (lambda v: jnp.isnan(jnp.sin(1.0 / v)), checkify.nan_checks, "produced a NaN"),
+        (lambda v: jnp.isfinite(1.0 / v), checkify.div_checks, "divides by zero"),
+        (lambda v: jnp.nan_to_num(1.0 / v), checkify.all_checks, "divides by zero"),
+        (lambda v: jnp.isnan(jnp.log(v - 1)), checkify.float_checks, "produced a NaN"),
+        (lambda v: (lambda y: y != y)(jnp.log(v - 1)), checkify.nan_checks, "produced a NaN"),
+        (lambda v: 1.0 / v == jnp.inf, checkify.div_checks, "divides by zero"),
+    ],
+)
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit, jax.vmap])
+def test_faults_that_the_program_looks_for_are_reported(
+    inspect: Callable[[Any], Any], kinds: frozenset[str], text: str, wrap: Callable[..., Any]
+) -> None:
+    error, _ = checkify.checkify(wrap(inspect), errors=kinds)(jnp.zeros(2))
+    assert text in str(error.get())
+    # `checked` takes them to be meant.
+    jax.checked(wrap(inspect))(jnp.zeros(2))
+
+
+def test_faults_that_a_selection_leaves_out_are_none() -> None:
+    f = checkify.checkify(lambda v: jnp.where(v == 0, 0.0, jnp.sin(1.0 / v)), checkify.all_checks)
+    assert f(jnp.zeros(2))[0].get() is None
+
+
+def test_loop_goes_on_after_its_first_fault_and_that_is_reported() -> None:
+    def body(carry: Any) -> Any:
+        i, x = carry
+        checkify.check(x != 3, "x is {}", x)
+        checkify.check(x != 5, "x was {}", x)
+        return i + 1, x + 1
+
+    def loop(n: Any) -> Any:
+        return lax.while_loop(lambda carry: carry[0] < n, body, (0, jnp.int32(0)))
+
+    error, out = checkify.checkify(loop)(8)
+    assert (error.get() or "").startswith("x is 3 ")
+    assert tuple(map(int, out)) == (8, 8)
+    errors, out = jax.vmap(checkify.checkify(loop))(jnp.array([8, 2, 5]))
+    assert (errors.get() or "").count("x is 3 ") == 2
+    assert np.array_equal(out[1], [8, 2, 5])
+
+
+def test_condition_goes_on_after_its_first_fault() -> None:
+    def condition(x: Any) -> Any:
+        checkify.check(x != 2, "x is {}", x)
+        return x < 5
+
+    error, out = checkify.checkify(lambda: lax.while_loop(condition, lambda x: x + 1, 0))()
+    assert ((error.get() or "")[:6], int(out)) == ("x is 2", 5)

@@ -38,6 +38,7 @@ from minijax.lax.functionalization import (
     Checker,
     State,
     earlier,
+    is_lenient,
     no_fault,
     padded,
     shifted,
@@ -348,6 +349,8 @@ def check_while(
 
     def condition(*args: Any) -> list[Any]:
         going_on = tested(args[:num_test], args[num_test + STATE_SIZE :])[1]
+        if not is_lenient(checker.kinds):
+            return [going_on]
         fine = binary.eq(args[num_test], np.int32(0))
         return [binary.bitwise_and(going_on, broadcast_in_dim(fine, going_on.aval.shape, ()))]
 
