@@ -379,7 +379,7 @@ def is_lenient(kinds: frozenset[str]) -> bool:
 
     `checkify`, which asks for NaN only, reports them, and goes on with loops after a fault.
     """
-    return NON_FINITE in kinds
+    return checking.NON_FINITE in kinds
 
 
 def _judged_later(jaxpr: Jaxpr, may_inspect: bool) -> set[Var]:
