@@ -137,13 +137,13 @@ def tolerated(b: Tree, tol: float, atol: float) -> Any:
     return maximum(tol * length(b), atol)
 
 
-def solved(system: System, solve: Callable[[System], Any], *, symmetric: bool) -> Any:
-    """The solution that `solve` finds, with the derivatives of the exact one."""
+def solved(system: System, solve: Callable[..., Any], *options: Any, symmetric: bool) -> Any:
+    """The solution that `solve` finds, given `options`, with the derivatives of the exact one."""
     if not tree.leaves(system.b):
         return system.b
 
     def answer(matvec: Operator, b: Tree) -> Any:
-        return solve(system._replace(matvec=matvec, b=b))
+        return solve(system._replace(matvec=matvec, b=b), *options)
 
     return custom_linear_solve(
         system.matvec, system.b, answer, None if symmetric else answer, symmetric
@@ -212,11 +212,7 @@ def cg(
     """
     system = prepare("cg", A, b, x0, M)
     steps = 10 * _tree_size(b) if maxiter is None else maxiter
-
-    def solve(system: System) -> Any:
-        return _conjugate_gradients(system, tol, atol, steps)
-
-    return solved(system, solve, symmetric=True), None
+    return solved(system, _conjugate_gradients, tol, atol, steps, symmetric=True), None
 
 
 class Stabilized(NamedTuple):
@@ -307,11 +303,7 @@ def bicgstab(
     """
     system = prepare("bicgstab", A, b, x0, M)
     steps = 10 * _tree_size(b) if maxiter is None else maxiter
-
-    def solve(system: System) -> Any:
-        return _stabilized(system, tol, atol, steps)
-
-    return solved(system, solve, symmetric=False), None
+    return solved(system, _stabilized, tol, atol, steps, symmetric=False), None
 
 
 class Basis(NamedTuple):
@@ -499,11 +491,8 @@ def gmres(
     cycles = 10 * unknowns if maxiter is None else maxiter
 
     size, incremental = min(count, max(unknowns, 1)), solve_method == "incremental"
-
-    def solve(system: System) -> Any:
-        return _minimal_residuals(system, tol, atol, size, cycles, incremental=incremental)
-
-    found = solved(system, solve, symmetric=False)
+    solve = functools.partial(_minimal_residuals, incremental=incremental)
+    found = solved(system, solve, tol, atol, size, cycles, symmetric=False)
     failed = isnan(length(found)) if tree.leaves(found) else False
     return found, where(failed, np.int32(-1), np.int32(0))
 
