@@ -161,9 +161,17 @@ class JitFunction:
         result = tree.unflatten(staged.out_tree, executable(leaves))
         return result, eager.fast_path(executable, len(leaves), result, leaves), False
 
-    def python(self, *args: Tree, **kwargs: Tree) -> Tree:
-        """A call without C++."""
-        return self.call(*args, **kwargs)[0]
+    def native(self) -> Operand:
+        """What answers known calls in C++, and leaves others to `call`."""
+        settings = self.settings
+        return eager.native_function(
+            self.name,
+            self.call,
+            static_argnums=settings.static_argnums,
+            static_argnames=settings.static_argnames,
+            key=settings,
+            function=self.function,
+        )
 
     def infer(
         self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
@@ -444,16 +452,7 @@ def jit(
 def _native(half: JitFunction) -> Operand:
     """The callable that users get: C++, with the methods of the Python half as attributes."""
     settings = half.settings
-    native = eager.native_function(
-        half.name,
-        half.python,
-        half.call,
-        static_argnums=settings.static_argnums,
-        static_argnames=settings.static_argnames,
-        key=settings,
-        function=half.function,
-    )
-    call = native
+    call = native = half.native()
     if any((settings.static_argnums, settings.static_argnames, *half.donations)):
 
         @source.is_boundary
