@@ -473,7 +473,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
         device=None,
         compiler_options=tuple(client.ONE_OP_OPTIONS.items()),
     )
-    return jit.JitFunction(function, settings, transparent=True).native()
+    return jit.native_half(jit.JitFunction(function, settings, transparent=True))
 
 
 def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:
