@@ -82,7 +82,6 @@ _function_cache = Cache(
 
 def native_function(
     name: str,
-    python: Callable[..., Any],
     miss: Callable[..., Any],
     *,
     static_argnums: Sequence[int] = (),
@@ -94,7 +93,6 @@ def native_function(
 
     Args:
         name: what it is called in profiles.
-        python: the same function without C++.
         miss: takes a call's arguments; returns the result, `FastPathData` or None, and whether
             C++ shall forget the call.
         static_argnums: positions of arguments that are part of the signature by value.
@@ -104,7 +102,7 @@ def native_function(
     """
     # C++ refers to the function weakly, and crashes on one that cannot be referred to like that.
     if function is None or not type(function).__weakrefoffset__:
-        function = python
+        function = lambda *args, **kwargs: miss(*args, **kwargs)[0]  # noqa: E731
     return _jax.pjit(
         name,
         function,
@@ -147,10 +145,7 @@ def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
         result = outs if primitive.multiple_results else outs[0]
         return result, fast_path(executable, len(args), result, args), False
 
-    def python(*args: Any) -> Any:
-        return miss(*args)[0]
-
-    return native_function(primitive.name, python, miss)
+    return native_function(primitive.name, miss)
 
 
 def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:

@@ -464,16 +464,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
         device=None,
         compiler_options=tuple(client.ONE_OP_OPTIONS.items()),
     )
-    half = jit.JitFunction(function, settings, transparent=True)
-    return eager.native_function(
-        half.name,
-        half.python,
-        half.call,
-        static_argnums=nums,
-        static_argnames=names,
-        key=settings,
-        function=function,
-    )
+    return jit.native_half(jit.JitFunction(function, settings, transparent=True))
 
 
 def one_program(static: Sequence[str] = ()) -> Callable[[F], F]:

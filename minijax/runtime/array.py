@@ -641,27 +641,20 @@ source.explain_deleted = explain_deleted
 
 
 def array_from_host(
-    value: Value,
-    aval: ShapedArray | None = None,
-    *,
-    target: object = None,
-    committed: bool = False,
-    may_alias: bool | None = False,
+    value: Value, aval: ShapedArray | None = None, *, target: object = None, **how: bool | None
 ) -> Array:
     """A NumPy array or scalar, or a Python scalar, as an array placed as `target` says.
 
     Without a target it lives on every device of the mesh in force, or on the default device.
-    Of `may_alias`, see `placement.put_host_value`.
+    Other keywords are those of `placement.put_host_value`.
     """
     aval = aval_of(value) if aval is None else aval
     host = value if isinstance(value, np.ndarray) else np.asarray(value)
     if host.dtype != aval.dtype:
         host = host.astype(aval.dtype)
     if target is None:
-        target, committed = placement.default_placement(aval.ndim)
-    return Array(
-        placement.put_host_value(host, aval, target, committed=committed, may_alias=may_alias)
-    )
+        target, how["committed"] = placement.default_placement(aval.ndim)
+    return Array(placement.put_host_value(host, aval, target, **how))
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:

@@ -283,12 +283,7 @@ def local_places(sharding: Sharding, shape: Shape) -> list[Place]:
 
 
 def put_host_value(
-    x: Value,
-    aval: ShapedArray,
-    placement: _jax.Sharding,
-    *,
-    committed: bool,
-    may_alias: bool | None = False,
+    x: Any, aval: ShapedArray, placement: Any, *, committed: Any = False, may_alias: Any = False
 ) -> Any:
     """Puts a NumPy array or scalar, already of the dtype of `aval`, where it shall live.
 
@@ -306,7 +301,7 @@ def put_host_value(
     return put_pieces(pieces, aval, placement)
 
 
-def _lent(x: Value, device: _jax.Device, may_alias: bool | None) -> tuple[Value, Any]:
+def _lent(x: Any, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any]:
     """What C++ reads for an array on one device, and whether it may keep that memory."""
     is_large = isinstance(x, np.ndarray) and x.nbytes >= _LARGE
     host = np.asarray(x) if is_large or may_alias else None
@@ -318,17 +313,14 @@ def _lent(x: Value, device: _jax.Device, may_alias: bool | None) -> tuple[Value,
     return (_aligned_copy(host) if is_large else host.copy()), SEMANTICS.ZERO_COPY
 
 
-def _is_frozen(x: np.ndarray[Any, Any]) -> bool:
+def _is_frozen(x: Any) -> bool:
     """Whether nobody can write to the memory of an array."""
-    found: Any = x
-    while isinstance(found, np.ndarray):
-        if found.flags.writeable:
-            return False
-        if found.flags.owndata:
-            return True
-        found = found.base
+    while isinstance(x, np.ndarray):
+        if x.flags.writeable or x.flags.owndata:
+            return not x.flags.writeable
+        x = x.base
     try:
-        return memoryview(found).readonly
+        return memoryview(x).readonly
     except TypeError:
         return False
 

@@ -153,10 +153,6 @@ class JitFunction:
         result = tree.unflatten(staged.out_tree, executable(leaves))
         return result, eager.fast_path(executable, len(leaves), result, leaves), False
 
-    def python(self, *args: Tree, **kwargs: Tree) -> Tree:
-        """A call without C++."""
-        return self.call(*args, **kwargs)[0]
-
     def infer(
         self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
     ) -> tuple[list[Operand], Staged]:
@@ -298,6 +294,19 @@ class JitFunction:
         return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
 
 
+def native_half(half: JitFunction) -> Operand:
+    """What answers known calls in C++, and leaves others to the Python half."""
+    settings = half.settings
+    return eager.native_function(
+        half.name,
+        half.call,
+        static_argnums=settings.static_argnums,
+        static_argnames=settings.static_argnames,
+        key=settings,
+        function=half.function,
+    )
+
+
 def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Operand]]:
     """A jaxpr whose traced constants are its first operands, and these constants."""
     traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
@@ -436,16 +445,7 @@ def jit(
 def _native(half: JitFunction) -> Operand:
     """The callable that users get: C++, with the methods of the Python half as attributes."""
     settings = half.settings
-    native = eager.native_function(
-        half.name,
-        half.python,
-        half.call,
-        static_argnums=settings.static_argnums,
-        static_argnames=settings.static_argnames,
-        key=settings,
-        function=half.function,
-    )
-    call = native
+    call = native = native_half(half)
     if any((settings.static_argnums, settings.static_argnames, *half.donations)):
 
         @source.is_boundary

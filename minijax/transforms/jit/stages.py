@@ -483,9 +483,7 @@ class Compiled(_Stage):
             compiled: Any = own()
             return compiled._answer(args, kwargs)
 
-        self._native = eager.native_function(
-            self.fun_name, lambda *args, **kwargs: answer(*args, **kwargs)[0], answer, function=self
-        )
+        self._native = eager.native_function(self.fun_name, answer, function=self)
 
     @source.is_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
