@@ -29,8 +29,10 @@ _DEVICES = 4
 _WARM_UP = 1 / 6
 """The part of the time in which memory may grow: five minutes of thirty."""
 _GROWTH = 0.02
-_BETWEEN_CLEARINGS = 25
+_BETWEEN_CLEARINGS = 10
 """How many rounds are done before caches are cleared."""
+_TOGETHER = 3
+"""How many counts after clearings make a level: the median of these."""
 
 _MEGABYTE = 2**20
 
@@ -44,7 +46,8 @@ class Sample(NamedTuple):
         memory: its resident memory, in bytes.
         descriptors: its open files.
         threads: its threads.
-        objects: the Python objects that the collector knows of; 0 where they were not counted.
+        objects: the Python objects that the collector knows of.
+        is_cleared: whether caches were just cleared, so that it compares with others like it.
     """
 
     seconds: float
@@ -53,6 +56,7 @@ class Sample(NamedTuple):
     descriptors: int
     threads: int
     objects: int
+    is_cleared: bool
 
 
 def shapes(jax: Any, turn: int) -> Any:
@@ -162,7 +166,7 @@ def load(library: str) -> Any:
     return jax
 
 
-def sample(seconds: float, rounds: int, *, with_objects: bool) -> Sample:
+def sample(seconds: float, rounds: int, *, is_cleared: bool) -> Sample:
     """What this process holds now."""
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
     return Sample(
@@ -171,7 +175,8 @@ def sample(seconds: float, rounds: int, *, with_objects: bool) -> Sample:
         pages * os.sysconf("SC_PAGESIZE"),
         len(os.listdir("/proc/self/fd")),
         len(os.listdir("/proc/self/task")),
-        len(gc.get_objects()) if with_objects else 0,
+        len(gc.get_objects()),
+        is_cleared,
     )
 
 
@@ -182,26 +187,27 @@ def soak(jax: Any, seconds: float, between: float = 1.0) -> Iterator[Sample]:
     while (passed := time.monotonic() - start) < seconds:
         do_round(jax, turn)
         turn += 1
-        if turn % _BETWEEN_CLEARINGS == 0:
+        is_due = turn % _BETWEEN_CLEARINGS == 0
+        if is_due:
             jax.clear_caches()
-        if passed >= due:
             gc.collect()
+        if is_due or passed >= due:
             due = passed + between
-            yield sample(passed, turn, with_objects=True)
+            yield sample(time.monotonic() - start, turn, is_cleared=is_due)
 
 
-def levels(samples: Sequence[Sample], seconds: float) -> list[float]:
-    """The median memory of each of thirty equal spans of time."""
-    span = seconds / 30
-    parts = [[s.memory for s in samples if i <= s.seconds / span < i + 1] for i in range(30)]
-    return [statistics.median(part) for part in parts if part]
+def levels(samples: Sequence[Sample]) -> list[float]:
+    """What memory is once caches are cleared: medians of a few clearings that follow each other."""
+    cleared = [s.memory for s in samples if s.is_cleared]
+    parts = range(max(1, len(cleared) - _TOGETHER + 1))
+    return [statistics.median(cleared[i : i + _TOGETHER]) for i in parts]
 
 
 class Verdict(NamedTuple):
     """Whether a process stayed as it was after its warm-up, and in which words.
 
     Attributes:
-        growth: of memory, from the first span after the warm-up to the highest one.
+        growth: of memory after clearings, from the first level after the warm-up to the highest.
         is_flat: whether memory, descriptors and threads are constant.
         text: the figures.
     """
@@ -214,17 +220,18 @@ class Verdict(NamedTuple):
 def judge(samples: Sequence[Sample], seconds: float) -> Verdict:
     """What became of a process."""
     warm = [s for s in samples if s.seconds >= seconds * _WARM_UP]
-    first, *later = levels(warm, seconds)
+    first, *later = levels(warm)
     highest = max([first, *later])
     growth = highest / first - 1
     descriptors = max(s.descriptors for s in warm) - warm[0].descriptors
     threads = max(s.threads for s in warm) - warm[0].threads
+    objects = [s.objects for s in warm if s.is_cleared]
     text = (
         f"{samples[-1].rounds} rounds in {seconds:.0f} s: {first / _MEGABYTE:.0f} MB after the "
         f"warm-up, {highest / _MEGABYTE:.0f} MB at most ({growth:+.1%}); "
         f"{warm[0].descriptors} file descriptors ({descriptors:+d}), "
         f"{warm[0].threads} threads ({threads:+d}), "
-        f"{warm[0].objects} objects ({warm[-1].objects - warm[0].objects:+d})"
+        f"{objects[0]} objects ({objects[-1] - objects[0]:+d})"
     )
     return Verdict(growth, growth <= _GROWTH and descriptors <= 0 and threads <= 0, text)
 
@@ -278,7 +285,7 @@ def main() -> int:
     samples = []
     for each in soak(load(options.library), seconds):
         samples.append(each)
-        if len(samples) % 60 == 1:
+        if each.is_cleared:
             print(f"{each.seconds:7.0f} s  {each.memory / _MEGABYTE:6.0f} MB  {each}", flush=True)
     verdict = judge(samples, seconds)
     print(f"{options.library}: {verdict.text}")

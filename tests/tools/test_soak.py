@@ -24,6 +24,7 @@ def samples(*, growth: float = 0.0, descriptors: int = 0, threads: int = 0) -> l
             9 + descriptors * s // 59,
             5 + threads * s // 59,
             7,
+            s % 5 == 0,
         )
         for s in range(60)
     ]

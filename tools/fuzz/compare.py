@@ -55,6 +55,11 @@ class Difference(NamedTuple):
         return f"{self.aspect}\n  minijax  {self.ours}\n  JAX      {self.theirs}"
 
 
+def kind_of(seen: Seen) -> str:
+    """The class of an error as signatures name it, or that there is a value."""
+    return _class(_brief(seen))
+
+
 def _class(text: str) -> str:
     return text.partition(":")[0] if re.match(r"\w+: ", text) else "value"
 

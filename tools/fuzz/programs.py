@@ -31,7 +31,10 @@ class Program(NamedTuple):
         return "\n".join([*lines, *mode, *self.statements])
 
 
-def program(seed: int) -> Program:
+MODES = ("eager", "types", "jit")
+
+
+def program(seed: int, mode: str | None = None) -> Program:
     """The program of a seed: one to four statements, after those that make their operands."""
     draw = Draw(seed, _PRODUCTIONS)
     for _ in range(draw.random.randint(1, 4)):
@@ -43,7 +46,7 @@ def program(seed: int) -> Program:
     }
     literals = [s for s in draw.statements if s.startswith("x")]
     results = [s for s in draw.statements if s.startswith("v")]
-    mode = ("eager", "types", "jit", "types")[seed % 4]
+    mode = mode or ("eager", "types", "jit", "types")[seed % 4]
     if any(word in each for each in results for word in _EAGER_ALONE):
         mode = "eager"
     return Program(needed([*literals, *results], results), settings, mode)
