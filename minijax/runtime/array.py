@@ -28,7 +28,7 @@ from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, in_flight, placement
+from minijax.runtime import client, in_flight, placement, watch
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
 
@@ -360,7 +360,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         if self.buffer.is_deleted():
             to_numpy(self.buffer)
-        in_flight.surfacing(self.buffer.block_until_ready)
+        in_flight.surfacing(in_flight.block, self.buffer)
         return self
 
     def is_ready(self) -> bool:
@@ -584,7 +584,7 @@ class Token:
 
     def block_until_ready(self) -> Token:
         """Waits for all that comes before the token."""
-        in_flight.surfacing(self.buffer.block_until_ready)
+        in_flight.surfacing(in_flight.block, self.buffer)
         return self
 
     def __repr__(self) -> str:
@@ -635,6 +635,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=None)
     if buffer.aval.dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
+    watch.wait_for(buffer)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
     if buffer.aval.dtype.isbuiltin == 1:
@@ -642,7 +643,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         if value.dtype.hasobject:
             # NumPy hides the error of a computation that has failed behind an array of objects.
             _check_readable(buffer)
-            in_flight.surfacing(buffer.block_until_ready)
+            in_flight.surfacing(in_flight.block, buffer)
         return value
     _check_readable(buffer)
     with without_jax:
@@ -708,7 +709,7 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
     if len(sharding.devices) == 1:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with without_jax:
-        pieces = list(buffer._arrays)
+        pieces = [watch.marked(piece, watch.place_of(buffer)) for piece in buffer._arrays]
     join(buffer, pieces)
     return pieces
 
@@ -733,7 +734,7 @@ def _gathered(buffer: _jax.Array, keep: bool) -> np.ndarray[Any, Any]:
         return buffer._npy_value
     _check_readable(buffer)
     public = buffer._sharding.public
-    in_flight.surfacing(buffer.block_until_ready)
+    in_flight.surfacing(in_flight.block, buffer)
     pieces = pieces_of(buffer)
     if public.is_fully_replicated:
         return to_numpy(pieces[0])

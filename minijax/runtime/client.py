@@ -16,16 +16,21 @@ import sys
 import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from jaxlib import _jax, version, xla_client
 
-from minijax.core import config
+from minijax.core import config, deferral
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
-from minijax.runtime import in_flight
+from minijax.runtime import in_flight, watch
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = deferral.module("ctypes")
 
 JAXLIB = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
 _BEFORE_0_11 = JAXLIB < (0, 11)
@@ -179,6 +184,8 @@ def _make_cpu_client(count: int) -> Any:
             fix="set it before devices are first asked for: "
             "minijax.config.update('num_cpu_devices', n)",
         )
+    # In C++ they would wait for one another without an end.
+    watch.Joint("devices", range(peers.processes), "devices").exchange("")
     collectives = None
     if config.cpu_collectives_implementation.value == "gloo":
         collectives = _jax.make_gloo_tcp_collectives(distributed_client=peers.connection)
@@ -210,6 +217,12 @@ def peers() -> Peers | None:
 def leave_processes() -> None:
     """Ends what `join_processes` has begun, for clients that are not made yet."""
     _state.peers = None
+
+
+def abandon(*objects: Any) -> None:
+    """Keeps objects of C++, and all clients, from being destroyed, which might wait for ever."""
+    for each in (*objects, *_cpu_clients.values(), *_clients.values()):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
 
 
 def is_any_made() -> bool:

@@ -21,21 +21,22 @@ import os
 import socket
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from typing import Any, NamedTuple
 
-from jaxlib import _jax, xla_client
+from jaxlib import _jax
 
-from minijax.core import config
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
-from minijax.runtime import client, in_flight, transfer
+from minijax.runtime import client, in_flight, transfer, watch
+from minijax.runtime.watch import Watch
 
 _INITIALIZE = "distributed.initialize"
 _GREETING = "minijax"
 # Seconds between attempts to reach a coordinator that does not listen yet.
 _GRACE = 1.0
 """Seconds that an answer may take on its way."""
+_SECONDS_TO_ANSWER = 10.0
 _PAUSE = 0.05
 _MOST_BYTES = 4096
 
@@ -65,8 +66,10 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def meet(coordinator: Address, bind: Address, process: int, processes: int, timeout: float) -> None:
-    """Returns in each process once all of them are there.
+def meet(
+    coordinator: Address, bind: Address, process: int, processes: int, timeout: float
+) -> dict[int, socket.socket]:
+    """Connections between process 0 and the others, once all of them are there.
 
     Args:
         coordinator: where processes reach the first one.
@@ -77,38 +80,43 @@ def meet(coordinator: Address, bind: Address, process: int, processes: int, time
 
     Raises:
         RuntimeError: some did not come in time, two say to be the same, or they disagree about
-            how many there are; also where the coordinator cannot listen, or be reached.
+            how many there are; also where the coordinator cannot listen, or be reached, or where
+            somebody else listens in its place.
     """
     deadline = time.monotonic() + timeout
     if process == 0:
-        _wait_for_all(bind, processes, timeout, deadline)
-    else:
-        _announce(coordinator, process, processes, timeout, deadline)
+        return _wait_for_all(bind, processes, timeout, deadline)
+    return {0: _announce(coordinator, process, processes, timeout, deadline)}
 
 
-def _wait_for_all(bind: Address, processes: int, timeout: float, deadline: float) -> None:
-    present: set[int] = set()
-    peers: list[socket.socket] = []
+def _wait_for_all(
+    bind: Address, processes: int, timeout: float, deadline: float
+) -> dict[int, socket.socket]:
+    peers: dict[int, socket.socket] = {}
+    problem = None
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(_listener(bind))
-        problem = None
-        while problem is None and len(present) < processes - 1:
-            peer = _next_peer(listener, deadline)
-            if peer is None:
-                missing = sorted(set(range(1, processes)) - present)
-                problem = _missing(missing, processes, timeout)
-                break
-            stack.enter_context(peer)
-            greeting = _greeting_of(peer)
-            if greeting is not None:
-                problem = _objection(greeting, present, processes)
-                present.add(greeting["process"])
-                peers.append(peer)
-        for peer in peers:
+        with _listener(bind) as listener:
+            while problem is None and len(peers) < processes - 1:
+                peer = _next_peer(listener, deadline)
+                if peer is None:
+                    missing = sorted(set(range(1, processes)) - peers.keys())
+                    problem = _missing(missing, processes, timeout)
+                    break
+                greeting = _greeting_of(peer)
+                if greeting is None:
+                    peer.close()
+                    continue
+                stack.enter_context(peer)
+                problem = _objection(greeting, peers, processes)
+                # Who is refused is told so, too.
+                peers[greeting["process"] if problem is None else -1] = peer
+        for peer in peers.values():
             with contextlib.suppress(OSError):
-                peer.sendall(json.dumps({"problem": problem}).encode() + b"\n")
-    if problem is not None:
-        raise RuntimeError(problem)
+                _say(peer, problem=problem)
+        if problem is None:
+            stack.pop_all()
+            return peers
+    raise RuntimeError(problem)
 
 
 def _listener(bind: Address) -> socket.socket:
@@ -137,20 +145,42 @@ def _next_peer(listener: socket.socket, deadline: float) -> socket.socket | None
 
 
 def _greeting_of(peer: socket.socket) -> Any:
-    """What a process says about itself; None from somebody who is none."""
-    peer.settimeout(1.0)
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads(_line(peer))
-        if found["program"] == _GREETING:
+    """What a process says about itself, and is answered; None from somebody who is none."""
+    with contextlib.suppress(OSError, *_BAD_WORDS):
+        found = _words(_line(peer, _GRACE))
+        if {type(found["process"]), type(found["processes"])} == {int}:
+            _say(peer)
             return found
     return None
 
 
-def _line(peer: socket.socket) -> bytes:
-    """What a peer sends, up to the end of the line or of the connection."""
+_BAD_WORDS = ValueError, LookupError, TypeError, RecursionError
+"""What is raised where somebody says what no process of ours would say."""
+
+
+def _say(peer: socket.socket, **words: Any) -> None:
+    peer.sendall(json.dumps({"program": _GREETING, **words}).encode() + b"\n")
+
+
+def _words(line: bytes) -> dict[str, Any]:
+    """What a line says.
+
+    Raises:
+        ValueError: it is none that `_say` has sent; as other errors among `_BAD_WORDS`.
+    """
+    found: dict[str, Any] = json.loads(line)
+    if found["program"] != _GREETING:
+        raise ValueError(found)
+    return found
+
+
+def _line(peer: socket.socket, seconds: float) -> bytes:
+    """What a peer sends, up to the end of the line, after which other readers follow, or of all."""
     text = b""
+    deadline = time.monotonic() + seconds
     while not text.endswith(b"\n") and len(text) < _MOST_BYTES:
-        more = peer.recv(_MOST_BYTES)
+        peer.settimeout(max(deadline - time.monotonic(), 0.001))
+        more = peer.recv(1)
         if not more:
             break
         text += more
@@ -168,7 +198,7 @@ def _missing(missing: list[int], processes: int, timeout: float) -> str:
     )
 
 
-def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
+def _objection(greeting: Any, present: Container[int], processes: int) -> str | None:
     """Why the processes cannot go on together, if they cannot."""
     process, count = greeting["process"], greeting["processes"]
     if count != processes:
@@ -177,6 +207,9 @@ def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
     elif process in present:
         problem = f"two processes have process_id={process}."
         got = "the second one has just come"
+    elif not 0 < process < processes:
+        problem = f"a process says to have process_id={process}."
+        got = f"num_processes={processes}, of which this is number 0"
     else:
         return None
     fix = "start each process with the same num_processes and a process_id of its own"
@@ -185,23 +218,13 @@ def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
 
 def _announce(
     coordinator: Address, process: int, processes: int, timeout: float, deadline: float
-) -> None:
-    reason: Any = "it has closed the connection"
-    greeting = {"program": _GREETING, "process": process, "processes": processes}
+) -> socket.socket:
+    reason = None
     while (left := deadline - time.monotonic()) > 0:
         try:
-            with socket.create_connection(coordinator, timeout=left) as peer:
-                peer.sendall(json.dumps(greeting).encode() + b"\n")
-                # The coordinator waits no longer than that for the others, and answers then.
-                peer.settimeout(timeout + _GRACE)
-                answer = _line(peer)
+            return _attempt(coordinator, process, processes, left, timeout)
         except OSError as caught:
-            reason, answer = caught, b""
-        if answer:
-            problem = json.loads(answer)["problem"]
-            if problem is not None:
-                raise RuntimeError(problem)
-            return
+            reason = caught
         time.sleep(_PAUSE)
     error(
         RuntimeError,
@@ -214,10 +237,44 @@ def _announce(
     )
 
 
+def _attempt(
+    coordinator: Address, process: int, processes: int, left: float, timeout: float
+) -> socket.socket:
+    """A connection with the coordinator, once all processes have come to it.
+
+    Raises:
+        OSError: nobody listens there so far.
+        RuntimeError: somebody else does, or the coordinator has gone; or says what is wrong.
+    """
+    with contextlib.ExitStack() as stack:
+        peer = stack.enter_context(socket.create_connection(coordinator, timeout=left))
+        line, answer = b"", {}
+        try:
+            _say(peer, process=process, processes=processes)
+            line = _line(peer, _SECONDS_TO_ANSWER)
+            _words(line)
+        except (OSError, *_BAD_WORDS) as caught:
+            if isinstance(caught, ConnectionError):
+                raise
+            problem = "who listens at the coordinator's address does not answer as one."
+            got = f"{coordinator}: {line[:60]!r}"
+            fix = "choose another port, which is free on the machine of process 0"
+            error(RuntimeError, _INITIALIZE, problem, got=got, fix=fix, cause=caught)
+        with contextlib.suppress(OSError, *_BAD_WORDS):
+            # The coordinator waits no longer than that for the others, and answers then.
+            answer = _words(_line(peer, timeout + _GRACE))
+        if "problem" not in answer:
+            problem = "the coordinator has gone before all processes had come."
+            error(RuntimeError, _INITIALIZE, problem, got=str(coordinator))
+        if answer["problem"] is not None:
+            raise RuntimeError(answer["problem"])
+        stack.pop_all()
+        return peer
+
+
 logger = logging.getLogger("minijax")
 
 _CONNECT = "distributed.initialize"
-_LAST_BARRIER = "minijax: leaving"
 # How long a process that has failed waits for the others, which most often have failed, too.
 _SECONDS_AFTER_FAILURE = 10
 
@@ -299,7 +356,7 @@ def initialize(
     bind = Address("", coordinator.port)
     if coordinator_bind_address is not None:
         bind = Address.parsed(coordinator_bind_address, "coordinator_bind_address")
-    meet(coordinator, bind, process, processes, initialization_timeout)
+    wires = meet(coordinator, bind, process, processes, initialization_timeout)
     service = None
     if process == 0:
         service = _jax.get_distributed_runtime_service(
@@ -308,7 +365,8 @@ def initialize(
             heartbeat_timeout=heartbeat_timeout_seconds,
             cluster_register_timeout=initialization_timeout,
             shutdown_timeout=shutdown_timeout_seconds,
-            recoverable=config.enable_recoverability.value,
+            # Otherwise the service ends all processes where one has gone.
+            recoverable=True,
         )
     connection = _jax.get_distributed_runtime_client(
         str(coordinator),
@@ -320,6 +378,7 @@ def initialize(
     )
     connection.connect()
     _state.membership = _Membership(connection, service, shutdown_timeout_seconds)
+    watch.start(Watch(process, processes, wires, heartbeat_timeout_seconds))
     client.join_processes(connection, process, processes)
     logger.info("Process %d of %d, coordinated at %s.", process, processes, coordinator)
 
@@ -418,49 +477,54 @@ def shutdown() -> None:
     wait for it.  Arrays stay, but there are no more computations among processes.
 
     Raises:
-        RuntimeError: the others did not come to their end in time.
+        RuntimeError: the others did not come to their end in time, or are gone.
 
     Example:
         >>> jax.distributed.shutdown()
     """
-    membership = _state.membership
-    if membership is None:
+    membership, current = _state.membership, watch.current()
+    if membership is None or current is None:
         return
-    _state.membership = None
-    client.leave_processes()
-    has_failed = getattr(sys, "last_value", None) is not None
+    failure = getattr(sys, "last_value", None)
     try:
-        if not has_failed:
+        if failure is None and not current.was_told:
             transfer.effects_barrier()
             in_flight.wait_for_all()
+            seconds = membership.shutdown_seconds
+            if not current.end(seconds):
+                error(
+                    RuntimeError,
+                    "distributed.shutdown",
+                    f"the other processes have not come to their end within {seconds} seconds.",
+                    got=current.places(),
+                    fix="let all processes run the same program to its end, or wait longer: "
+                    "shutdown_timeout_seconds of initialize",
+                    at="",
+                )
+    except BaseException as caught:
+        failure = caught
+        raise
     finally:
-        if has_failed:
-            # The error that it has ended with is what the user shall read.
-            with contextlib.suppress(RuntimeError):
-                _leave(membership, _SECONDS_AFTER_FAILURE)
-        else:
-            _leave(membership, membership.shutdown_seconds)
+        _state.membership = None
+        client.leave_processes()
+        _leave(membership, current, failure)
 
 
-def _leave(membership: _Membership, seconds: int) -> None:
-    """Leaves together with the others.
-
-    Raises:
-        RuntimeError: they did not come in time.
-    """
-    try:
-        membership.connection.wait_at_barrier(_LAST_BARRIER, seconds * 1000)
-    except xla_client.XlaRuntimeError as caught:
-        error(
-            RuntimeError,
-            "distributed.shutdown",
-            f"the other processes have not come to their end within {seconds} seconds.",
-            got=str(caught).partition("\n")[0],
-            fix="let all processes run the same program to its end, or wait longer: "
-            "shutdown_timeout_seconds of initialize",
-            at="",
-            cause=caught,
-        )
-    membership.connection.shutdown()
+def _leave(membership: _Membership, current: Watch, failure: BaseException | None) -> None:
+    """Leaves the service; the process in which it lives leaves last."""
+    if failure is not None:
+        name = f"{type(failure).__name__}: {failure}".partition("\n")[0]
+        current.refuse(f"process {current.process} has ended with {name}.")
+    if is_fine := failure is None and current.stop is None:
+        membership.connection.shutdown()
+    else:
+        # What has been started may never end, and the service may be gone.
+        atexit.unregister(transfer.effects_barrier)
+        client.abandon(membership.connection, membership.service)
     if membership.service is not None:
-        membership.service.shutdown()
+        current.wait_for_others(_SECONDS_AFTER_FAILURE)
+        if is_fine:
+            membership.service.shutdown()
+    current.close()
+    if is_fine:
+        watch.start(None)

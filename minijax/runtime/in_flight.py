@@ -27,6 +27,7 @@ from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
 from minijax.core.errors import error
+from minijax.runtime import watch
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -41,12 +42,22 @@ memory_lock = threading.RLock()
 _running: deque[Any] = deque()
 
 
+def block(buffer: Any) -> None:
+    """Waits for a C++ array, while the other processes are there, if it needs any.
+
+    Raises:
+        RuntimeError: they are not, or the computation of the array has failed.
+    """
+    watch.wait_for(buffer)
+    buffer.block_until_ready()
+
+
 def admit() -> None:
     """Waits until another program may start; called with `lock` held."""
     while len(_running) >= MOST_IN_FLIGHT:
         # Whether that program has failed is for those to find out who use its results.
-        with contextlib.suppress(RuntimeError):
-            _running[0].block_until_ready()
+        with contextlib.suppress(XlaRuntimeError):
+            block(_running[0])
         _running.popleft()
 
 
@@ -59,8 +70,8 @@ def wait_for_all() -> None:
     """Waits until no program is under way."""
     with lock:
         while _running:
-            with contextlib.suppress(RuntimeError):
-                _running[0].block_until_ready()
+            with contextlib.suppress(XlaRuntimeError):
+                block(_running[0])
             _running.popleft()
 
 
@@ -167,10 +178,10 @@ def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     raise failure.surface()
 
 
-def failure_of(wait: Callable[[], Any]) -> Failure | None:
-    """Waits, and gives the failure of the callback that has made waiting fail."""
+def failure_of(buffer: Any) -> Failure | None:
+    """Waits for a C++ array, and gives the failure of the callback that has made waiting fail."""
     try:
-        wait()
+        block(buffer)
     except XlaRuntimeError as error:
         failure = behind(error)
         if failure is None:

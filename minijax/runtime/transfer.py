@@ -32,7 +32,7 @@ from minijax.core.aval import AbstractValue, Shape, ShapedArray, abstract_token
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import array, client, in_flight, placement, profiling
+from minijax.runtime import array, client, in_flight, placement, profiling, watch
 from minijax.runtime.array import (
     Array,
     Token,
@@ -71,7 +71,7 @@ def take(effect: Any, device: _jax.Device) -> Any:
     """
     token = _last.of.get((effect, device))
     if token is not None and token.is_ready():
-        failure = in_flight.failure_of(token.block_until_ready)
+        failure = in_flight.failure_of(token)
         if failure is not None:
             # What comes after a failure starts anew: it must not fail for ever.
             token = _last.of.pop((effect, device)) and None
@@ -94,7 +94,7 @@ def wait_for(effect: Any) -> None:
     """Waits until all programs of this thread with an ordered effect are done."""
     for own, device in list(_last.of):
         if own == effect:
-            in_flight.surfacing(_last.of[own, device].block_until_ready)
+            in_flight.surfacing(in_flight.block, _last.of[own, device])
 
 
 def add_pending(token: _jax.Array) -> None:
@@ -112,7 +112,7 @@ def _wait(count: int) -> None:
             token = _pending.popleft()
         except IndexError:
             break
-        failure = in_flight.failure_of(token.block_until_ready)
+        failure = in_flight.failure_of(token)
         if first is None and failure is not None and not failure.has_surfaced:
             first = failure
     if first is not None:
@@ -258,7 +258,8 @@ def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> An
 
 def own_part(buffer: _jax.Array) -> Any:
     """A result, described as that of this process, in terms that C++ understands, too."""
-    return placement.assemble(buffer.aval, buffer._sharding, pieces_of(buffer))
+    made = placement.assemble(buffer.aval, buffer._sharding, pieces_of(buffer))
+    return watch.marked(made, watch.place_of(buffer))
 
 
 def view(buffer: _jax.Array) -> Any:

@@ -20,7 +20,8 @@ def meeting(claims: Sequence[tuple[int, int]], timeout: float = 10) -> list[str]
 
     def part(claim: tuple[int, int]) -> str:
         try:
-            distributed.meet(address, address, *claim, timeout)
+            for wire in distributed.meet(address, address, *claim, timeout).values():
+                wire.close()
         except RuntimeError as error:
             return str(error)
         return "met"
@@ -68,8 +69,10 @@ def test_strangers_are_not_heard() -> None:
                 continue
         with other:
             other.sendall(b"GET / HTTP/1.1\n")
-        distributed.meet(address, address, 1, 2, 10)
-        assert coordinator.result() is None
+        own, others = distributed.meet(address, address, 1, 2, 10), coordinator.result()
+        assert (own.keys(), others.keys()) == ({0}, {1})
+        for wire in (own[0], others[1]):
+            wire.close()
 
 
 def test_coordinator_says_that_it_cannot_listen() -> None:
