@@ -184,11 +184,11 @@ def _make_cpu_client(count: int) -> Any:
             fix="set it before devices are first asked for: "
             "minijax.config.update('num_cpu_devices', n)",
         )
-    # In C++ they would wait for one another without an end.
-    watch.Joint("devices", range(peers.processes), "devices").exchange("")
-    collectives = None
+    collectives, before = None, watch.listening()
     if config.cpu_collectives_implementation.value == "gloo":
         collectives = _jax.make_gloo_tcp_collectives(distributed_client=peers.connection)
+    # From here on, C++ waits for the other processes without an end.
+    watch.exchange_data_at(watch.listening() - before)
     return xla_client.make_cpu_client(
         num_devices=given,
         distributed_client=peers.connection,

@@ -18,18 +18,26 @@ import json
 import logging
 import operator
 import os
+import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Container, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from jaxlib import _jax
 
+from minijax.core import deferral
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
 from minijax.runtime import client, in_flight, transfer, watch
 from minijax.runtime.watch import Watch
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = deferral.module("ctypes")
 
 _INITIALIZE = "distributed.initialize"
 _GREETING = "minijax"
@@ -277,6 +285,7 @@ logger = logging.getLogger("minijax")
 _CONNECT = "distributed.initialize"
 # How long a process that has failed waits for the others, which most often have failed, too.
 _SECONDS_AFTER_FAILURE = 10
+_SECONDS_TO_END = 60
 
 
 class _Membership(NamedTuple):
@@ -297,6 +306,12 @@ class _State:
     """Whether this process is one of several."""
 
     membership: _Membership | None = None
+    is_abandoned = False
+    # What C calls must not be freed.
+    abort_handler: Any = None
+
+    def __init__(self) -> None:
+        self.last_words: list[Callable[[], object]] = []
 
 
 _state = _State()
@@ -377,10 +392,46 @@ def initialize(
         use_compression=True,
     )
     connection.connect()
+    _outlive_aborts()
     _state.membership = _Membership(connection, service, shutdown_timeout_seconds)
     watch.start(Watch(process, processes, wires, heartbeat_timeout_seconds))
     client.join_processes(connection, process, processes)
     logger.info("Process %d of %d, coordinated at %s.", process, processes, coordinator)
+
+
+def on_failure(function: Callable[[], object]) -> None:
+    """Has a function called where XLA ends this process, and no exception can be raised.
+
+    It may save what is on the host; computations may hang there.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> jax.distributed.on_failure(lambda: print("the last words"))
+    """
+    _state.last_words.append(function)
+
+
+def _outlive_aborts() -> None:
+    """Has this process live on where XLA would end it because process 0 has gone.
+
+    XLA ends it from a thread of its own, as soon as the service does not answer, while the user is
+    told by an exception.  That thread is kept for ever.
+    """
+
+    def handle(_: int) -> None:
+        current = watch.current()
+        if current is not None and threading.get_ident() != threading.main_thread().ident:
+            current.wait_for_stop(_SECONDS_AFTER_FAILURE)
+            if current.stop is not None:
+                # Python would end the thread when it ends, and C++ the process.
+                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+                ctypes.CDLL(None).pause()
+        for function in _state.last_words:
+            function()
+
+    _state.abort_handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(handle)
+    ctypes.CDLL(None).signal(signal.SIGABRT, _state.abort_handler)
 
 
 def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int]:
@@ -470,6 +521,18 @@ def is_initialized() -> bool:
 
 
 @atexit.register
+def _end() -> None:
+    """Leaves the other processes at the end of the program."""
+    try:
+        shutdown()
+    finally:
+        if _state.is_abandoned:
+            # XLA may be about to end this process, from a thread that cannot enter Python any more.
+            libc = ctypes.CDLL(None)
+            libc.signal(signal.SIGABRT, ctypes.cast(libc.pause, ctypes.c_void_p))
+            signal.alarm(_SECONDS_TO_END)
+
+
 def shutdown() -> None:
     """Leaves the other processes, once all of them do; at the end of a program by itself.
 
@@ -519,12 +582,13 @@ def _leave(membership: _Membership, current: Watch, failure: BaseException | Non
         membership.connection.shutdown()
     else:
         # What has been started may never end, and the service may be gone.
+        _state.is_abandoned = True
         atexit.unregister(transfer.effects_barrier)
         client.abandon(membership.connection, membership.service)
     if membership.service is not None:
         current.wait_for_others(_SECONDS_AFTER_FAILURE)
-        if is_fine:
-            membership.service.shutdown()
-    current.close()
     if is_fine:
+        current.close()
         watch.start(None)
+        if membership.service is not None:
+            membership.service.shutdown()

@@ -173,6 +173,7 @@ def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     except XlaRuntimeError as error:
         failure = behind(error)
         if failure is None:
+            watch.explain(error)
             raise
     # Outside of the handler, so that XLA's error does not become the context of the user's.
     raise failure.surface()

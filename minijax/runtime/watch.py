@@ -7,7 +7,8 @@ program over several processes runs for the first time, and no result of one is 
 have said that they run the same.
 
 Whoever waits looks again and again whether the others are still there, so that waiting ends by an
-exception, or by an interrupt from the keyboard, where C++ would wait for ever.
+exception, or by an interrupt from the keyboard, where C++ would wait for ever.  Computations that
+wait for data of a process that has gone are ended by breaking the connections that bring it.
 """
 
 from __future__ import annotations
@@ -16,12 +17,16 @@ import collections
 import contextlib
 import itertools
 import json
+import logging
+import os
 import selectors
 import socket
+import stat
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from minijax.core import source
@@ -30,12 +35,14 @@ from minijax.core.errors import error
 _BEAT = 1.0
 """Seconds between signs of life."""
 _PATIENCE = 3.0
-"""Seconds after which whoever waits says so."""
+"""Seconds after which who waits for others says so."""
+_SECONDS_TO_WARN = 10.0
 _MOST_UNCONFIRMED = 1.0
 """Seconds that a result is held back until all processes have said that they run the same."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 0.05
 
 Group = tuple[int, ...]
+logger = logging.getLogger("minijax")
 
 
 class Place(NamedTuple):
@@ -45,6 +52,22 @@ class Place(NamedTuple):
     number: int
 
 
+class Said(NamedTuple):
+    """What a process says of what it begins.
+
+    Attributes:
+        digest: what must be the same in all processes.
+        name: what it is called, and on which line of the user's program it begins.
+        text: lines that tell what it is.
+        note: what the other processes shall know.
+    """
+
+    digest: str
+    name: str = ""
+    text: str = ""
+    note: str = ""
+
+
 class Joint:
     """Something that several processes do together, such as a program over devices of all.
 
@@ -52,16 +75,16 @@ class Joint:
         name: what it is called.
         group: the numbers of the processes.
         digest: what must be the same in all of them.
-        text: lines that tell what it is, of which those that differ are shown.
+        text: lines that tell what it is, of which the first that differs is shown.
     """
 
     __slots__ = ("_is_known", "digest", "group", "name", "text")
 
     def __init__(self, name: str, group: Sequence[int], digest: str, text: str = "") -> None:
         self.name = name
-        self.text = text
         self.group = tuple(sorted(group))
         self.digest = digest
+        self.text = text
         self._is_known = False
 
     def begin(self) -> Place | None:
@@ -74,14 +97,14 @@ class Joint:
         if watch is None:
             return None
         if self._is_known:
-            return watch.begin(self.group, self.digest)
-        place = watch.begin(self.group, self.digest, self.name, text=self.text)
+            return watch.begin(self.group, Said(self.digest))
+        place = watch.begin(self.group, Said(self.digest, self._name_and_line(), self.text))
         watch.notes_of(place)
         self._is_known = True
         return place
 
     def exchange(self, note: str) -> Mapping[int, str]:
-        """What each process notes, once all of them do; nothing if none notes anything.
+        """What each process notes that notes something, once all of them have come here.
 
         Raises:
             RuntimeError: they do something else, or are gone.
@@ -89,37 +112,71 @@ class Joint:
         watch = _state.watch
         if watch is None:
             return {}
-        return watch.notes_of(watch.begin(self.group, self.digest, self.name, note))
+        said = Said(self.digest, self._name_and_line(), note=note)
+        return watch.notes_of(watch.begin(self.group, said))
 
     def outcome(self, failure: str) -> Mapping[int, str]:
         """The failures that processes report of what they have begun together, by process."""
         return Joint(f"the end of {self.name}", self.group, f"end {self.digest}").exchange(failure)
 
-
-class Stop(NamedTuple):
-    """Why the processes cannot go on: the parts of an error's text."""
-
-    problem: str
-    got: str
+    def _name_and_line(self) -> str:
+        return ", ".join(filter(None, (self.name, source.user_line())))
 
 
-class _Said(NamedTuple):
-    """What a process says that it begins."""
+class Ledger:
+    """What process 0 knows of what all processes do.
 
-    digest: str
-    what: str
-    note: str
-    text: str
+    Attributes:
+        last: what each process has begun last.
+    """
+
+    def __init__(self) -> None:
+        self.last: dict[int, str] = {}
+        self._known: dict[tuple[int, str], Said] = {}
+        self._open: dict[Place, dict[int, Said]] = {}
+
+    def begin(self, process: int, place: Place, said: Said) -> Mapping[int, Said] | None:
+        """What all processes of a group say under one number, once all of them do.
+
+        Raises:
+            ValueError: two say something else; the text tells what each of them says.
+        """
+        known = self._known.setdefault((process, said.digest), said)
+        self.last[process] = known.name
+        found = self._open.setdefault(place, {})
+        found[process] = known._replace(note=said.note)
+        if len({each.digest for each in found.values()}) > 1:
+            raise ValueError(_differing(place, found))
+        return self._open.pop(place) if len(found) == len(place.group) else None
+
+    def waiting(self) -> str:
+        """What some processes have begun and others have not."""
+        return "\n".join(
+            f"process {process}: {said.name}, which processes {place.group} do together"
+            for place, found in self._open.items()
+            for process, said in found.items()
+        )
 
 
-def _differing(said: Mapping[int, _Said]) -> str:
+def _differing(place: Place, found: Mapping[int, Said]) -> str:
     """What each process begins, with the first line that is not the same in all of them."""
-    rows = itertools.zip_longest(*(each.text.splitlines() for each in said.values()), fillvalue="")
-    lines: Sequence[str] = next((row for row in rows if len(set(row)) > 1), [""] * len(said))
-    return "\n".join(
-        f"process {i}: {each.what}" + (line and f": {line.strip()}")
-        for (i, each), line in sorted(zip(said.items(), lines, strict=True))
-    )
+    rows = itertools.zip_longest(*(said.text.splitlines() for said in found.values()), fillvalue="")
+    lines: Sequence[str] = next((row for row in rows if len(set(row)) > 1), [""] * len(found))
+    each = [
+        f"process {process}: {said.name}" + (line and f": {line.strip()}")
+        for (process, said), line in sorted(zip(found.items(), lines, strict=True))
+    ]
+    number = f"as number {place.number} of what processes {place.group} do together"
+    return "\n".join([*each, number])
+
+
+def _pauses(is_done: Callable[[], bool]) -> Iterator[float]:
+    """How long it has taken so far, again and again until something is done."""
+    begun = time.monotonic()
+    while not is_done():
+        waited = time.monotonic() - begun
+        yield waited
+        time.sleep(min(max(waited / 100, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
 
 class Watch:
@@ -130,6 +187,11 @@ class Watch:
         processes: how many there are.
         wires: connections: process 0 has one with each other process, those with process 0.
         silence: after how many seconds without a sign of life a process counts as gone.
+
+    Attributes:
+        stop: why the processes cannot go on, and where each was.
+        was_told: whether that has been raised.
+        data_at: the addresses where processes listen for data of collectives.
     """
 
     def __init__(
@@ -137,56 +199,50 @@ class Watch:
     ) -> None:
         self.process = process
         self.everyone = tuple(range(processes))
-        self.stop: Stop | None = None
+        self.stop: tuple[str, str] | None = None
         self.was_told = False
-        self._is_closed = False
+        self.data_at: set[str] = set()
         self._is_ending = False
-        self._connected = set(wires)
         self._wires = dict(wires)
         self._silence = silence
         self._lock = threading.RLock()
         self._rests = dict.fromkeys(wires, b"")
         self._heard = dict.fromkeys(wires, time.monotonic())
-        self._beaten = 0.0
         self._numbers: collections.Counter[Group] = collections.Counter()
         self._agreed: collections.Counter[Group] = collections.Counter()
         self._notes: dict[Place, dict[int, str]] = {}
-        # What process 0 knows.
-        self._said: dict[Place, dict[int, _Said]] = {}
-        self._known: dict[tuple[int, str], _Said] = {}
-        self._last: dict[int, str] = {}
+        self._ledger = Ledger()
         self._lines: dict[int, str] = {}
+        self._beaten, self._waits_since = 0.0, float("inf")
         self._waiting: set[int] = set()
+        self._peers: dict[int, list[Any]] = {}
         for wire in wires.values():
             wire.settimeout(silence)
         self._thread = threading.Thread(target=self._listen, name="minijax-watch", daemon=True)
         self._thread.start()
+        for other in wires:
+            self._tell(other, "is", _machine(), os.getpid())
 
-    def begin(
-        self, group: Group, digest: str, name: str = "", note: str = "", text: str = ""
-    ) -> Place:
-        """Tells process 0 what this process begins; with a name where that is new.
+    def begin(self, group: Group, said: Said) -> Place:
+        """Tells process 0 what this process begins.
 
         Raises:
             RuntimeError: the processes cannot go on.
         """
         self.check()
-        line = source.user_line() if name else None
-        what = f"{name}, {line}" if line else name
         with self._lock:
             self._numbers[group] += 1
             place = Place(group, self._numbers[group])
-            self._tell(0, "begins", *place, digest, what, note, text)
+            self._tell(0, "begins", *place, *said)
         return place
 
     def notes_of(self, place: Place, seconds: float | None = None) -> Mapping[int, str]:
-        """What the processes have noted that begin something, once all of them do.
+        """What processes have noted of something, once all have begun it, or after so long.
 
         Raises:
             RuntimeError: the processes cannot go on.
         """
-        group, number = place
-        self.wait_until(lambda: self._agreed[group] >= number, seconds)
+        self._wait_until(lambda: self._agreed[place.group] >= place.number, seconds)
         return self._notes.pop(place, {})
 
     def check(self) -> None:
@@ -199,47 +255,42 @@ class Watch:
             self.was_told = True
             problem, got = self.stop
             fix = "save what this process has, and start all processes again"
-            error(RuntimeError, "distributed", problem, got=got, fix=fix)
+            error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
 
-    def wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Waits until something is so, while the others are there; whether it is, in the end.
-
-        Raises:
-            RuntimeError: the processes cannot go on.
-        """
-        begun, says_so = time.monotonic(), False
-        try:
-            while not is_done():
-                self.check()
-                waited = time.monotonic() - begun
-                if seconds is not None and waited > seconds:
-                    return False
-                if waited > _PATIENCE and not says_so:
-                    says_so = True
-                    self._tell(0, "waits", True)
-                time.sleep(min(max(waited / 100, _SHORTEST_PAUSE), _LONGEST_PAUSE))
-            return True
-        finally:
-            if says_so:
-                self._tell(0, "waits", False)
+    def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
+        seconds_to_warn = _SECONDS_TO_WARN
+        for waited in _pauses(is_done):
+            self.check()
+            if seconds is not None and waited > seconds:
+                return False
+            self._waits_since = time.monotonic() - waited
+            if waited > seconds_to_warn:
+                seconds_to_warn = float("inf")
+                logger.warning("Waiting for other processes for %d s:\n%s", waited, self.places())
+        self._waits_since = float("inf")
+        return True
 
     def wait_for(self, buffer: Any) -> None:
-        """Waits for an array, while the others are there.
-
-        What is a result of all processes is held back until all of them say that they run the same.
+        """Waits for an array, of what all processes do only while the others are there.
 
         Raises:
-            RuntimeError: the processes cannot go on, and nobody was told, or the array is theirs.
+            RuntimeError: they are not, or do not say that they do the same.
         """
         place = place_of(buffer)
         is_ready = buffer.is_ready if hasattr(buffer, "is_ready") else _end_of(buffer)
-        if place is None and self.was_told:
-            while not is_ready():
-                time.sleep(_LONGEST_PAUSE)
-            return
-        self.wait_until(is_ready)
-        if place is not None and self._agreed[place.group] < place.number:
-            self.notes_of(place, _MOST_UNCONFIRMED)
+        if place is None:
+            for _ in _pauses(is_ready):
+                pass
+        else:
+            self._wait_until(is_ready)
+            if self._agreed[place.group] < place.number:
+                self.notes_of(place, _MOST_UNCONFIRMED)
+
+    def wait_for_stop(self, seconds: float) -> None:
+        """Waits until it is known that the processes cannot go on, at most for so many seconds."""
+        for waited in _pauses(lambda: self.stop is not None):
+            if waited > seconds:
+                return
 
     def refuse(self, problem: str, got: str = "") -> None:
         """Stops all processes, unless something else has done so."""
@@ -252,21 +303,26 @@ class Watch:
             RuntimeError: they cannot.
         """
         self._is_ending = True
-        self.begin(self.everyone, "the end", "its end")
-        return self.wait_until(self._has_ended, seconds)
+        self.begin(self.everyone, Said("end", "its end"))
+        return self._wait_until(self._has_ended, seconds)
 
     def _has_ended(self) -> bool:
         return self._is_ending and self._agreed[self.everyone] == self._numbers[self.everyone]
 
+    def places(self) -> str:
+        """Where every process is, as far as this one knows."""
+        return "\n".join(
+            f"process {process}: last began {self._ledger.last.get(process, 'nothing')}; "
+            f"at {self._lines.get(process, 'its beginning')}"
+            for process in self.everyone
+        )
+
     def wait_for_others(self, seconds: float) -> None:
         """Waits until no other process is connected, at most for so many seconds."""
-        deadline = time.monotonic() + seconds
-        while self._connected and time.monotonic() < deadline:
-            time.sleep(_LONGEST_PAUSE)
+        self._thread.join(seconds)
 
     def close(self) -> None:
-        """Ends listening; the others are left without a word."""
-        self._is_closed = True
+        """Ends listening."""
         for wire in self._wires.values():
             with contextlib.suppress(OSError):
                 wire.shutdown(socket.SHUT_RDWR)
@@ -278,116 +334,125 @@ class Watch:
         if process == self.process:
             self._hear(process, json.loads(json.dumps(message)))
             return
-        # A wire that has broken is heard of as soon as it is listened to.
+        wire = self._wires[process]
         with self._lock, contextlib.suppress(OSError):
-            self._wires[process].sendall(json.dumps(message).encode() + b"\n")
-
-    def _tell_all(self, group: Group, *message: Any) -> None:
-        for process in group:
-            self._tell(process, *message)
+            try:
+                wire.sendall(json.dumps(message).encode() + b"\n")
+            except OSError:
+                # Whoever listens to it hears that it has broken.
+                wire.shutdown(socket.SHUT_RDWR)
 
     def _listen(self) -> None:
         with selectors.DefaultSelector() as selector:
             for process, wire in self._wires.items():
                 selector.register(wire, selectors.EVENT_READ, process)
-            while not self._is_closed:
+            while selector.get_map():
                 for key, _ in selector.select(_BEAT):
-                    if not self._receive(key.data):
+                    how = self._receive(key.data)
+                    if how is not None:
                         selector.unregister(key.fileobj)
+                        self._lose(key.data, how)
                 if time.monotonic() - self._beaten > _BEAT:
                     self._beat()
 
-    def _receive(self, process: int) -> bool:
-        """Hears what a process says; whether it may say more."""
-        try:
+    def _receive(self, process: int) -> str | None:
+        """Hears what a process says; why it will say no more, if it will not."""
+        text = b""
+        with contextlib.suppress(OSError):
             text = self._wires[process].recv(1 << 16)
-        except OSError:
-            text = b""
         self._heard[process] = time.monotonic()
         *lines, self._rests[process] = (self._rests[process] + text).split(b"\n")
         try:
             for line in lines:
                 self._hear(process, json.loads(line))
-        except (ValueError, TypeError, LookupError):
-            self._lose(process, "says what no process of this program would say")
-            return False
-        if not text:
-            self._lose(process, "is gone: its connection was closed")
-        return bool(text)
+        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
+            return "says what no process of this program would say"
+        return None if text else "is gone: its connection was closed"
 
     def _beat(self) -> None:
-        self._beaten = time.monotonic()
+        now, before = time.monotonic(), self._beaten
+        self._beaten = now
         frame = sys._current_frames().get(threading.main_thread().ident or 0)
         self._lines[self.process] = source.user_line(frame) or "its end"
-        for process in self._wires:
-            self._tell(process, "lives", self._lines, self._last)
-            if self._beaten - self._heard[process] > self._silence:
+        is_waiting = now - self._waits_since > _PATIENCE
+        for process in {0, *self._wires}:
+            self._tell(process, "lives", is_waiting, self._lines, self._ledger.last)
+        for process, heard in self._heard.items():
+            if now - before > _PATIENCE:
+                # This process was the one that stood still.
+                self._heard[process] = now
+            elif now - heard > self._silence:
                 self._lose(process, f"has given no sign of life for {self._silence:g} seconds")
+            elif now - heard > _PATIENCE and _is_stopped(*self._peers.get(process, ("", 0))):
+                self._lose(process, "has been stopped")
 
     def _lose(self, process: int, how: str) -> None:
-        self._connected.discard(process)
-        if not (self._is_closed or self._has_ended()):
+        if not self._has_ended():
             self._hear(0, ["stops", f"process {process} {how}.", self.places()])
-
-    def places(self) -> str:
-        """Where every process is, as far as this one knows."""
-        return "\n".join(
-            f"process {process}: last began {self._last.get(process, 'nothing')}; "
-            f"at {self._lines.get(process, 'its beginning')}"
-            for process in self.everyone
-        )
+            with contextlib.suppress(OSError):
+                self._wires[process].shutdown(socket.SHUT_RDWR)
 
     def _hear(self, process: int, message: Sequence[Any]) -> None:
         with self._lock:
             match message:
                 case ["begins", group, number, *said]:
-                    self._compare(process, Place(tuple(group), number), _Said(*said))
+                    self._compare(process, Place(tuple(group), number), Said(*said))
                 case ["agree", group, number, notes]:
                     place = Place(tuple(group), number)
                     self._agreed[place.group] = number
                     if notes:
                         self._notes[place] = {int(i): note for i, note in notes.items()}
-                case ["waits", does_wait]:
-                    (self._waiting.add if does_wait else self._waiting.discard)(process)
-                    self._find_deadlock()
                 case ["stops", problem, got]:
                     if self.stop is None:
-                        self.stop = Stop(problem, got)
-                        self._tell_all(self.everyone[1:] if self.process == 0 else (), *message)
-                case ["lives", lines, last]:
-                    others = {int(i): line for i, line in lines.items() if int(i) != self.process}
-                    self._lines.update(others)
+                        self.stop = problem, got
+                        _break(self.data_at)
+                        for other in self._wires:
+                            self._tell(other, *message)
+                case ["is", machine, number]:
+                    self._peers[process] = [machine, number]
+                case ["lives", is_waiting, lines, last]:
+                    self._lines.update((int(i), line) for i, line in lines.items())
                     if self.process:
-                        self._last.update({int(i): what for i, what in last.items()})
+                        self._ledger.last.update((int(i), name) for i, name in last.items())
+                    self._find_deadlock(process, is_waiting)
                 case _:
                     raise ValueError(message)
 
-    def _compare(self, process: int, place: Place, begun: _Said) -> None:
-        """Compares what a process begins with what the others do under the same number."""
-        known = self._known.setdefault((process, begun.digest), begun)
-        self._last[process] = known.what
-        said = self._said.setdefault(place, {})
-        said[process] = known._replace(note=begun.note)
-        if len({each.digest for each in said.values()}) > 1:
+    def _compare(self, process: int, place: Place, said: Said) -> None:
+        try:
+            found = self._ledger.begin(process, place, said)
+        except ValueError as caught:
             self.refuse(
-                "the processes do not run the same programs in the same order.",
-                _differing(said)
-                + f"\nas number {place.number} of what processes {place.group} do together",
+                "the processes do not run the same programs in the same order.", str(caught)
             )
-        elif len(said) == len(place.group):
-            del self._said[place]
-            notes = {i: each.note for i, each in said.items() if each.note}
-            self._tell_all(place.group, "agree", *place, notes)
+            return
+        if found is not None:
+            notes = {i: each.note for i, each in found.items() if each.note}
+            for other in place.group:
+                self._tell(other, "agree", *place, notes)
 
-    def _find_deadlock(self) -> None:
+    def _find_deadlock(self, process: int, is_waiting: bool) -> None:
         """Stops all processes if each waits for others."""
-        if self._said and len(self._waiting) == len(self.everyone):
-            waiting = "\n".join(
-                f"process {i}: {each.what}, which processes {place.group} do together"
-                for place, said in self._said.items()
-                for i, each in said.items()
-            )
+        (self._waiting.add if is_waiting else self._waiting.discard)(process)
+        waiting = self._ledger.waiting()
+        if waiting and len(self._waiting) == len(self.everyone):
             self.refuse("every process waits for others.", waiting)
+
+
+def _machine() -> str:
+    """What is the same in processes whose numbers mean the same; empty where that is not known."""
+    with contextlib.suppress(OSError):
+        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
+        return boot + os.readlink("/proc/self/ns/pid")
+    return ""
+
+
+def _is_stopped(machine: str, number: int) -> bool:
+    """Whether a process, which is on the same machine, was stopped by a signal."""
+    with contextlib.suppress(OSError):
+        facts = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
+        return machine == _machine() != "" and facts.rpartition(")")[2].split()[0] == "T"
+    return False
 
 
 def _end_of(token: Any) -> Callable[[], bool]:
@@ -422,6 +487,42 @@ def current() -> Watch | None:
     return _state.watch
 
 
+def _connections() -> Iterator[socket.socket]:
+    """The TCP sockets of this process, whoever has made them."""
+    for name in os.listdir("/dev/fd"):
+        with contextlib.suppress(OSError):
+            if stat.S_ISSOCK(os.stat(f"/dev/fd/{name}").st_mode):
+                with socket.socket(fileno=os.dup(int(name))) as found:
+                    if found.family in (socket.AF_INET, socket.AF_INET6):
+                        yield found
+
+
+def listening() -> set[str]:
+    """The addresses at which this process listens."""
+    option = socket.SOL_SOCKET, socket.SO_ACCEPTCONN
+    return {str(found.getsockname()) for found in _connections() if found.getsockopt(*option)}
+
+
+def exchange_data_at(addresses: set[str]) -> None:
+    """Tells the others where this process listens for the data of collectives, and hears it.
+
+    Raises:
+        RuntimeError: a process does not come.
+    """
+    watch = _state.watch
+    if watch is not None:
+        joint = Joint("devices", watch.everyone, "devices")
+        watch.data_at = set(joint.exchange("".join(addresses)).values())
+
+
+def _break(addresses: set[str]) -> None:
+    """Breaks the connections by which collectives exchange data: who waits for data fails."""
+    for found in _connections():
+        with contextlib.suppress(OSError):
+            if {str(found.getsockname()), str(found.getpeername())} & addresses:
+                found.shutdown(socket.SHUT_RDWR)
+
+
 def wait_for(buffer: Any) -> None:
     """Waits for an array if there are other processes, and while they are there.
 
@@ -430,6 +531,17 @@ def wait_for(buffer: Any) -> None:
     """
     if _state.watch is not None:
         _state.watch.wait_for(buffer)
+
+
+def explain(caught: Exception) -> None:
+    """Raises an exception that says more in place of XLA's, if that tells of a broken connection.
+
+    Raises:
+        RuntimeError: a process is gone.
+    """
+    if _state.watch is not None and "Gloo" in str(caught):
+        _state.watch.wait_for_stop(_PATIENCE)
+        _state.watch.check()
 
 
 def place_of(buffer: Any) -> Place | None:
