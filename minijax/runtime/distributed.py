@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import logging
 import operator
 import os
@@ -32,7 +31,7 @@ from minijax.core import deferral
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
 from minijax.runtime import client, in_flight, transfer, watch
-from minijax.runtime.watch import Watch
+from minijax.runtime.watch import Watch, Wire
 
 if TYPE_CHECKING:
     import ctypes
@@ -76,7 +75,7 @@ class Address(NamedTuple):
 
 def meet(
     coordinator: Address, bind: Address, process: int, processes: int, timeout: float
-) -> dict[int, socket.socket]:
+) -> dict[int, Wire]:
     """Connections between process 0 and the others, once all of them are there.
 
     Args:
@@ -99,8 +98,8 @@ def meet(
 
 def _wait_for_all(
     bind: Address, processes: int, timeout: float, deadline: float
-) -> dict[int, socket.socket]:
-    peers: dict[int, socket.socket] = {}
+) -> dict[int, Wire]:
+    peers: dict[int, Wire] = {}
     problem = None
     with contextlib.ExitStack() as stack:
         with _listener(bind) as listener:
@@ -110,17 +109,18 @@ def _wait_for_all(
                     missing = sorted(set(range(1, processes)) - peers.keys())
                     problem = _missing(missing, processes, timeout)
                     break
-                greeting = _greeting_of(peer)
-                if greeting is None:
-                    peer.close()
+                wire = Wire(peer)
+                stack.callback(wire.close)
+                claim = _claim(wire)
+                if claim is None:
+                    wire.close()
                     continue
-                stack.enter_context(peer)
-                problem = _objection(greeting, peers, processes)
+                problem = _objection(*claim, peers, processes)
                 # Who is refused is told so, too.
-                peers[greeting["process"] if problem is None else -1] = peer
+                peers[claim[0] if problem is None else -1] = wire
         for peer in peers.values():
             with contextlib.suppress(OSError):
-                _say(peer, problem=problem)
+                peer.say(_GREETING, problem)
         if problem is None:
             stack.pop_all()
             return peers
@@ -152,47 +152,14 @@ def _next_peer(listener: socket.socket, deadline: float) -> socket.socket | None
         return None
 
 
-def _greeting_of(peer: socket.socket) -> Any:
-    """What a process says about itself, and is answered; None from somebody who is none."""
-    with contextlib.suppress(OSError, *_BAD_WORDS):
-        found = _words(_line(peer, _GRACE))
-        if {type(found["process"]), type(found["processes"])} == {int}:
-            _say(peer)
-            return found
+def _claim(wire: Wire) -> tuple[int, int] | None:
+    """The number of a process and how many it knows of; None from somebody who is none."""
+    with contextlib.suppress(OSError, ValueError):
+        greeting, process, processes = wire.hear(_GRACE, _MOST_BYTES)
+        if greeting == _GREETING and type(process) is type(processes) is int:
+            wire.say(_GREETING)
+            return process, processes
     return None
-
-
-_BAD_WORDS = ValueError, LookupError, TypeError, RecursionError
-"""What is raised where somebody says what no process of ours would say."""
-
-
-def _say(peer: socket.socket, **words: Any) -> None:
-    peer.sendall(json.dumps({"program": _GREETING, **words}).encode() + b"\n")
-
-
-def _words(line: bytes) -> dict[str, Any]:
-    """What a line says.
-
-    Raises:
-        ValueError: it is none that `_say` has sent; as other errors among `_BAD_WORDS`.
-    """
-    found: dict[str, Any] = json.loads(line)
-    if found["program"] != _GREETING:
-        raise ValueError(found)
-    return found
-
-
-def _line(peer: socket.socket, seconds: float) -> bytes:
-    """What a peer sends, up to the end of the line, after which other readers follow, or of all."""
-    text = b""
-    deadline = time.monotonic() + seconds
-    while not text.endswith(b"\n") and len(text) < _MOST_BYTES:
-        peer.settimeout(max(deadline - time.monotonic(), 0.001))
-        more = peer.recv(1)
-        if not more:
-            break
-        text += more
-    return text
 
 
 def _missing(missing: list[int], processes: int, timeout: float) -> str:
@@ -206,9 +173,8 @@ def _missing(missing: list[int], processes: int, timeout: float) -> str:
     )
 
 
-def _objection(greeting: Any, present: Container[int], processes: int) -> str | None:
+def _objection(process: int, count: int, present: Container[int], processes: int) -> str | None:
     """Why the processes cannot go on together, if they cannot."""
-    process, count = greeting["process"], greeting["processes"]
     if count != processes:
         problem = "processes disagree about num_processes."
         got = f"{processes} from process 0, {count} from process {process}"
@@ -226,7 +192,7 @@ def _objection(greeting: Any, present: Container[int], processes: int) -> str | 
 
 def _announce(
     coordinator: Address, process: int, processes: int, timeout: float, deadline: float
-) -> socket.socket:
+) -> Wire:
     reason = None
     while (left := deadline - time.monotonic()) > 0:
         try:
@@ -247,7 +213,7 @@ def _announce(
 
 def _attempt(
     coordinator: Address, process: int, processes: int, left: float, timeout: float
-) -> socket.socket:
+) -> Wire:
     """A connection with the coordinator, once all processes have come to it.
 
     Raises:
@@ -255,29 +221,28 @@ def _attempt(
         RuntimeError: somebody else does, or the coordinator has gone; or says what is wrong.
     """
     with contextlib.ExitStack() as stack:
-        peer = stack.enter_context(socket.create_connection(coordinator, timeout=left))
-        line, answer = b"", {}
+        wire = Wire(socket.create_connection(coordinator, timeout=left))
+        stack.callback(wire.close)
+        wire.say(_GREETING, process, processes)
+        problem = "who listens at the coordinator's address does not answer as one."
+        got: Any = None
         try:
-            _say(peer, process=process, processes=processes)
-            line = _line(peer, _SECONDS_TO_ANSWER)
-            _words(line)
-        except (OSError, *_BAD_WORDS) as caught:
-            if isinstance(caught, ConnectionError):
+            got = wire.hear(_SECONDS_TO_ANSWER, _MOST_BYTES)
+            if got == [_GREETING]:
+                problem = "the coordinator has gone before all processes had come."
+                # It waits no longer than that for the others, and answers then.
+                _, answer = wire.hear(timeout + _GRACE, _MOST_BYTES)
+                if answer is not None:
+                    raise RuntimeError(answer)
+                stack.pop_all()
+                return wire
+        except ConnectionError:
+            if got is None:
                 raise
-            problem = "who listens at the coordinator's address does not answer as one."
-            got = f"{coordinator}: {line[:60]!r}"
-            fix = "choose another port, which is free on the machine of process 0"
-            error(RuntimeError, _INITIALIZE, problem, got=got, fix=fix, cause=caught)
-        with contextlib.suppress(OSError, *_BAD_WORDS):
-            # The coordinator waits no longer than that for the others, and answers then.
-            answer = _words(_line(peer, timeout + _GRACE))
-        if "problem" not in answer:
-            problem = "the coordinator has gone before all processes had come."
-            error(RuntimeError, _INITIALIZE, problem, got=str(coordinator))
-        if answer["problem"] is not None:
-            raise RuntimeError(answer["problem"])
-        stack.pop_all()
-        return peer
+        except (OSError, ValueError) as caught:
+            got = caught
+        fix = "choose another port, which is free on the machine of process 0"
+        error(RuntimeError, _INITIALIZE, problem, got=f"{coordinator}: {got}", fix=fix)
 
 
 logger = logging.getLogger("minijax")

@@ -19,7 +19,6 @@ import itertools
 import json
 import logging
 import os
-import selectors
 import socket
 import stat
 import sys
@@ -42,14 +41,58 @@ _MOST_UNCONFIRMED = 1.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 0.05
 
 Group = tuple[int, ...]
+Place = tuple[Group, int]
+"""The order number of something that a group of processes does together."""
 logger = logging.getLogger("minijax")
 
 
-class Place(NamedTuple):
-    """The order number of something that a group of processes does together."""
+class Wire:
+    """A connection of two processes, which say lists to each other, as lines of JSON."""
 
-    group: Group
-    number: int
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection = connection
+        self._reader = connection.makefile("rb")
+
+    def say(self, *words: Any) -> None:
+        """Says something.
+
+        Raises:
+            OSError: the other one is gone.
+        """
+        self._connection.sendall(json.dumps(words).encode() + b"\n")
+
+    def hear(self, seconds: float | None = None, most: int = -1) -> list[Any]:
+        """What the other one says, which is a line of at most so many bytes.
+
+        Raises:
+            OSError: the other one is gone, or does not say anything for so many seconds.
+            ValueError: it says what no process would say.
+        """
+        self._connection.settimeout(seconds)
+        line = self._reader.readline(most)
+        if not line:
+            raise ConnectionError("the connection was closed")
+        try:
+            words = json.loads(line)
+        except RecursionError:
+            words = None
+        if not isinstance(words, list):
+            raise ValueError(line[:60])
+        return words
+
+    def is_local(self) -> bool:
+        """Whether both processes are on one machine."""
+        return self._connection.getpeername()[0] == self._connection.getsockname()[0]
+
+    def end(self) -> None:
+        """Ends the connection, for who waits for something on it, too."""
+        with contextlib.suppress(OSError):
+            self._connection.shutdown(socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Ends the connection, on which nobody waits."""
+        self._reader.close()
+        self._connection.close()
 
 
 class Said(NamedTuple):
@@ -124,14 +167,16 @@ class Joint:
 
 
 class Ledger:
-    """What process 0 knows of what all processes do.
+    """What is known of what all processes do; process 0 knows most.
 
     Attributes:
         last: what each process has begun last.
+        lines: the line of the user's program where each process is.
     """
 
     def __init__(self) -> None:
         self.last: dict[int, str] = {}
+        self.lines: dict[int, str] = {}
         self._known: dict[tuple[int, str], Said] = {}
         self._open: dict[Place, dict[int, Said]] = {}
 
@@ -146,28 +191,32 @@ class Ledger:
         found = self._open.setdefault(place, {})
         found[process] = known._replace(note=said.note)
         if len({each.digest for each in found.values()}) > 1:
-            raise ValueError(_differing(place, found))
-        return self._open.pop(place) if len(found) == len(place.group) else None
+            raise ValueError(self._differing(place, found))
+        return self._open.pop(place) if len(found) == len(place[0]) else None
 
     def waiting(self) -> str:
         """What some processes have begun and others have not."""
         return "\n".join(
-            f"process {process}: {said.name}, which processes {place.group} do together"
+            f"process {process}: {said.name}, which processes {place[0]} do together"
             for place, found in self._open.items()
             for process, said in found.items()
         )
 
+    def place(self, process: int) -> str:
+        """Where a process is."""
+        last, line = self.last.get(process, "nothing"), self.lines.get(process, "its beginning")
+        return f"process {process}: last began {last}; at {line}"
 
-def _differing(place: Place, found: Mapping[int, Said]) -> str:
-    """What each process begins, with the first line that is not the same in all of them."""
-    rows = itertools.zip_longest(*(said.text.splitlines() for said in found.values()), fillvalue="")
-    lines: Sequence[str] = next((row for row in rows if len(set(row)) > 1), [""] * len(found))
-    each = [
-        f"process {process}: {said.name}" + (line and f": {line.strip()}")
-        for (process, said), line in sorted(zip(found.items(), lines, strict=True))
-    ]
-    number = f"as number {place.number} of what processes {place.group} do together"
-    return "\n".join([*each, number])
+    def _differing(self, place: Place, found: Mapping[int, Said]) -> str:
+        """What each process begins, with the first line that is not the same in all of them."""
+        texts = [said.text.splitlines() for said in found.values()]
+        rows = itertools.zip_longest(*texts, fillvalue="")
+        lines: Sequence[str] = next((row for row in rows if len(set(row)) > 1), [""] * len(found))
+        each = {process: self.place(process) for process in place[0]}
+        for (process, said), line in zip(found.items(), lines, strict=True):
+            each[process] = f"process {process}: {said.name}" + (line and f": {line.strip()}")
+        number = f"as number {place[1]} of what processes {place[0]} do together"
+        return "\n".join([*each.values(), number])
 
 
 def _pauses(is_done: Callable[[], bool]) -> Iterator[float]:
@@ -195,7 +244,7 @@ class Watch:
     """
 
     def __init__(
-        self, process: int, processes: int, wires: Mapping[int, socket.socket], silence: float
+        self, process: int, processes: int, wires: Mapping[int, Wire], silence: float
     ) -> None:
         self.process = process
         self.everyone = tuple(range(processes))
@@ -206,22 +255,17 @@ class Watch:
         self._wires = dict(wires)
         self._silence = silence
         self._lock = threading.RLock()
-        self._rests = dict.fromkeys(wires, b"")
         self._heard = dict.fromkeys(wires, time.monotonic())
         self._numbers: collections.Counter[Group] = collections.Counter()
         self._agreed: collections.Counter[Group] = collections.Counter()
         self._notes: dict[Place, dict[int, str]] = {}
         self._ledger = Ledger()
-        self._lines: dict[int, str] = {}
-        self._beaten, self._waits_since = 0.0, float("inf")
+        self._waits_since = float("inf")
         self._waiting: set[int] = set()
-        self._peers: dict[int, list[Any]] = {}
-        for wire in wires.values():
-            wire.settimeout(silence)
-        self._thread = threading.Thread(target=self._listen, name="minijax-watch", daemon=True)
-        self._thread.start()
-        for other in wires:
-            self._tell(other, "is", _machine(), os.getpid())
+        self._peers: dict[int, int] = {}
+        self._is_closed = False
+        self._threads = [_started(self._listen, *each) for each in wires.items()]
+        _started(self._live)
 
     def begin(self, group: Group, said: Said) -> Place:
         """Tells process 0 what this process begins.
@@ -232,7 +276,7 @@ class Watch:
         self.check()
         with self._lock:
             self._numbers[group] += 1
-            place = Place(group, self._numbers[group])
+            place = group, self._numbers[group]
             self._tell(0, "begins", *place, *said)
         return place
 
@@ -242,7 +286,7 @@ class Watch:
         Raises:
             RuntimeError: the processes cannot go on.
         """
-        self._wait_until(lambda: self._agreed[place.group] >= place.number, seconds)
+        self._wait_until(lambda: self._agreed[place[0]] >= place[1], seconds)
         return self._notes.pop(place, {})
 
     def check(self) -> None:
@@ -283,7 +327,7 @@ class Watch:
                 pass
         else:
             self._wait_until(is_ready)
-            if self._agreed[place.group] < place.number:
+            if self._agreed[place[0]] < place[1]:
                 self.notes_of(place, _MOST_UNCONFIRMED)
 
     def wait_for_stop(self, seconds: float) -> None:
@@ -311,95 +355,84 @@ class Watch:
 
     def places(self) -> str:
         """Where every process is, as far as this one knows."""
-        return "\n".join(
-            f"process {process}: last began {self._ledger.last.get(process, 'nothing')}; "
-            f"at {self._lines.get(process, 'its beginning')}"
-            for process in self.everyone
-        )
+        return "\n".join(map(self._ledger.place, self.everyone))
 
     def wait_for_others(self, seconds: float) -> None:
         """Waits until no other process is connected, at most for so many seconds."""
-        self._thread.join(seconds)
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0))
 
     def close(self) -> None:
         """Ends listening."""
+        self._is_closed = True
         for wire in self._wires.values():
-            with contextlib.suppress(OSError):
-                wire.shutdown(socket.SHUT_RDWR)
-        self._thread.join()
-        for wire in self._wires.values():
-            wire.close()
+            wire.end()
 
     def _tell(self, process: int, *message: Any) -> None:
         if process == self.process:
             self._hear(process, json.loads(json.dumps(message)))
             return
-        wire = self._wires[process]
-        with self._lock, contextlib.suppress(OSError):
+        with self._lock:
             try:
-                wire.sendall(json.dumps(message).encode() + b"\n")
+                self._wires[process].say(*message)
             except OSError:
-                # Whoever listens to it hears that it has broken.
-                wire.shutdown(socket.SHUT_RDWR)
+                # Whoever listens hears that it has broken.
+                self._wires[process].end()
 
-    def _listen(self) -> None:
-        with selectors.DefaultSelector() as selector:
-            for process, wire in self._wires.items():
-                selector.register(wire, selectors.EVENT_READ, process)
-            while selector.get_map():
-                for key, _ in selector.select(_BEAT):
-                    how = self._receive(key.data)
-                    if how is not None:
-                        selector.unregister(key.fileobj)
-                        self._lose(key.data, how)
-                if time.monotonic() - self._beaten > _BEAT:
-                    self._beat()
-
-    def _receive(self, process: int) -> str | None:
-        """Hears what a process says; why it will say no more, if it will not."""
-        text = b""
-        with contextlib.suppress(OSError):
-            text = self._wires[process].recv(1 << 16)
-        self._heard[process] = time.monotonic()
-        *lines, self._rests[process] = (self._rests[process] + text).split(b"\n")
+    def _listen(self, process: int, wire: Wire) -> None:
+        how = "is gone: its connection was closed"
         try:
-            for line in lines:
-                self._hear(process, json.loads(line))
-        except (ValueError, TypeError, LookupError, AttributeError, RecursionError):
-            return "says what no process of this program would say"
-        return None if text else "is gone: its connection was closed"
+            while True:
+                self._hear(process, wire.hear())
+                self._heard[process] = time.monotonic()
+        except OSError:
+            pass
+        except (ValueError, TypeError, LookupError, AttributeError):
+            how = "says what no process of this program would say"
+        self._lose(process, how)
+        wire.close()
 
-    def _beat(self) -> None:
-        now, before = time.monotonic(), self._beaten
-        self._beaten = now
-        frame = sys._current_frames().get(threading.main_thread().ident or 0)
-        self._lines[self.process] = source.user_line(frame) or "its end"
-        is_waiting = now - self._waits_since > _PATIENCE
-        for process in {0, *self._wires}:
-            self._tell(process, "lives", is_waiting, self._lines, self._ledger.last)
-        for process, heard in self._heard.items():
-            if now - before > _PATIENCE:
-                # This process was the one that stood still.
-                self._heard[process] = now
-            elif now - heard > self._silence:
-                self._lose(process, f"has given no sign of life for {self._silence:g} seconds")
-            elif now - heard > _PATIENCE and _is_stopped(*self._peers.get(process, ("", 0))):
-                self._lose(process, "has been stopped")
+    def _live(self) -> None:
+        """Tells the others again and again that this process lives, and looks whether they do."""
+        before = time.monotonic()
+        while not self._is_closed:
+            now = time.monotonic()
+            frame = sys._current_frames().get(threading.main_thread().ident or 0)
+            self._ledger.lines[self.process] = source.user_line(frame) or "its end"
+            is_waiting = now - self._waits_since > _PATIENCE
+            for process in {0, *self._wires}:
+                facts = os.getpid(), is_waiting, self._ledger.lines, self._ledger.last
+                self._tell(process, "lives", *facts)
+            for process, heard in self._heard.items():
+                if now - before > _PATIENCE:
+                    # This process was the one that stood still.
+                    self._heard[process] = now
+                elif now - heard > _PATIENCE:
+                    self._look_at(process, now - heard)
+            before = now
+            time.sleep(_BEAT)
+
+    def _look_at(self, process: int, silence: float) -> None:
+        """Looks at a process that has not been heard for so many seconds."""
+        if silence > self._silence:
+            self._lose(process, f"has given no sign of life for {self._silence:g} seconds")
+        elif self._wires[process].is_local() and _is_stopped(self._peers.get(process)):
+            self._lose(process, "has been stopped")
 
     def _lose(self, process: int, how: str) -> None:
         if not self._has_ended():
             self._hear(0, ["stops", f"process {process} {how}.", self.places()])
-            with contextlib.suppress(OSError):
-                self._wires[process].shutdown(socket.SHUT_RDWR)
+            self._wires[process].end()
 
     def _hear(self, process: int, message: Sequence[Any]) -> None:
         with self._lock:
             match message:
                 case ["begins", group, number, *said]:
-                    self._compare(process, Place(tuple(group), number), Said(*said))
+                    self._compare(process, (tuple(group), number), Said(*said))
                 case ["agree", group, number, notes]:
-                    place = Place(tuple(group), number)
-                    self._agreed[place.group] = number
+                    place = (tuple(group), number)
+                    self._agreed[place[0]] = number
                     if notes:
                         self._notes[place] = {int(i): note for i, note in notes.items()}
                 case ["stops", problem, got]:
@@ -408,10 +441,9 @@ class Watch:
                         _break(self.data_at)
                         for other in self._wires:
                             self._tell(other, *message)
-                case ["is", machine, number]:
-                    self._peers[process] = [machine, number]
-                case ["lives", is_waiting, lines, last]:
-                    self._lines.update((int(i), line) for i, line in lines.items())
+                case ["lives", number, is_waiting, lines, last]:
+                    self._peers[process] = number
+                    self._ledger.lines.update((int(i), line) for i, line in lines.items())
                     if self.process:
                         self._ledger.last.update((int(i), name) for i, name in last.items())
                     self._find_deadlock(process, is_waiting)
@@ -428,7 +460,7 @@ class Watch:
             return
         if found is not None:
             notes = {i: each.note for i, each in found.items() if each.note}
-            for other in place.group:
+            for other in place[0]:
                 self._tell(other, "agree", *place, notes)
 
     def _find_deadlock(self, process: int, is_waiting: bool) -> None:
@@ -439,26 +471,23 @@ class Watch:
             self.refuse("every process waits for others.", waiting)
 
 
-def _machine() -> str:
-    """What is the same in processes whose numbers mean the same; empty where that is not known."""
-    with contextlib.suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii")
-        return boot + os.readlink("/proc/self/ns/pid")
-    return ""
-
-
-def _is_stopped(machine: str, number: int) -> bool:
-    """Whether a process, which is on the same machine, was stopped by a signal."""
+def _is_stopped(number: int | None) -> bool:
+    """Whether a process of this machine was stopped by a signal, as far as can be known."""
     with contextlib.suppress(OSError):
         facts = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
-        return machine == _machine() != "" and facts.rpartition(")")[2].split()[0] == "T"
+        return facts.rpartition(")")[2].split()[0] == "T"
     return False
+
+
+def _started(function: Callable[..., object], *args: Any) -> threading.Thread:
+    thread = threading.Thread(target=function, args=args, name="minijax-watch", daemon=True)
+    thread.start()
+    return thread
 
 
 def _end_of(token: Any) -> Callable[[], bool]:
     """Whether a token of C++, which does not say so itself, is ready."""
-    waiting = threading.Thread(target=_block, args=(token,), daemon=True)
-    waiting.start()
+    waiting = _started(_block, token)
     return lambda: not waiting.is_alive()
 
 

@@ -44,7 +44,9 @@ def test_all_processes_are_told_what_each_does(case: str, first: str, second: st
 def test_one_of_four_that_swaps_programs_is_told_to_all() -> None:
     for text in told("swapped", processes=4):
         assert text.startswith(DIFFERENT)
-        assert text.count(": total(f32[24]), different.py:") == 3
+        # One that is late is said to be elsewhere.
+        assert 1 <= text.count(": total(f32[24]), different.py:") <= 3
+        assert text.count("\n            process ") == 3
         assert "process 1: <lambda>(f32[24]), different.py:" in text
 
 
