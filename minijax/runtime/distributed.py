@@ -118,6 +118,9 @@ def _wait_for_all(
                 problem = _objection(*claim, peers, processes)
                 # Who is refused is told so, too.
                 peers[claim[0] if problem is None else -1] = wire
+        for process, peer in peers.items():
+            if problem is None and peer.has_ended():
+                problem = message(_INITIALIZE, f"process {process} has gone again.", at="")
         for peer in peers.values():
             with contextlib.suppress(OSError):
                 peer.say(_GREETING, problem)

@@ -80,6 +80,14 @@ class Wire:
             raise ValueError(line[:60])
         return words
 
+    def has_ended(self) -> bool:
+        """Whether the other one, which has nothing to say now, is gone."""
+        self._connection.settimeout(0)
+        try:
+            return not self._connection.recv(1, socket.MSG_PEEK)
+        except OSError as caught:
+            return not isinstance(caught, BlockingIOError)
+
     def is_local(self) -> bool:
         """Whether both processes are on one machine."""
         return self._connection.getpeername()[0] == self._connection.getsockname()[0]
