@@ -215,13 +215,13 @@ class Executable:
         return started
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
-        place = self.joint and self.joint.begin()
+        if self.joint is not None:
+            self.joint.begin()
         running = in_flight.surfacing(self.loaded.execute_sharded, buffers, with_tokens=True)
         token = running.consume_token()
         if self.has_effects:
             transfer.add_pending(token)
-        results = running.consume_with_handlers(self.build.native)
-        return [watch.marked(result, place) for result in results], token
+        return running.consume_with_handlers(self.build.native), token
 
     def _run_in_order(self, buffers: Sequence[Any]) -> Sequence[Any]:
         """Runs the program after those that had the same ordered effects on this device."""

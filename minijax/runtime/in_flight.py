@@ -43,10 +43,10 @@ _running: deque[Any] = deque()
 
 
 def block(buffer: Any) -> None:
-    """Waits for a C++ array, while the other processes are there, if it needs any.
+    """Waits for a C++ array.
 
     Raises:
-        RuntimeError: they are not, or the computation of the array has failed.
+        RuntimeError: its computation has failed.
     """
     watch.wait_for(buffer)
     buffer.block_until_ready()

@@ -32,7 +32,7 @@ from minijax.core.aval import AbstractValue, Shape, ShapedArray, abstract_token
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import array, client, in_flight, placement, profiling, watch
+from minijax.runtime import array, client, in_flight, placement, profiling
 from minijax.runtime.array import (
     Array,
     Token,
@@ -258,8 +258,7 @@ def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> An
 
 def own_part(buffer: _jax.Array) -> Any:
     """A result, described as that of this process, in terms that C++ understands, too."""
-    made = placement.assemble(buffer.aval, buffer._sharding, pieces_of(buffer))
-    return watch.marked(made, watch.place_of(buffer))
+    return placement.assemble(buffer.aval, buffer._sharding, pieces_of(buffer))
 
 
 def view(buffer: _jax.Array) -> Any:

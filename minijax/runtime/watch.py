@@ -2,17 +2,17 @@
 
 Each is connected with process 0 by a wire, a TCP connection, and tells it of all that it does
 together with others, before it does it.  Process 0 compares: whoever does something else, or has
-gone, stops all of them, and each raises an exception that says where every process was.  So no
-program over several processes runs for the first time, and no result of one is read, before all
-have said that they run the same.
+gone, stops all of them, and each raises an exception that says where every process was.  A program
+over several processes runs for the first time once all have said that they run the same; later
+runs are told of together, several times in a second.
 
-Whoever waits looks again and again whether the others are still there, so that waiting ends by an
-exception, or by an interrupt from the keyboard, where C++ would wait for ever.  Computations that
-wait for data of a process that has gone are ended by breaking the connections that bring it.
+Computations that wait for data of a process that has gone would wait for ever.  They are ended by
+breaking the connections that bring it.
 """
 
 from __future__ import annotations
 
+import _thread
 import collections
 import contextlib
 import itertools
@@ -31,13 +31,13 @@ from typing import Any, NamedTuple
 from minijax.core import source
 from minijax.core.errors import error
 
-_BEAT = 1.0
-"""Seconds between signs of life."""
+_BEAT = 10
+"""How often what was begun is told of between two signs of life."""
+_PAUSE = 0.1
+"""Seconds from one time to the next."""
 _PATIENCE = 3.0
 """Seconds after which who waits for others says so."""
 _SECONDS_TO_WARN = 10.0
-_MOST_UNCONFIRMED = 1.0
-"""Seconds that a result is held back until all processes have said that they run the same."""
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 0.05
 
 Group = tuple[int, ...]
@@ -110,13 +110,13 @@ class Said(NamedTuple):
         digest: what must be the same in all processes.
         name: what it is called, and on which line of the user's program it begins.
         text: lines that tell what it is.
-        note: what the other processes shall know.
+        note: what the other processes shall know; None if this one does not wait for them.
     """
 
     digest: str
     name: str = ""
     text: str = ""
-    note: str = ""
+    note: str | None = None
 
 
 class Joint:
@@ -138,7 +138,7 @@ class Joint:
         self.text = text
         self._is_known = False
 
-    def begin(self) -> Place | None:
+    def begin(self) -> None:
         """Tells the others that this process begins it; waits for them the first time.
 
         Raises:
@@ -146,13 +146,12 @@ class Joint:
         """
         watch = _state.watch
         if watch is None:
-            return None
+            return
         if self._is_known:
-            return watch.begin(self.group, Said(self.digest))
-        place = watch.begin(self.group, Said(self.digest, self._name_and_line(), self.text))
-        watch.notes_of(place)
-        self._is_known = True
-        return place
+            watch.begin(self.group, Said(self.digest))
+        else:
+            self.exchange("")
+            self._is_known = True
 
     def exchange(self, note: str) -> Mapping[int, str]:
         """What each process notes that notes something, once all of them have come here.
@@ -163,15 +162,13 @@ class Joint:
         watch = _state.watch
         if watch is None:
             return {}
-        said = Said(self.digest, self._name_and_line(), note=note)
+        name = ", ".join(filter(None, (self.name, source.user_line())))
+        said = Said(self.digest, name, self.text, note)
         return watch.notes_of(watch.begin(self.group, said))
 
     def outcome(self, failure: str) -> Mapping[int, str]:
         """The failures that processes report of what they have begun together, by process."""
         return Joint(f"the end of {self.name}", self.group, f"end {self.digest}").exchange(failure)
-
-    def _name_and_line(self) -> str:
-        return ", ".join(filter(None, (self.name, source.user_line())))
 
 
 class Ledger:
@@ -271,7 +268,8 @@ class Watch:
         self._waits_since = float("inf")
         self._waiting: set[int] = set()
         self._peers: dict[int, int] = {}
-        self._is_closed = False
+        self._pending: list[Any] = []
+        self._is_closed = self._has_woken = False
         self._threads = [_started(self._listen, *each) for each in wires.items()]
         _started(self._live)
 
@@ -285,16 +283,24 @@ class Watch:
         with self._lock:
             self._numbers[group] += 1
             place = group, self._numbers[group]
-            self._tell(0, "begins", *place, *said)
+            self._pending.append((*place, *said))
+        if said.note is not None:
+            self._tell_of_pending()
         return place
 
-    def notes_of(self, place: Place, seconds: float | None = None) -> Mapping[int, str]:
-        """What processes have noted of something, once all have begun it, or after so long.
+    def _tell_of_pending(self) -> None:
+        with self._lock:
+            pending, self._pending = self._pending, []
+            if pending:
+                self._tell(0, "begins", *pending)
+
+    def notes_of(self, place: Place) -> Mapping[int, str]:
+        """What processes have noted of something, once all have begun it.
 
         Raises:
             RuntimeError: the processes cannot go on.
         """
-        self._wait_until(lambda: self._agreed[place[0]] >= place[1], seconds)
+        self._wait_until(lambda: self._agreed[place[0]] >= place[1])
         return self._notes.pop(place, {})
 
     def check(self) -> None:
@@ -310,33 +316,40 @@ class Watch:
             error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
 
     def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
-        seconds_to_warn = _SECONDS_TO_WARN
-        for waited in _pauses(is_done):
-            self.check()
-            if seconds is not None and waited > seconds:
-                return False
-            self._waits_since = time.monotonic() - waited
-            if waited > seconds_to_warn:
-                seconds_to_warn = float("inf")
-                logger.warning("Waiting for other processes for %d s:\n%s", waited, self.places())
-        self._waits_since = float("inf")
+        with self._waiting_since():
+            for waited in _pauses(is_done):
+                self.check()
+                if seconds is not None and waited > seconds:
+                    return False
         return True
 
     def wait_for(self, buffer: Any) -> None:
-        """Waits for an array, of what all processes do only while the others are there.
+        """Waits for an array, and lets the others know if that takes long.
 
         Raises:
-            RuntimeError: they are not, or do not say that they do the same.
+            RuntimeError: the processes cannot go on, and the array does not come.
         """
-        place = place_of(buffer)
-        is_ready = buffer.is_ready if hasattr(buffer, "is_ready") else _end_of(buffer)
-        if place is None:
-            for _ in _pauses(is_ready):
-                pass
-        else:
-            self._wait_until(is_ready)
-            if self._agreed[place[0]] < place[1]:
-                self.notes_of(place, _MOST_UNCONFIRMED)
+        is_woken = False
+        with self._waiting_since(), contextlib.suppress(RuntimeError):
+            # Whoever uses the array asks again, and gets its error.
+            try:
+                buffer.block_until_ready()
+            except KeyboardInterrupt:
+                is_woken, self._has_woken = self._has_woken, False
+                if not is_woken:
+                    raise
+        if is_woken:
+            self.check()
+
+    @contextlib.contextmanager
+    def _waiting_since(self) -> Iterator[None]:
+        """Context manager: inside it, this process waits, as its main thread does."""
+        if threading.get_ident() == threading.main_thread().ident:
+            self._waits_since = time.monotonic()
+        try:
+            yield
+        finally:
+            self._waits_since = float("inf")
 
     def wait_for_stop(self, seconds: float) -> None:
         """Waits until it is known that the processes cannot go on, at most for so many seconds."""
@@ -355,7 +368,7 @@ class Watch:
             RuntimeError: they cannot.
         """
         self._is_ending = True
-        self.begin(self.everyone, Said("end", "its end"))
+        self.begin(self.everyone, Said("end", "its end", note=""))
         return self._wait_until(self._has_ended, seconds)
 
     def _has_ended(self) -> bool:
@@ -404,22 +417,33 @@ class Watch:
     def _live(self) -> None:
         """Tells the others again and again that this process lives, and looks whether they do."""
         before = time.monotonic()
-        while not self._is_closed:
+        for number in itertools.count():
+            time.sleep(_PAUSE if number else 0)
+            self._tell_of_pending()
+            if self._is_closed:
+                return
+            if number % _BEAT:
+                continue
             now = time.monotonic()
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             self._ledger.lines[self.process] = source.user_line(frame) or "its end"
-            is_waiting = now - self._waits_since > _PATIENCE
+            waited, last_waited = now - self._waits_since, before - self._waits_since
+            if last_waited < _SECONDS_TO_WARN <= waited:
+                logger.warning("Waiting for other processes for %d s:\n%s", waited, self.places())
+            if self.stop is not None and waited > _PATIENCE and not self.was_told:
+                # Gloo sometimes does not notice that its connections are broken.
+                self._has_woken = True
+                _thread.interrupt_main()
             for process in {0, *self._wires}:
-                facts = os.getpid(), is_waiting, self._ledger.lines, self._ledger.last
+                facts = os.getpid(), waited > _PATIENCE, self._ledger.lines, self._ledger.last
                 self._tell(process, "lives", *facts)
-            for process, heard in self._heard.items():
+            for process, heard in list(self._heard.items()):
                 if now - before > _PATIENCE:
                     # This process was the one that stood still.
                     self._heard[process] = now
                 elif now - heard > _PATIENCE:
                     self._look_at(process, now - heard)
             before = now
-            time.sleep(_BEAT)
 
     def _look_at(self, process: int, silence: float) -> None:
         """Looks at a process that has not been heard for so many seconds."""
@@ -429,6 +453,7 @@ class Watch:
             self._lose(process, "has been stopped")
 
     def _lose(self, process: int, how: str) -> None:
+        self._heard.pop(process, None)
         if not self._has_ended():
             self._hear(0, ["stops", f"process {process} {how}.", self.places()])
             self._wires[process].end()
@@ -436,8 +461,9 @@ class Watch:
     def _hear(self, process: int, message: Sequence[Any]) -> None:
         with self._lock:
             match message:
-                case ["begins", group, number, *said]:
-                    self._compare(process, (tuple(group), number), Said(*said))
+                case ["begins", *several]:
+                    for group, number, *said in several:
+                        self._compare(process, (tuple(group), number), Said(*said))
                 case ["agree", group, number, notes]:
                     place = (tuple(group), number)
                     self._agreed[place[0]] = number
@@ -466,7 +492,7 @@ class Watch:
                 "the processes do not run the same programs in the same order.", str(caught)
             )
             return
-        if found is not None:
+        if found and any(each.note is not None for each in found.values()):
             notes = {i: each.note for i, each in found.items() if each.note}
             for other in place[0]:
                 self._tell(other, "agree", *place, notes)
@@ -491,18 +517,6 @@ def _started(function: Callable[..., object], *args: Any) -> threading.Thread:
     thread = threading.Thread(target=function, args=args, name="minijax-watch", daemon=True)
     thread.start()
     return thread
-
-
-def _end_of(token: Any) -> Callable[[], bool]:
-    """Whether a token of C++, which does not say so itself, is ready."""
-    waiting = _started(_block, token)
-    return lambda: not waiting.is_alive()
-
-
-def _block(token: Any) -> None:
-    # Whoever waits asks the token again, and gets its error.
-    with contextlib.suppress(RuntimeError):
-        token.block_until_ready()
 
 
 class _State:
@@ -561,11 +575,7 @@ def _break(addresses: set[str]) -> None:
 
 
 def wait_for(buffer: Any) -> None:
-    """Waits for an array if there are other processes, and while they are there.
-
-    Raises:
-        RuntimeError: they cannot go on.
-    """
+    """Waits for an array if there are other processes."""
     if _state.watch is not None:
         _state.watch.wait_for(buffer)
 
@@ -579,15 +589,3 @@ def explain(caught: Exception) -> None:
     if _state.watch is not None and "Gloo" in str(caught):
         _state.watch.wait_for_stop(_PATIENCE)
         _state.watch.check()
-
-
-def place_of(buffer: Any) -> Place | None:
-    """The number of what several processes have done together to make an array."""
-    return getattr(buffer, "place", None)
-
-
-def marked(buffer: Any, place: Place | None) -> Any:
-    """An array as a result of what several processes do together."""
-    if place is not None:
-        buffer.place = place
-    return buffer

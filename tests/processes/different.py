@@ -75,7 +75,7 @@ def other_order_later(x: Any, is_odd: bool) -> Any:
     add, most = mapped(total), mapped(largest)
     for _ in range(3):
         value(add(x)), value(most(x))
-    for step in range(10):
+    for step in range(100_000):
         value((most if is_odd and step == 7 else add)(x))
     return "all done"
 
