@@ -115,17 +115,17 @@ def _described(frame: Any) -> Frame:
     return Frame(frame.f_code.co_filename, frame.f_lineno, frame.f_code.co_name)
 
 
-def _user_frame() -> Any:
-    """The innermost frame that runs the user's code, or None."""
-    frame: Any = sys._getframe(1)
+def _user_frame(frame: Any = None) -> Any:
+    """The innermost frame, from `frame` or here outwards, that runs the user's code, or None."""
+    frame = sys._getframe(1) if frame is None else frame
     while frame is not None and is_internal(frame.f_code.co_filename):
         frame = frame.f_back
     return frame
 
 
-def user_line() -> str | None:
-    """The line of the user's code that is running now."""
-    frame = _user_frame()
+def user_line(frame: Any = None) -> str | None:
+    """The line of the user's code that is running now, here or in `frame`."""
+    frame = _user_frame(frame)
     return None if frame is None else str(_described(frame))
 
 

@@ -36,7 +36,7 @@ from minijax.lowering import assignment, module_hooks, partitioning, placed_prog
 from minijax.lowering.assignment import Assignment, Layout
 from minijax.lowering.module import lower_to_module, verify
 from minijax.lowering.placed_programs import SEVERAL, Replicas
-from minijax.runtime import client, compile, placement, profiling, transfer
+from minijax.runtime import agreement, client, compile, placement, profiling, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.execute import Executable
@@ -382,6 +382,7 @@ def compile_lowered(
         ordered=ordered,
         has_effects=bool(found),
         callbacks=lowered.host_callbacks,
+        joint=agreement.joint_program(name, lowered.jaxpr, where.devices, module),
         # What replicas do to their pieces makes no sense for whole arrays.
         diagnose=None if copies is not None and copies.names else _diagnosis(name, lowered.origin),
     )

@@ -32,7 +32,7 @@ from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, in_flight, placement
+from minijax.runtime import client, in_flight, placement, watch
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
 
@@ -609,6 +609,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         return np.zeros(buffer.aval.shape, dtypes.float0)
     if in_flight.calls:
         in_flight.check_may_wait(buffer)
+    watch.wait_for(buffer)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
     if dtype.isbuiltin == 1:

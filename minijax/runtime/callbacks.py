@@ -18,6 +18,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.runtime import client, in_flight, placement, transfer
 from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+from minijax.runtime.watch import Joint
 
 _DEVICES = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu"}
 
@@ -98,24 +99,34 @@ class Turns:
         self._lock = threading.RLock()
         self._running: Any = None
 
-    def run(self, start: Callable[[], tuple[Any, Any]]) -> Any:
+    def run(self, start: Callable[[], tuple[Any, Any]], joint: Joint | None) -> Any:
         """The results of a run, whose `start` gives them and a token that it ends with.
+
+        Args:
+            start: starts the run.
+            joint: the program, if other processes run it too.
 
         Raises:
             Exception: what the first call that failed has raised.
+            RuntimeError: a call has failed in another process.
         """
         with self._lock:
             if self._running is not None:
                 # An interrupt has left that run behind.
                 with contextlib.suppress(RuntimeError):
-                    self._running.block_until_ready()
+                    in_flight.block(self._running)
             self.failed = []
             results, self._running = start()
-            self._running.block_until_ready()
+            in_flight.block(self._running)
             self._running = None
             failed, self.failed = self.failed, []
+        elsewhere = joint.outcome(repr(failed[0].error) if failed else "") if joint else {}
         if failed:
             raise failed[0].surface()
+        if joint and elsewhere:
+            problem = "a Python function that the program calls has failed in another process."
+            got = {f"process {i}": text for i, text in elsewhere.items()}
+            error(RuntimeError, joint.name, problem, got=got)
         return results
 
 

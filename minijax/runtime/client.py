@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Literal, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 
 import numpy as np
 from jaxlib import _jax, version, xla_client
@@ -26,7 +26,12 @@ from minijax.core import config, deferral
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
-from minijax.runtime import in_flight
+from minijax.runtime import in_flight, watch
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = deferral.module("ctypes")
 
 JAXLIB = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
 _BEFORE_0_11 = JAXLIB < (0, 11)
@@ -197,10 +202,12 @@ def _make_cpu_client(count: int) -> Any:
         )
     facts: dict[str, Any] = {}
     if _peers:
-        names = "distributed_client", "node_id", "num_nodes"
+        names, before = ("distributed_client", "node_id", "num_nodes"), watch.listening()
         facts = dict(zip(names, _peers[0], strict=True))
         if config.cpu_collectives_implementation.value == "gloo":
             facts["collectives"] = _jax.make_gloo_tcp_collectives(distributed_client=_peers[0][0])
+        # From here on, C++ waits for the other processes without an end.
+        watch.exchange_data_at(watch.listening() - before)
     with _thread_beside(number):
         return xla_client.make_cpu_client(num_devices=given, **facts)
 
@@ -224,6 +231,12 @@ def peers() -> Peers | None:
 def leave_processes() -> None:
     """Ends what `join_processes` has begun, for clients that are not made yet."""
     _peers.clear()
+
+
+def abandon(*objects: Any) -> None:
+    """Keeps objects of C++, and all clients, from being destroyed, which might wait for ever."""
+    for each in (*objects, *_cpu_clients.values(), *_clients.values()):
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
 
 
 def is_any_made() -> bool:

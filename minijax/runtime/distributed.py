@@ -14,28 +14,36 @@ from __future__ import annotations
 
 import atexit
 import contextlib
-import json
 import logging
 import operator
 import os
+import signal
 import socket
 import sys
+import threading
 import time
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable, Container, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxlib import _jax, xla_client
+from jaxlib import _jax
 
-from minijax.core import config
+from minijax.core import deferral
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
-from minijax.runtime import client, in_flight, transfer
+from minijax.runtime import client, in_flight, transfer, watch
+from minijax.runtime.watch import Watch, Wire
+
+if TYPE_CHECKING:
+    import ctypes
+else:
+    ctypes = deferral.module("ctypes")
 
 _INITIALIZE = "distributed.initialize"
 _GREETING = "minijax"
 # Seconds between attempts to reach a coordinator that does not listen yet.
 _GRACE = 1.0
 """Seconds that an answer may take on its way."""
+_SECONDS_TO_ANSWER = 10.0
 _PAUSE = 0.05
 _MOST_BYTES = 4096
 
@@ -65,8 +73,10 @@ class Address(NamedTuple):
         return f"{host}:{self.port}"
 
 
-def meet(coordinator: Address, bind: Address, process: int, processes: int, timeout: float) -> None:
-    """Returns in each process once all of them are there.
+def meet(
+    coordinator: Address, bind: Address, process: int, processes: int, timeout: float
+) -> dict[int, Wire]:
+    """Connections between process 0 and the others, once all of them are there.
 
     Args:
         coordinator: where processes reach the first one.
@@ -77,38 +87,47 @@ def meet(coordinator: Address, bind: Address, process: int, processes: int, time
 
     Raises:
         RuntimeError: some did not come in time, two say to be the same, or they disagree about
-            how many there are; also where the coordinator cannot listen, or be reached.
+            how many there are; also where the coordinator cannot listen, or be reached, or where
+            somebody else listens in its place.
     """
     deadline = time.monotonic() + timeout
     if process == 0:
-        _wait_for_all(bind, processes, timeout, deadline)
-    else:
-        _announce(coordinator, process, processes, timeout, deadline)
+        return _wait_for_all(bind, processes, timeout, deadline)
+    return {0: _announce(coordinator, process, processes, timeout, deadline)}
 
 
-def _wait_for_all(bind: Address, processes: int, timeout: float, deadline: float) -> None:
-    present: set[int] = set()
-    peers: list[socket.socket] = []
+def _wait_for_all(
+    bind: Address, processes: int, timeout: float, deadline: float
+) -> dict[int, Wire]:
+    peers: dict[int, Wire] = {}
+    problem = None
     with contextlib.ExitStack() as stack:
-        listener = stack.enter_context(_listener(bind))
-        problem = None
-        while problem is None and len(present) < processes - 1:
-            peer = _next_peer(listener, deadline)
-            if peer is None:
-                missing = sorted(set(range(1, processes)) - present)
-                problem = _missing(missing, processes, timeout)
-                break
-            stack.enter_context(peer)
-            greeting = _greeting_of(peer)
-            if greeting is not None:
-                problem = _objection(greeting, present, processes)
-                present.add(greeting["process"])
-                peers.append(peer)
-        for peer in peers:
+        with _listener(bind) as listener:
+            while problem is None and len(peers) < processes - 1:
+                peer = _next_peer(listener, deadline)
+                if peer is None:
+                    missing = sorted(set(range(1, processes)) - peers.keys())
+                    problem = _missing(missing, processes, timeout)
+                    break
+                wire = Wire(peer)
+                stack.callback(wire.close)
+                claim = _claim(wire)
+                if claim is None:
+                    wire.close()
+                    continue
+                problem = _objection(*claim, peers, processes)
+                # Who is refused is told so, too.
+                peers[claim[0] if problem is None else -1] = wire
+        for process, peer in peers.items():
+            if problem is None and peer.has_ended():
+                problem = message(_INITIALIZE, f"process {process} has gone again.", at="")
+        for peer in peers.values():
             with contextlib.suppress(OSError):
-                peer.sendall(json.dumps({"problem": problem}).encode() + b"\n")
-    if problem is not None:
-        raise RuntimeError(problem)
+                peer.say(_GREETING, problem)
+        if problem is None:
+            stack.pop_all()
+            return peers
+    raise RuntimeError(problem)
 
 
 def _listener(bind: Address) -> socket.socket:
@@ -136,25 +155,14 @@ def _next_peer(listener: socket.socket, deadline: float) -> socket.socket | None
         return None
 
 
-def _greeting_of(peer: socket.socket) -> Any:
-    """What a process says about itself; None from somebody who is none."""
-    peer.settimeout(1.0)
-    with contextlib.suppress(OSError, ValueError, KeyError, TypeError):
-        found = json.loads(_line(peer))
-        if found["program"] == _GREETING:
-            return found
+def _claim(wire: Wire) -> tuple[int, int] | None:
+    """The number of a process and how many it knows of; None from somebody who is none."""
+    with contextlib.suppress(OSError, ValueError):
+        greeting, process, processes = wire.hear(_GRACE, _MOST_BYTES)
+        if greeting == _GREETING and type(process) is type(processes) is int:
+            wire.say(_GREETING)
+            return process, processes
     return None
-
-
-def _line(peer: socket.socket) -> bytes:
-    """What a peer sends, up to the end of the line or of the connection."""
-    text = b""
-    while not text.endswith(b"\n") and len(text) < _MOST_BYTES:
-        more = peer.recv(_MOST_BYTES)
-        if not more:
-            break
-        text += more
-    return text
 
 
 def _missing(missing: list[int], processes: int, timeout: float) -> str:
@@ -168,15 +176,17 @@ def _missing(missing: list[int], processes: int, timeout: float) -> str:
     )
 
 
-def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
+def _objection(process: int, count: int, present: Container[int], processes: int) -> str | None:
     """Why the processes cannot go on together, if they cannot."""
-    process, count = greeting["process"], greeting["processes"]
     if count != processes:
         problem = "processes disagree about num_processes."
         got = f"{processes} from process 0, {count} from process {process}"
     elif process in present:
         problem = f"two processes have process_id={process}."
         got = "the second one has just come"
+    elif not 0 < process < processes:
+        problem = f"a process says to have process_id={process}."
+        got = f"num_processes={processes}, of which this is number 0"
     else:
         return None
     fix = "start each process with the same num_processes and a process_id of its own"
@@ -185,23 +195,13 @@ def _objection(greeting: Any, present: set[int], processes: int) -> str | None:
 
 def _announce(
     coordinator: Address, process: int, processes: int, timeout: float, deadline: float
-) -> None:
-    reason: Any = "it has closed the connection"
-    greeting = {"program": _GREETING, "process": process, "processes": processes}
+) -> Wire:
+    reason = None
     while (left := deadline - time.monotonic()) > 0:
         try:
-            with socket.create_connection(coordinator, timeout=left) as peer:
-                peer.sendall(json.dumps(greeting).encode() + b"\n")
-                # The coordinator waits no longer than that for the others, and answers then.
-                peer.settimeout(timeout + _GRACE)
-                answer = _line(peer)
+            return _attempt(coordinator, process, processes, left, timeout)
         except OSError as caught:
-            reason, answer = caught, b""
-        if answer:
-            problem = json.loads(answer)["problem"]
-            if problem is not None:
-                raise RuntimeError(problem)
-            return
+            reason = caught
         time.sleep(_PAUSE)
     error(
         RuntimeError,
@@ -214,12 +214,46 @@ def _announce(
     )
 
 
+def _attempt(
+    coordinator: Address, process: int, processes: int, left: float, timeout: float
+) -> Wire:
+    """A connection with the coordinator, once all processes have come to it.
+
+    Raises:
+        OSError: nobody listens there so far.
+        RuntimeError: somebody else does, or the coordinator has gone; or says what is wrong.
+    """
+    with contextlib.ExitStack() as stack:
+        wire = Wire(socket.create_connection(coordinator, timeout=left))
+        stack.callback(wire.close)
+        wire.say(_GREETING, process, processes)
+        problem = "who listens at the coordinator's address does not answer as one."
+        got: Any = None
+        try:
+            got = wire.hear(_SECONDS_TO_ANSWER, _MOST_BYTES)
+            if got == [_GREETING]:
+                problem = "the coordinator has gone before all processes had come."
+                # It waits no longer than that for the others, and answers then.
+                _, answer = wire.hear(timeout + _GRACE, _MOST_BYTES)
+                if answer is not None:
+                    raise RuntimeError(answer)
+                stack.pop_all()
+                return wire
+        except ConnectionError:
+            if got is None:
+                raise
+        except (OSError, ValueError) as caught:
+            got = caught
+        fix = "choose another port, which is free on the machine of process 0"
+        error(RuntimeError, _INITIALIZE, problem, got=f"{coordinator}: {got}", fix=fix)
+
+
 logger = logging.getLogger("minijax")
 
 _CONNECT = "distributed.initialize"
-_LAST_BARRIER = "minijax: leaving"
 # How long a process that has failed waits for the others, which most often have failed, too.
 _SECONDS_AFTER_FAILURE = 10
+_SECONDS_TO_END = 60
 
 
 class _Membership(NamedTuple):
@@ -240,6 +274,12 @@ class _State:
     """Whether this process is one of several."""
 
     membership: _Membership | None = None
+    is_abandoned = False
+    # What C calls must not be freed.
+    abort_handler: Any = None
+
+    def __init__(self) -> None:
+        self.last_words: list[Callable[[], object]] = []
 
 
 _state = _State()
@@ -299,7 +339,7 @@ def initialize(
     bind = Address("", coordinator.port)
     if coordinator_bind_address is not None:
         bind = Address.parsed(coordinator_bind_address, "coordinator_bind_address")
-    meet(coordinator, bind, process, processes, initialization_timeout)
+    wires = meet(coordinator, bind, process, processes, initialization_timeout)
     service = None
     if process == 0:
         service = _jax.get_distributed_runtime_service(
@@ -308,7 +348,8 @@ def initialize(
             heartbeat_timeout=heartbeat_timeout_seconds,
             cluster_register_timeout=initialization_timeout,
             shutdown_timeout=shutdown_timeout_seconds,
-            recoverable=config.enable_recoverability.value,
+            # Otherwise the service ends all processes where one has gone.
+            recoverable=True,
         )
     connection = _jax.get_distributed_runtime_client(
         str(coordinator),
@@ -319,9 +360,46 @@ def initialize(
         use_compression=True,
     )
     connection.connect()
+    _outlive_aborts()
     _state.membership = _Membership(connection, service, shutdown_timeout_seconds)
+    watch.start(Watch(process, processes, wires, heartbeat_timeout_seconds))
     client.join_processes(connection, process, processes)
     logger.info("Process %d of %d, coordinated at %s.", process, processes, coordinator)
+
+
+def on_failure(function: Callable[[], object]) -> None:
+    """Has a function called where XLA ends this process, and no exception can be raised.
+
+    It may save what is on the host; computations may hang there.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> jax.distributed.on_failure(lambda: print("the last words"))
+    """
+    _state.last_words.append(function)
+
+
+def _outlive_aborts() -> None:
+    """Has this process live on where XLA would end it because process 0 has gone.
+
+    XLA ends it from a thread of its own, as soon as the service does not answer, while the user is
+    told by an exception.  That thread is kept for ever.
+    """
+
+    def handle(_: int) -> None:
+        current = watch.current()
+        if current is not None and threading.get_ident() != threading.main_thread().ident:
+            current.wait_for_stop(_SECONDS_AFTER_FAILURE)
+            if current.stop is not None:
+                # Python would end the thread when it ends, and C++ the process.
+                signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())
+                ctypes.CDLL(None).pause()
+        for function in _state.last_words:
+            function()
+
+    _state.abort_handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(handle)
+    ctypes.CDLL(None).signal(signal.SIGABRT, _state.abort_handler)
 
 
 def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int]:
@@ -411,6 +489,18 @@ def is_initialized() -> bool:
 
 
 @atexit.register
+def _end() -> None:
+    """Leaves the other processes at the end of the program."""
+    try:
+        shutdown()
+    finally:
+        if _state.is_abandoned:
+            # XLA may be about to end this process, from a thread that cannot enter Python any more.
+            libc = ctypes.CDLL(None)
+            libc.signal(signal.SIGABRT, ctypes.cast(libc.pause, ctypes.c_void_p))
+            signal.alarm(_SECONDS_TO_END)
+
+
 def shutdown() -> None:
     """Leaves the other processes, once all of them do; at the end of a program by itself.
 
@@ -418,49 +508,55 @@ def shutdown() -> None:
     wait for it.  Arrays stay, but there are no more computations among processes.
 
     Raises:
-        RuntimeError: the others did not come to their end in time.
+        RuntimeError: the others did not come to their end in time, or are gone.
 
     Example:
         >>> jax.distributed.shutdown()
     """
-    membership = _state.membership
-    if membership is None:
+    membership, current = _state.membership, watch.current()
+    if membership is None or current is None:
         return
-    _state.membership = None
-    client.leave_processes()
-    has_failed = getattr(sys, "last_value", None) is not None
+    failure = getattr(sys, "last_value", None)
     try:
-        if not has_failed:
+        if failure is None and not current.was_told:
             transfer.effects_barrier()
             in_flight.wait_for_all()
+            seconds = membership.shutdown_seconds
+            if not current.end(seconds):
+                error(
+                    RuntimeError,
+                    "distributed.shutdown",
+                    f"the other processes have not come to their end within {seconds} seconds.",
+                    got=current.places(),
+                    fix="let all processes run the same program to its end, or wait longer: "
+                    "shutdown_timeout_seconds of initialize",
+                    at="",
+                )
+    except BaseException as caught:
+        failure = caught
+        raise
     finally:
-        if has_failed:
-            # The error that it has ended with is what the user shall read.
-            with contextlib.suppress(RuntimeError):
-                _leave(membership, _SECONDS_AFTER_FAILURE)
-        else:
-            _leave(membership, membership.shutdown_seconds)
+        _state.membership = None
+        client.leave_processes()
+        _leave(membership, current, failure)
 
 
-def _leave(membership: _Membership, seconds: int) -> None:
-    """Leaves together with the others.
-
-    Raises:
-        RuntimeError: they did not come in time.
-    """
-    try:
-        membership.connection.wait_at_barrier(_LAST_BARRIER, seconds * 1000)
-    except xla_client.XlaRuntimeError as caught:
-        error(
-            RuntimeError,
-            "distributed.shutdown",
-            f"the other processes have not come to their end within {seconds} seconds.",
-            got=str(caught).partition("\n")[0],
-            fix="let all processes run the same program to its end, or wait longer: "
-            "shutdown_timeout_seconds of initialize",
-            at="",
-            cause=caught,
-        )
-    membership.connection.shutdown()
+def _leave(membership: _Membership, current: Watch, failure: BaseException | None) -> None:
+    """Leaves the service; the process in which it lives leaves last."""
+    if failure is not None:
+        name = f"{type(failure).__name__}: {failure}".partition("\n")[0]
+        current.refuse(f"process {current.process} has ended with {name}.")
+    if is_fine := failure is None and current.stop is None:
+        membership.connection.shutdown()
+    else:
+        # What has been started may never end, and the service may be gone.
+        _state.is_abandoned = True
+        atexit.unregister(transfer.effects_barrier)
+        client.abandon(membership.connection, membership.service)
     if membership.service is not None:
-        membership.service.shutdown()
+        current.wait_for_others(_SECONDS_AFTER_FAILURE)
+    if is_fine:
+        current.close()
+        watch.start(None)
+        if membership.service is not None:
+            membership.service.shutdown()

@@ -16,7 +16,7 @@ from jaxlib import _jax, xla_client
 
 from minijax.core import config, dtypes
 from minijax.core.errors import error, message
-from minijax.runtime import array, in_flight, transfer
+from minijax.runtime import array, in_flight, transfer, watch
 from minijax.runtime.array import Array, Token
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
@@ -98,6 +98,7 @@ class Executable:
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
         callbacks: the Python functions that it calls, which may fail.
+        joint: what says to other processes that it runs, if it needs some of their devices.
         waits: whether it waits for its turn, as programs on several host devices do: `window`.
         returns_parts: whether its results are those of this process's devices only.
         diagnose: of what is bad in which result, and the arguments: raises an error that says why.
@@ -115,6 +116,7 @@ class Executable:
         ordered: Sequence[Any] = (),
         has_effects: bool = False,
         callbacks: Sequence[HostCallback] = (),
+        joint: watch.Joint | None = None,
         diagnose: Callable[..., None] | None = None,
     ) -> None:
         self.loaded = loaded
@@ -127,6 +129,7 @@ class Executable:
         self.ordered = tuple(ordered)
         self.has_effects = has_effects
         self.callbacks = tuple(callbacks)
+        self.joint = joint
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
         self.diagnose = diagnose
         self.returns_parts = any(target.devices != devices for target in build.targets)
@@ -197,7 +200,7 @@ class Executable:
                     in_flight.started(running)
             return results, running
 
-        return self.callbacks[0].turns.run(start) if self.callbacks else start()[0]
+        return self.callbacks[0].turns.run(start, self.joint) if self.callbacks else start()[0]
 
     def _start_and_donate(
         self, buffers: Sequence[Any], args: Sequence[Any]
@@ -214,6 +217,8 @@ class Executable:
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         """Runs the program after those that had the same ordered effects on its devices."""
         taken = [transfer.take(effect, self.devices) for effect in self.ordered]
+        if self.joint is not None:
+            self.joint.begin()
         running = in_flight.surfacing(
             self.loaded.execute_sharded, [*taken, *buffers], with_tokens=True
         )
@@ -236,7 +241,7 @@ class Executable:
     @property
     def may_be_called_by_cpp(self) -> bool:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
-        if self.has_effects or self.callbacks or self.waits or self.foreign is not None:
+        if self.has_effects or self.callbacks or self.waits or self.joint or self.foreign:
             return False
         return len(self.devices) == 1 or not self.donated
 

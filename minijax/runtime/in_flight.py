@@ -33,6 +33,7 @@ from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
 from minijax.core.errors import DeletedArrayError, error
+from minijax.runtime import watch
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -71,12 +72,22 @@ def refuse_deleted(got: str | None, cause: Exception | None) -> NoReturn:
     error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=cause)
 
 
+def block(buffer: Any) -> None:
+    """Waits for a C++ array.
+
+    Raises:
+        RuntimeError: its computation has failed.
+    """
+    watch.wait_for(buffer)
+    buffer.block_until_ready()
+
+
 def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
     """Waits until no more than so many programs are under way; called with `lock` held."""
     while len(_running) > others:
         # Whether that program has failed is for those to find out who use its results.
-        with contextlib.suppress(RuntimeError):
-            _running[0].block_until_ready()
+        with contextlib.suppress(XlaRuntimeError):
+            block(_running[0])
         _running.popleft()
 
 
@@ -228,7 +239,7 @@ def wait(buffer: _jax.Array) -> None:
     """
     if calls:
         check_may_wait(buffer)
-    surfacing(buffer.block_until_ready)
+    surfacing(block, buffer)
 
 
 _MARK = "minijax-callback-failure-"
@@ -285,6 +296,7 @@ def behind(error: Exception) -> Failure:
     if failure is None:
         if _OF_DELETED.search(str(error)):
             refuse_deleted(None, None)
+        watch.explain(error)
         raise error
     return failure
 
@@ -306,10 +318,10 @@ def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     raise failure.surface()
 
 
-def failure_of(wait: Callable[[], Any]) -> Failure | None:
-    """Waits, and gives the failure of the callback that has made waiting fail."""
+def failure_of(buffer: Any) -> Failure | None:
+    """Waits for a C++ array, and gives the failure of the callback that has made waiting fail."""
     try:
-        wait()
+        block(buffer)
     except XlaRuntimeError as error:
         return behind(error)
     return None

@@ -23,7 +23,6 @@ from jaxlib import _jax, xla_client
 from minijax.core import dtypes, meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
-from minijax.core.operators import Value
 from minijax.runtime import client, in_flight
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Sharding

@@ -73,7 +73,7 @@ def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
     """
     token = _last.of.get((effect, devices))
     if token is not None and token.is_ready():
-        failure = in_flight.failure_of(token.block_until_ready)
+        failure = in_flight.failure_of(token)
         if failure is not None:
             # What comes after a failure starts anew: it must not fail for ever.
             token = _last.of.pop((effect, devices)) and None
@@ -114,7 +114,7 @@ def _wait(count: int) -> None:
             token = _pending.popleft()
         except IndexError:
             break
-        failure = in_flight.failure_of(token.block_until_ready)
+        failure = in_flight.failure_of(token)
         if first is None and failure is not None and not failure.has_surfaced:
             first = failure
     if first is not None:

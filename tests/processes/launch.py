@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -28,12 +29,18 @@ def free_address() -> str:
         return f"localhost:{listener.getsockname()[1]}"
 
 
-def run(module: str, *, processes: int = 2, seconds: float = 60) -> list[Ended]:
-    """Runs tests/processes/<module>.py in several processes, none of which outlives this call."""
+def run(module: str, *arguments: str, processes: int = 2, seconds: float = 60) -> list[Ended]:
+    """Runs tests/processes/<module>.py in several processes, none of which outlives this call.
+
+    Behind the file where a process reports its facts it gets the arguments.
+    """
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         address = free_address()
-        running = [_start(module, folder, address, i, processes) for i in range(processes)]
+        command = [sys.executable, "-m", f"tests.processes.{module}"]
+        running = [
+            _start(command, arguments, folder, address, i, processes) for i in range(processes)
+        ]
         deadline = time.monotonic() + seconds
         try:
             statuses = [each.wait(max(deadline - time.monotonic(), 0)) for each in running]
@@ -56,7 +63,12 @@ def run(module: str, *, processes: int = 2, seconds: float = 60) -> list[Ended]:
 
 
 def _start(
-    module: str, folder: Path, address: str, process: int, processes: int
+    command: list[str],
+    arguments: Sequence[str],
+    folder: Path,
+    address: str,
+    process: int,
+    processes: int,
 ) -> subprocess.Popen[bytes]:
     environment = {
         **os.environ,
@@ -65,10 +77,9 @@ def _start(
         "MINIJAX_NUM_PROCESSES": str(processes),
         "MINIJAX_PROCESS_ID": str(process),
     }
-    command = [sys.executable, "-m", f"tests.processes.{module}", str(folder / f"{process}.json")]
     with (folder / f"{process}.txt").open("wb") as output:
         return subprocess.Popen(
-            command,
+            [*command, str(folder / f"{process}.json"), *arguments],
             stdout=output,
             stderr=subprocess.STDOUT,
             cwd=ROOT,

@@ -26,6 +26,6 @@ def refusal(function: Callable[[], Any]) -> str:
     """The class and the text of the error that a call raises."""
     try:
         function()
-    except Exception as error:
+    except (Exception, KeyboardInterrupt) as error:
         return f"{type(error).__name__}: {error}"
     return "not refused"

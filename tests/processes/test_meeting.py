@@ -1,6 +1,7 @@
 """How processes find one another, and leave: what goes wrong is an error, and nothing hangs."""
 
 import socket
+import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 
@@ -20,7 +21,8 @@ def meeting(claims: Sequence[tuple[int, int]], timeout: float = 10) -> list[str]
 
     def part(claim: tuple[int, int]) -> str:
         try:
-            distributed.meet(address, address, *claim, timeout)
+            for wire in distributed.meet(address, address, *claim, timeout).values():
+                wire.close()
         except RuntimeError as error:
             return str(error)
         return "met"
@@ -68,8 +70,112 @@ def test_strangers_are_not_heard() -> None:
                 continue
         with other:
             other.sendall(b"GET / HTTP/1.1\n")
-        distributed.meet(address, address, 1, 2, 10)
-        assert coordinator.result() is None
+        own, others = distributed.meet(address, address, 1, 2, 10), coordinator.result()
+        assert (own.keys(), others.keys()) == ({0}, {1})
+        for wire in (own[0], others[1]):
+            wire.close()
+
+
+BAD_WORDS = [
+    b"",
+    b"\n",
+    b"{\n",
+    b"[" * 4096,
+    b"\xff\xfe\n",
+    b'["minijax"]\n',
+    b'["minijax", "1", 2]\n',
+    b'["minijax", true, 2]\n',
+    b'["other", 1, 2]\n',
+    b'{"program": "minijax"}\n',
+    b"GET / HTTP/1.1\r\n\r\n",
+]
+
+
+def test_bad_words_of_strangers_disturb_nobody() -> None:
+    address = Address.parsed(launch.free_address(), "address")
+
+    def stranger(words: bytes) -> None:
+        with socket.create_connection(address) as other:
+            other.sendall(words)
+
+    with ThreadPoolExecutor(1) as pool:
+        coordinator = pool.submit(distributed.meet, address, address, 0, 2, 30)
+        while not _answers(address):
+            time.sleep(0.01)
+        for words in BAD_WORDS:
+            stranger(words)
+        wires = [distributed.meet(address, address, 1, 2, 10)[0], coordinator.result()[1]]
+    for wire in wires:
+        wire.close()
+
+
+def _answers(address: Address) -> bool:
+    try:
+        socket.create_connection(address).close()
+    except OSError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("process", [-1, -2, 7])
+def test_numbers_that_no_process_has_are_refused_to_all(process: int) -> None:
+    told = meeting([(0, 2), (process, 2)])
+    assert all(f"a process says to have process_id={process}" in text for text in told), told
+
+
+@pytest.mark.parametrize("words", [words for words in BAD_WORDS[1:] if words != b'["minijax"]\n'])
+def test_foreign_server_is_named_at_once(words: bytes) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        address = Address("127.0.0.1", server.getsockname()[1])
+        told = pool.submit(_told, address)
+        other = server.accept()[0]
+        with other:
+            other.sendall(words)
+            other.shutdown(socket.SHUT_WR)
+            text = told.result(timeout=5)
+    assert "who listens at the coordinator's address does not answer as one" in text
+    assert f"127.0.0.1:{address.port}: " in text
+    assert "choose another port" in text
+
+
+def _told(address: Address) -> str:
+    try:
+        distributed.meet(address, address, 1, 2, 60)
+    except RuntimeError as error:
+        return str(error)
+    return "met"
+
+
+def test_silent_server_is_named_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(distributed, "_SECONDS_TO_ANSWER", 0.3)
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        text = _told(Address("127.0.0.1", server.getsockname()[1]))
+    assert "who listens at the coordinator's address does not answer as one" in text
+
+
+def test_coordinator_that_goes_while_others_wait_is_named() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server, ThreadPoolExecutor(1) as pool:
+        told = pool.submit(_told, Address("127.0.0.1", server.getsockname()[1]))
+        with server.accept()[0] as other:
+            assert other.recv(100) == b'["minijax", 1, 2]\n'
+            other.sendall(b'["minijax"]\n')
+        assert "the coordinator has gone before all processes" in told.result(timeout=5)
+
+
+@pytest.mark.slow
+def test_process_that_goes_while_others_meet_does_not_count() -> None:
+    address = Address.parsed(launch.free_address(), "address")
+    with ThreadPoolExecutor(1) as pool:
+        coordinator = pool.submit(distributed.meet, address, address, 0, 3, 3)
+        while not _answers(address):
+            time.sleep(0.01)
+        with socket.create_connection(address) as gone:
+            gone.sendall(b'["minijax", 1, 3]\n')
+            assert gone.recv(100) == b'["minijax"]\n'
+        with pytest.raises(RuntimeError, match="process 1 has gone again"):
+            distributed.meet(address, address, 2, 3, 10)
+        with pytest.raises(RuntimeError, match="process 1 has gone again"):
+            coordinator.result()
 
 
 def test_coordinator_says_that_it_cannot_listen() -> None:
