@@ -1,6 +1,6 @@
 """Programs of several processes, under the names of jax.distributed."""
 
-from minijax.runtime.distributed import (
+from minijax.processes.distributed import (
     initialize as initialize,
     is_initialized as is_initialized,
     shutdown as shutdown,

@@ -202,12 +202,12 @@ def _make_cpu_client(count: int) -> Any:
         )
     facts: dict[str, Any] = {}
     if _peers:
-        names, before = ("distributed_client", "node_id", "num_nodes"), watch.listening()
-        facts = dict(zip(names, _peers[0], strict=True))
-        if config.cpu_collectives_implementation.value == "gloo":
-            facts["collectives"] = _jax.make_gloo_tcp_collectives(distributed_client=_peers[0][0])
-        # From here on, C++ waits for the other processes without an end.
-        watch.exchange_data_at(watch.listening() - before)
+        facts = dict(zip(("distributed_client", "node_id", "num_nodes"), _peers[0], strict=True))
+        # Afterwards C++ waits for the other processes without an end.
+        with watch.exchanging_data():
+            if config.cpu_collectives_implementation.value == "gloo":
+                gloo = _jax.make_gloo_tcp_collectives(distributed_client=_peers[0][0])
+                facts["collectives"] = gloo
     with _thread_beside(number):
         return xla_client.make_cpu_client(num_devices=given, **facts)
 

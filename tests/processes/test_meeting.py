@@ -8,8 +8,8 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 import minijax
-from minijax.runtime import distributed
-from minijax.runtime.distributed import Address
+from minijax.processes import distributed
+from minijax.processes.distributed import Address
 from tests.processes import launch
 
 pytestmark = pytest.mark.feature("NP-09")

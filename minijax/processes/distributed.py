@@ -30,8 +30,8 @@ from jaxlib import _jax
 from minijax.core import deferral
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
+from minijax.processes.watch import Watch, Wire
 from minijax.runtime import client, in_flight, transfer, watch
-from minijax.runtime.watch import Watch, Wire
 
 if TYPE_CHECKING:
     import ctypes
