@@ -130,7 +130,7 @@ class Turns:
         elsewhere = joint.outcome(repr(failures[0].error) if failures else "") if joint else {}
         for failure in failures:
             raise failure.surface()
-        if elsewhere:
+        if joint is not None and elsewhere:
             problem = "a Python function that the program calls has failed in another process."
             got = {f"process {i}": text for i, text in elsewhere.items()}
             error(RuntimeError, joint.name, problem, got=got)

@@ -38,6 +38,7 @@ _PAUSE = 0.1
 _PATIENCE = 3.0
 """Seconds after which who waits for others says so."""
 _SECONDS_TO_WARN = 10.0
+_SECONDS_TO_SETTLE = 1.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 0.05
 
 Group = tuple[int, ...]
@@ -233,6 +234,46 @@ def _pauses(is_done: Callable[[], bool]) -> Iterator[float]:
         time.sleep(min(max(waited / 100, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
 
+class Waiting:
+    """How long the main thread waits.
+
+    Attributes:
+        since: since when it does.
+    """
+
+    def __init__(self) -> None:
+        self.since = float("inf")
+        self._has_woken = False
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        """Context manager: inside it, the thread waits, if it is the main one."""
+        if threading.get_ident() == threading.main_thread().ident:
+            self.since = time.monotonic()
+        try:
+            yield
+        finally:
+            self.since = float("inf")
+
+    def wait_for(self, buffer: Any) -> bool:
+        """Waits for an array; whether another thread has woken this one before it came."""
+        # Whoever uses the array asks again, and gets its error.
+        with self.noted(), contextlib.suppress(RuntimeError):
+            try:
+                buffer.block_until_ready()
+            except KeyboardInterrupt:
+                is_woken, self._has_woken = self._has_woken, False
+                if not is_woken:
+                    raise
+                return True
+        return False
+
+    def wake(self) -> None:
+        """Ends the waiting of the main thread for an array."""
+        self._has_woken = True
+        _thread.interrupt_main()
+
+
 class Watch:
     """The wires of a process, and a thread that listens to them.
 
@@ -265,11 +306,11 @@ class Watch:
         self._agreed: collections.Counter[Group] = collections.Counter()
         self._notes: dict[Place, dict[int, str]] = {}
         self._ledger = Ledger()
-        self._waits_since = float("inf")
+        self._wait = Waiting()
         self._waiting: set[int] = set()
         self._peers: dict[int, int] = {}
         self._pending: list[Any] = []
-        self._is_closed = self._has_woken = False
+        self._is_closed = False
         self._threads = [_started(self._listen, *each) for each in wires.items()]
         _started(self._live)
 
@@ -316,7 +357,7 @@ class Watch:
             error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
 
     def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
-        with self._waiting_since():
+        with self._wait.noted():
             for waited in _pauses(is_done):
                 self.check()
                 if seconds is not None and waited > seconds:
@@ -329,27 +370,8 @@ class Watch:
         Raises:
             RuntimeError: the processes cannot go on, and the array does not come.
         """
-        is_woken = False
-        with self._waiting_since(), contextlib.suppress(RuntimeError):
-            # Whoever uses the array asks again, and gets its error.
-            try:
-                buffer.block_until_ready()
-            except KeyboardInterrupt:
-                is_woken, self._has_woken = self._has_woken, False
-                if not is_woken:
-                    raise
-        if is_woken:
+        if self._wait.wait_for(buffer):
             self.check()
-
-    @contextlib.contextmanager
-    def _waiting_since(self) -> Iterator[None]:
-        """Context manager: inside it, this process waits, as its main thread does."""
-        if threading.get_ident() == threading.main_thread().ident:
-            self._waits_since = time.monotonic()
-        try:
-            yield
-        finally:
-            self._waits_since = float("inf")
 
     def wait_for_stop(self, seconds: float) -> None:
         """Waits until it is known that the processes cannot go on, at most for so many seconds."""
@@ -427,13 +449,9 @@ class Watch:
             now = time.monotonic()
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             self._ledger.lines[self.process] = source.user_line(frame) or "its end"
-            waited, last_waited = now - self._waits_since, before - self._waits_since
+            waited, last_waited = now - self._wait.since, before - self._wait.since
             if last_waited < _SECONDS_TO_WARN <= waited:
                 logger.warning("Waiting for other processes for %d s:\n%s", waited, self.places())
-            if self.stop is not None and waited > _PATIENCE and not self.was_told:
-                # Gloo sometimes does not notice that its connections are broken.
-                self._has_woken = True
-                _thread.interrupt_main()
             for process in {0, *self._wires}:
                 facts = os.getpid(), waited > _PATIENCE, self._ledger.lines, self._ledger.last
                 self._tell(process, "lives", *facts)
@@ -472,7 +490,7 @@ class Watch:
                 case ["stops", problem, got]:
                     if self.stop is None:
                         self.stop = problem, got
-                        _break(self.data_at)
+                        _started(self._end_waiting)
                         for other in self._wires:
                             self._tell(other, *message)
                 case ["lives", number, is_waiting, lines, last]:
@@ -496,6 +514,16 @@ class Watch:
             notes = {i: each.note for i, each in found.items() if each.note}
             for other in place[0]:
                 self._tell(other, "agree", *place, notes)
+
+    def _end_waiting(self) -> None:
+        """Has whoever waits for data that will not come fail."""
+        # Gloo forgets who begins to wait just then, so what can come to its end may do so before.
+        time.sleep(_SECONDS_TO_SETTLE)
+        since = self._wait.since
+        _break(self.data_at)
+        time.sleep(_PATIENCE)
+        if not self.was_told and self._wait.since == since < time.monotonic():
+            self._wait.wake()
 
     def _find_deadlock(self, process: int, is_waiting: bool) -> None:
         """Stops all processes if each waits for others."""
@@ -587,5 +615,5 @@ def explain(caught: Exception) -> None:
         RuntimeError: a process is gone.
     """
     if _state.watch is not None and "Gloo" in str(caught):
-        _state.watch.wait_for_stop(_PATIENCE)
+        _state.watch.wait_for_stop(_SECONDS_TO_WARN)
         _state.watch.check()
