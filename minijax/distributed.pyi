@@ -3,5 +3,6 @@
 from minijax.processes.distributed import (
     initialize as initialize,
     is_initialized as is_initialized,
+    on_failure as on_failure,
     shutdown as shutdown,
 )

@@ -723,7 +723,7 @@ def cpu_collectives_implementation() -> None:
 
 @state(False)
 def enable_recoverability() -> None:
-    """Let a process live on when others of its program have died."""
+    """Let a process live on when others of its program have died: it does so in any case."""
 
 
 @state(None, parse=_parse_path)

@@ -104,12 +104,12 @@ def _wait_for_all(
     with contextlib.ExitStack() as stack:
         with _listener(bind) as listener:
             while problem is None and len(peers) < processes - 1:
-                peer = _next_peer(listener, deadline)
-                if peer is None:
+                arrived = _next_peer(listener, deadline)
+                if arrived is None:
                     missing = sorted(set(range(1, processes)) - peers.keys())
                     problem = _missing(missing, processes, timeout)
                     break
-                wire = Wire(peer)
+                wire = Wire(arrived)
                 stack.callback(wire.close)
                 claim = _claim(wire)
                 if claim is None:
@@ -118,12 +118,12 @@ def _wait_for_all(
                 problem = _objection(*claim, peers, processes)
                 # Who is refused is told so, too.
                 peers[claim[0] if problem is None else -1] = wire
-        for process, peer in peers.items():
-            if problem is None and peer.has_ended():
+        for process, wire in peers.items():
+            if problem is None and wire.has_ended():
                 problem = message(_INITIALIZE, f"process {process} has gone again.", at="")
-        for peer in peers.values():
+        for wire in peers.values():
             with contextlib.suppress(OSError):
-                peer.say(_GREETING, problem)
+                wire.say(_GREETING, problem)
         if problem is None:
             stack.pop_all()
             return peers
@@ -313,7 +313,7 @@ def initialize(
         cluster_detection_method: 'deactivate' or None: clusters are not asked for the rest.
         initialization_timeout: for how many seconds to wait for the other processes.
         heartbeat_timeout_seconds: after how many seconds without a sign of life a process counts
-            as dead, which ends the others.
+            as gone, of which the others are told by an exception.
         shutdown_timeout_seconds: for how many seconds to wait for the others at the end.
         coordinator_bind_address: where process 0 listens, if not on all its interfaces.
         slice_index: a number for groups of accelerators; host devices have none.

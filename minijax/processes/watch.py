@@ -39,6 +39,7 @@ _PAUSE = 0.1
 _PATIENCE = 3.0
 """Seconds after which who waits for others says so."""
 _SECONDS_TO_WARN = 10.0
+_SECONDS_TO_SETTLE = 1.0
 _SHORTEST_PAUSE, _LONGEST_PAUSE = 1e-4, 0.05
 
 logger = logging.getLogger("minijax")
@@ -163,7 +164,47 @@ def _pauses(is_done: Callable[[], bool]) -> Iterator[float]:
         time.sleep(min(max(waited / 100, _SHORTEST_PAUSE), _LONGEST_PAUSE))
 
 
-class Watch:
+class Waiting:
+    """How long the main thread waits.
+
+    Attributes:
+        since: since when it does.
+    """
+
+    def __init__(self) -> None:
+        self.since = float("inf")
+        self._has_woken = False
+
+    @contextlib.contextmanager
+    def noted(self) -> Iterator[None]:
+        """Context manager: inside it, the thread waits, if it is the main one."""
+        if threading.get_ident() == threading.main_thread().ident:
+            self.since = time.monotonic()
+        try:
+            yield
+        finally:
+            self.since = float("inf")
+
+    def wait_for(self, buffer: Any) -> bool:
+        """Waits for an array; whether another thread has woken this one before it came."""
+        # Whoever uses the array asks again, and gets its error.
+        with self.noted(), contextlib.suppress(RuntimeError):
+            try:
+                buffer.block_until_ready()
+            except KeyboardInterrupt:
+                is_woken, self._has_woken = self._has_woken, False
+                if not is_woken:
+                    raise
+                return True
+        return False
+
+    def wake(self) -> None:
+        """Ends the waiting of the main thread for an array."""
+        self._has_woken = True
+        _thread.interrupt_main()
+
+
+class Listener:
     """The wires of a process, and a thread that listens to them.
 
     Args:
@@ -195,40 +236,13 @@ class Watch:
         self._agreed: collections.Counter[Group] = collections.Counter()
         self._notes: dict[Place, dict[int, str]] = {}
         self._ledger = Ledger()
-        self._waits_since = float("inf")
+        self._wait = Waiting()
         self._waiting: set[int] = set()
         self._peers: dict[int, int] = {}
         self._pending: list[Any] = []
-        self._is_closed = self._has_woken = False
+        self._is_closed = False
         self._threads = [_started(self._listen, *each) for each in wires.items()]
         _started(self._live)
-
-    @contextlib.contextmanager
-    def exchanging_data(self) -> Iterator[None]:
-        """Tells the others where this process begins to listen for data, and hears it of them.
-
-        Raises:
-            RuntimeError: a process does not come.
-        """
-        before = _listening()
-        yield
-        found = Joint("devices", self.everyone, "devices").exchange("".join(_listening() - before))
-        self.data_at = set(found.values())
-
-    def begin(self, group: Group, said: Said) -> Place:
-        """Tells process 0 what this process begins.
-
-        Raises:
-            RuntimeError: the processes cannot go on.
-        """
-        self.check()
-        with self._lock:
-            self._numbers[group] += 1
-            place = group, self._numbers[group]
-            self._pending.append((*place, *said))
-        if said.note is not None:
-            self._tell_of_pending()
-        return place
 
     def _tell_of_pending(self) -> None:
         with self._lock:
@@ -236,92 +250,9 @@ class Watch:
             if pending:
                 self._tell(0, "begins", *pending)
 
-    def notes_of(self, place: Place) -> Mapping[int, str]:
-        """What processes have noted of something, once all have begun it.
-
-        Raises:
-            RuntimeError: the processes cannot go on.
-        """
-        self._wait_until(lambda: self._agreed[place[0]] >= place[1])
-        return self._notes.pop(place, {})
-
-    def check(self) -> None:
-        """Refuses to go on where not all processes can.
-
-        Raises:
-            RuntimeError: one is gone, or they do not do the same.
-        """
-        if self.stop is not None:
-            self.was_told = True
-            problem, got = self.stop
-            fix = "save what this process has, and start all processes again"
-            error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
-
-    def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
-        with self._waiting_since():
-            for waited in _pauses(is_done):
-                self.check()
-                if seconds is not None and waited > seconds:
-                    return False
-        return True
-
-    def wait_for(self, buffer: Any) -> None:
-        """Waits for an array, and lets the others know if that takes long.
-
-        Raises:
-            RuntimeError: the processes cannot go on, and the array does not come.
-        """
-        is_woken = False
-        with self._waiting_since(), contextlib.suppress(RuntimeError):
-            # Whoever uses the array asks again, and gets its error.
-            try:
-                buffer.block_until_ready()
-            except KeyboardInterrupt:
-                is_woken, self._has_woken = self._has_woken, False
-                if not is_woken:
-                    raise
-        if is_woken:
-            self.check()
-
-    @contextlib.contextmanager
-    def _waiting_since(self) -> Iterator[None]:
-        """Context manager: inside it, this process waits, as its main thread does."""
-        if threading.get_ident() == threading.main_thread().ident:
-            self._waits_since = time.monotonic()
-        try:
-            yield
-        finally:
-            self._waits_since = float("inf")
-
-    def explain(self, caught: Exception) -> None:
-        """Raises an exception that says more in place of XLA's of a broken connection.
-
-        Raises:
-            RuntimeError: a process is gone.
-        """
-        if "Gloo" in str(caught):
-            self.wait_for_stop(_PATIENCE)
-            self.check()
-
-    def wait_for_stop(self, seconds: float) -> None:
-        """Waits until it is known that the processes cannot go on, at most for so many seconds."""
-        for waited in _pauses(lambda: self.stop is not None):
-            if waited > seconds:
-                return
-
     def refuse(self, problem: str, got: str = "") -> None:
         """Stops all processes, unless something else has done so."""
         self._tell(0, "stops", problem, got or self.places())
-
-    def end(self, seconds: float) -> bool:
-        """Waits until all processes have come to their end; whether they have in so many seconds.
-
-        Raises:
-            RuntimeError: they cannot.
-        """
-        self._is_ending = True
-        self.begin(self.everyone, Said("end", "its end", note=""))
-        return self._wait_until(self._has_ended, seconds)
 
     def _has_ended(self) -> bool:
         return self._is_ending and self._agreed[self.everyone] == self._numbers[self.everyone]
@@ -329,12 +260,6 @@ class Watch:
     def places(self) -> str:
         """Where every process is, as far as this one knows."""
         return "\n".join(map(self._ledger.place, self.everyone))
-
-    def wait_for_others(self, seconds: float) -> None:
-        """Waits until no other process is connected, at most for so many seconds."""
-        deadline = time.monotonic() + seconds
-        for thread in self._threads:
-            thread.join(max(deadline - time.monotonic(), 0))
 
     def close(self) -> None:
         """Ends listening."""
@@ -379,13 +304,9 @@ class Watch:
             now = time.monotonic()
             frame = sys._current_frames().get(threading.main_thread().ident or 0)
             self._ledger.lines[self.process] = source.user_line(frame) or "its end"
-            waited, last_waited = now - self._waits_since, before - self._waits_since
+            waited, last_waited = now - self._wait.since, before - self._wait.since
             if last_waited < _SECONDS_TO_WARN <= waited:
                 logger.warning("Waiting for other processes for %d s:\n%s", waited, self.places())
-            if self.stop is not None and waited > _PATIENCE and not self.was_told:
-                # Gloo sometimes does not notice that its connections are broken.
-                self._has_woken = True
-                _thread.interrupt_main()
             for process in {0, *self._wires}:
                 facts = os.getpid(), waited > _PATIENCE, self._ledger.lines, self._ledger.last
                 self._tell(process, "lives", *facts)
@@ -424,7 +345,7 @@ class Watch:
                 case ["stops", problem, got]:
                     if self.stop is None:
                         self.stop = problem, got
-                        _break(self.data_at)
+                        _started(self._end_waiting)
                         for other in self._wires:
                             self._tell(other, *message)
                 case ["lives", number, is_waiting, lines, last]:
@@ -449,12 +370,123 @@ class Watch:
             for other in place[0]:
                 self._tell(other, "agree", *place, notes)
 
+    def _end_waiting(self) -> None:
+        """Has whoever waits for data that will not come fail."""
+        # Gloo forgets who begins to wait just then, so what can come to its end may do so before.
+        time.sleep(_SECONDS_TO_SETTLE)
+        since = self._wait.since
+        _break(self.data_at)
+        time.sleep(_PATIENCE)
+        if not self.was_told and self._wait.since == since < time.monotonic():
+            self._wait.wake()
+
     def _find_deadlock(self, process: int, is_waiting: bool) -> None:
         """Stops all processes if each waits for others."""
         (self._waiting.add if is_waiting else self._waiting.discard)(process)
         waiting = self._ledger.waiting()
         if waiting and len(self._waiting) == len(self.everyone):
             self.refuse("every process waits for others.", waiting)
+
+
+class Watch(Listener):
+    """What a process tells the others of what it does with them, and waits for."""
+
+    @contextlib.contextmanager
+    def exchanging_data(self) -> Iterator[None]:
+        """Tells the others where this process begins to listen for data, and hears it of them.
+
+        Raises:
+            RuntimeError: a process does not come.
+        """
+        before = _listening()
+        yield
+        found = Joint("devices", self.everyone, "devices").exchange("".join(_listening() - before))
+        self.data_at = set(found.values())
+
+    def begin(self, group: Group, said: Said) -> Place:
+        """Tells process 0 what this process begins.
+
+        Raises:
+            RuntimeError: the processes cannot go on.
+        """
+        self.check()
+        with self._lock:
+            self._numbers[group] += 1
+            place = group, self._numbers[group]
+            self._pending.append((*place, *said))
+        if said.note is not None:
+            self._tell_of_pending()
+        return place
+
+    def notes_of(self, place: Place) -> Mapping[int, str]:
+        """What processes have noted of something, once all have begun it.
+
+        Raises:
+            RuntimeError: the processes cannot go on.
+        """
+        self._wait_until(lambda: self._agreed[place[0]] >= place[1])
+        return self._notes.pop(place, {})
+
+    def check(self) -> None:
+        """Refuses to go on where not all processes can.
+
+        Raises:
+            RuntimeError: one is gone, or they do not do the same.
+        """
+        if self.stop is not None:
+            self.was_told = True
+            problem, got = self.stop
+            fix = "save what this process has, and start all processes again"
+            error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
+
+    def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
+        with self._wait.noted():
+            for waited in _pauses(is_done):
+                self.check()
+                if seconds is not None and waited > seconds:
+                    return False
+        return True
+
+    def wait_for(self, buffer: Any) -> None:
+        """Waits for an array, and lets the others know if that takes long.
+
+        Raises:
+            RuntimeError: the processes cannot go on, and the array does not come.
+        """
+        if self._wait.wait_for(buffer):
+            self.check()
+
+    def explain(self, caught: Exception) -> None:
+        """Raises an exception that says more in place of XLA's of a broken connection.
+
+        Raises:
+            RuntimeError: a process is gone.
+        """
+        if "Gloo" in str(caught):
+            self.wait_for_stop(_SECONDS_TO_WARN)
+            self.check()
+
+    def wait_for_stop(self, seconds: float) -> None:
+        """Waits until it is known that the processes cannot go on, at most for so many seconds."""
+        for waited in _pauses(lambda: self.stop is not None):
+            if waited > seconds:
+                return
+
+    def end(self, seconds: float) -> bool:
+        """Waits until all processes have come to their end; whether they have in so many seconds.
+
+        Raises:
+            RuntimeError: they cannot.
+        """
+        self._is_ending = True
+        self.begin(self.everyone, Said("end", "its end", note=""))
+        return self._wait_until(self._has_ended, seconds)
+
+    def wait_for_others(self, seconds: float) -> None:
+        """Waits until no other process is connected, at most for so many seconds."""
+        deadline = time.monotonic() + seconds
+        for thread in self._threads:
+            thread.join(max(deadline - time.monotonic(), 0))
 
 
 def _is_stopped(number: int | None) -> bool:

@@ -16,7 +16,7 @@ import numpy as np
 
 import minijax as jax
 from minijax import lax
-from minijax.runtime import watch
+from minijax.processes import watch
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 from tests.processes.part import refusal, take_part

@@ -265,3 +265,22 @@ def test_each_region_prints_once_along_axes_left_to_the_compiler(how: str, free:
         np.testing.assert_array_equal(out, 2 * X)
         jax.effects_barrier()
         assert sorted(seen) == X.reshape(2 ** len(manual), -1).tolist()
+
+
+@pytest.mark.feature("PM-14")
+def test_each_device_makes_ordered_calls_in_its_order() -> None:
+    calls: dict[int, list[int]] = {}
+
+    def note(device: Any, step: int) -> None:
+        calls.setdefault(int(device), []).append(int(step))
+
+    def f(x: Any) -> Any:
+        for step in range(3):
+            io_callback(note, None, jax.lax.axis_index("i"), step, ordered=True)
+        return x
+
+    with jax.cpu_devices(4):
+        mapped, x = jax.pmap(f, axis_name="i"), np.arange(4.0, dtype=np.float32)
+        mapped(x), mapped(x)
+        jax.effects_barrier()
+    assert calls == dict.fromkeys(range(4), [0, 1, 2] * 2)
