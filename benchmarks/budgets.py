@@ -45,6 +45,7 @@ PROCESSES = (
     Row("all_rooms", "import, and of all of scipy and linear algebra", 0.60),
     Row("unused_rooms", "such parts loaded by a plain import", 0.10, unit="x"),
     Row("first_result", "process start to first jit result", 0.60),
+    Row("first_lowering", "first lowering in a process", 0.40),
     Row("first_step", "process start to first training step of an MLP", 0.60),
     Row("first_parameters", "first initialisation of a model's parameters", 0.60),
     Row("memory_import", "private memory after import", 0.60, unit="B"),

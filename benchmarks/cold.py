@@ -41,8 +41,9 @@ def _main(library: str, name: str) -> None:
         _report(None, [float(jax.jit(lambda x: jnp.sum(jnp.tanh(x) * 2))(jnp.arange(8.0)))])
     elif name == "first_step":
         _report(None, [_first_step(jax)])
-    elif name == "first_parameters":
-        _report(*_first_parameters(jax))
+    elif name in ("first_lowering", "first_parameters"):
+        first = _first_lowering if name == "first_lowering" else _first_parameters
+        _report(*first(jax))
     else:
         raise ValueError(f"no row of a process of its own is called {name}")
 
@@ -57,6 +58,16 @@ def _private_memory() -> int:
     with open("/proc/self/status", encoding="ascii") as lines:
         sizes = dict(line.split(":", 1) for line in lines)
     return int(sizes["RssAnon"].split()[0]) * 1024
+
+
+def _first_lowering(jax: Any) -> tuple[float, None]:
+    """Seconds of the first lowering, of a function that is traced, where there are devices."""
+    jnp, np = jax.numpy, importlib.import_module("numpy")
+    jax.devices()
+    traced = jax.jit(lambda x: jnp.tanh(x @ x) * 2).trace(np.ones((8, 8), np.float32))
+    start = time.perf_counter()
+    traced.lower()
+    return time.perf_counter() - start, None
 
 
 def _memory(jax: Any, raw: bool) -> list[int]:

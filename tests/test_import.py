@@ -35,3 +35,19 @@ def test_rooms_are_loaded_when_they_are_named() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout == "det 0.5\n"
+
+
+LOWERED = """
+import sys
+import minijax as jax
+lowered = jax.jit(lambda x: x @ x + 1).lower(jax.ShapeDtypeStruct((3, 3), "float32"))
+assert "dot_general" in lowered.as_text()
+assert not [name for name in sys.modules if name.startswith("jaxlib.mlir.dialects.")]
+from jaxlib.mlir.dialects import stablehlo
+main = lowered.compiler_ir().body.operations[0]
+assert isinstance(main.regions[0].blocks[0].operations[0], stablehlo.DotGeneralOp)
+"""
+
+
+def test_lowering_loads_no_classes_of_operations_that_a_user_may_load() -> None:
+    subprocess.run([sys.executable, "-c", LOWERED], check=True)

@@ -8,8 +8,10 @@ every operation is made by `LoweringContext.op`.
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Sequence
+from types import ModuleType
 from typing import Any, TypeAlias
 
 import ml_dtypes
@@ -60,6 +62,14 @@ def _context() -> Any:
     _chlo.register_dialect(ctx)
     # XLA would load it on the first compilation, while other threads read what is loaded.
     _mlirHlo.register_mhlo_dialect(ctx)
+    # With the first type or attribute of a dialect MLIR loads its Python: hundreds of classes, most
+    # of the time of a first lowering.  It believes to have done so; who imports them gets them.
+    for dialect, text in (("builtin", "i1"), ("stablehlo", "#stablehlo<precision DEFAULT>")):
+        name = f"jaxlib.mlir.dialects.{dialect}"
+        if name not in sys.modules:
+            sys.modules[name] = ModuleType(name)
+            ir.Attribute.parse(text, ctx)
+            del sys.modules[name]
     return ctx
 
 

@@ -309,7 +309,7 @@ def _lent(x: Any, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any
     wanted = _is_frozen(host) if may_alias is None else may_alias
     if wanted and host.flags.c_contiguous and host.ctypes.data % _ALIGNMENT == 0:
         return host, SEMANTICS.ZERO_COPY
-    return (_aligned_copy(host) if is_large else host.copy()), SEMANTICS.ZERO_COPY
+    return _aligned_copy(host), SEMANTICS.ZERO_COPY
 
 
 def _is_frozen(x: Any) -> bool:
@@ -331,7 +331,7 @@ def _aligned_copy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """
     raw = np.empty(x.nbytes + _ALIGNMENT, np.uint8)
     start = -raw.ctypes.data % _ALIGNMENT
-    made: np.ndarray[Any, Any] = raw[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
+    made = raw[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
     np.copyto(made, x)
     return made
 

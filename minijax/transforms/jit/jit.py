@@ -296,13 +296,12 @@ class JitFunction:
 
 def native_half(half: JitFunction) -> Operand:
     """What answers known calls in C++, and leaves others to the Python half."""
-    settings = half.settings
     return eager.native_function(
         half.name,
         half.call,
-        static_argnums=settings.static_argnums,
-        static_argnames=settings.static_argnames,
-        key=settings,
+        static_argnums=half.settings.static_argnums,
+        static_argnames=half.settings.static_argnames,
+        key=half.settings,
         function=half.function,
     )
 

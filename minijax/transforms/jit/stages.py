@@ -476,14 +476,11 @@ class Compiled(_Stage):
         super().__init__(lowered._staged, lowered.in_tree)
         self._executable = executable
         self._written = lowered._written
-        own = weakref.ref(self)
-
         # A strong reference would be a cycle through C++, and the program would never die.
-        def answer(*args: Any, **kwargs: Any) -> Any:
-            compiled: Any = own()
-            return compiled._answer(args, kwargs)
-
-        self._native = eager.native_function(self.fun_name, answer, function=self)
+        own: Any = weakref.WeakMethod(self._answer)
+        self._native = eager.native_function(
+            self.fun_name, lambda *args, **kwargs: own()(args, kwargs), function=self
+        )
 
     @source.is_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
