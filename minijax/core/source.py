@@ -326,7 +326,7 @@ def make(inner):
             try:
                 return inner({arguments})
             except TypeError:
-                refuse_keywords(inner, {keywords})
+                {keywords} and refuse_keywords(inner, {keywords})
                 raise
             except (RuntimeError, ValueError) as exception:
                 explain_deleted(exception, *locals().values())
@@ -338,7 +338,7 @@ def make(inner):
 """
 
 
-def refuse_keywords(function: Callable[..., Any], given: Iterable[str] | None) -> None:
+def refuse_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
     """Raises the error of keywords that a function does not have; `core/errors.py` says how."""
 
 
