@@ -14,7 +14,6 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import axes, config, monitoring
-from minijax.experimental import io_callback
 from minijax.interpreters import passes
 from minijax.sharding import Mesh, NamedSharding, PmapSharding
 from minijax.sharding import PartitionSpec as P
@@ -191,24 +190,6 @@ def test_ordered_effects_are_refused() -> None:
     f = minijax.pmap(lambda x: minijax.debug.print("{}", x, ordered=True))
     with pytest.raises(ValueError, match=r"ordered effects need one device.*\n.* on 4 devices"):
         f(NUMBERS)
-
-
-@pytest.mark.feature("PM-14")
-def test_each_device_makes_ordered_calls_in_its_order() -> None:
-    calls: dict[int, list[int]] = {}
-
-    def note(device: Any, step: int) -> None:
-        calls.setdefault(int(device), []).append(int(step))
-
-    def f(x: Any) -> Any:
-        for step in range(3):
-            io_callback(note, None, lax.axis_index("i"), step, ordered=True)
-        return x
-
-    mapped = minijax.pmap(f, axis_name="i")
-    mapped(NUMBERS), mapped(NUMBERS)
-    minijax.effects_barrier()
-    assert calls == dict.fromkeys(range(4), [0, 1, 2] * 2)
 
 
 @pytest.mark.feature("PM-14")
