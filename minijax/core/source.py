@@ -320,7 +320,7 @@ def _boundary_of(parameters: str, arguments: str, keywords: str | None) -> Calla
 
 
 _BOUNDARY = """
-def make(inner):
+def make(inner, leave_out=filter_frames):
     def call({parameters}):
         try:
             try:
@@ -332,7 +332,7 @@ def make(inner):
                 explain_deleted(exception, *locals().values())
                 raise
         except Exception as exception:
-            filter_frames(exception)
+            leave_out(exception)
             raise
     return call
 """
