@@ -338,8 +338,7 @@ def _as_given(name: str, value: Param) -> Param:
 
 def _parse_device(name: str, value: Param) -> Param:
     if not (value is None or isinstance(value, str) or hasattr(value, "device_kind")):
-        expected = "a device, such as minijax.devices()[0], or the name of a platform"
-        error(ValueError, name, "no device.", got=repr(value), expected=expected)
+        error(ValueError, name, "no device.", got=repr(value), expected="a device or a platform")
     return value
 
 

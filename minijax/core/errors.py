@@ -167,14 +167,11 @@ def explain_keyword(name: str, function: Callable[..., Any], given: Iterable[str
             error(TypeError, name, problem, expected=expected, fix=fix, cause=None)
 
 
-def _refuse_keywords(function: Callable[..., Any], given: Iterable[str] | None) -> None:
-    if not given:
-        return
-    shown = vars(function).get("_boundary", function)
-    name = f"{shown.__module__}.{shown.__qualname__}".partition(".")[2]
-    if shown is function:
-        # A method: a class is called by its own name.
-        name = function.__qualname__.removesuffix(".__init__").removesuffix(".__new__").lstrip("_")
+def _refuse_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
+    # A class is called by its own name; the boundary of a function knows its public path.
+    name = function.__qualname__.removesuffix(".__init__").removesuffix(".__new__").lstrip("_")
+    if shown := vars(function).get("_boundary"):
+        name = f"{shown.__module__}.{shown.__qualname__}".partition(".")[2]
     explain_keyword(name, function, given)
 
 

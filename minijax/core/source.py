@@ -325,25 +325,25 @@ def _boundary_of(parameters: str, arguments: str, keywords: str | None) -> Calla
 
 
 _BOUNDARY = """
-def make(inner):
+def make(inner, leave_out=filter_frames):
     def call({parameters}):
         try:
             try:
                 return inner({arguments})
             except TypeError:
-                refuse_keywords(inner, {keywords})
+                {keywords} and refuse_keywords(inner, {keywords})
                 raise
             except (RuntimeError, ValueError) as exception:
                 explain_deleted(exception, *locals().values())
                 raise
         except Exception as exception:
-            filter_frames(exception)
+            leave_out(exception)
             raise
     return call
 """
 
 
-def refuse_keywords(function: Callable[..., Any], given: Iterable[str] | None) -> None:
+def refuse_keywords(function: Callable[..., Any], given: Iterable[str]) -> None:
     """Raises the error of keywords that a function does not have; `core/errors.py` says how."""
 
 

@@ -20,10 +20,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, deferral, source
+from minijax.core import config, deferral, refs, source
 from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_of
-from minijax.core.errors import InternalError
+from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import (
     NO_DEBUG_INFO,
     NO_EFFECTS,
@@ -280,6 +280,9 @@ def stage_closed(
     jaxpr, consts = stage(function, avals, debug_info)
     if any(isinstance(c, Tracer) for c in consts):
         raise InternalError(f"the jaxpr closes over values of an outer trace\n{jaxpr}")
+    if any(map(refs.is_reference, consts)):
+        problem = "inside control flow, no rule of custom_vjp can close over a reference."
+        error(NotImplementedError, "custom_vjp", problem, fix="give it to the function")
     return ClosedJaxpr(jaxpr, consts)
 
 

@@ -1,7 +1,9 @@
 """Moving arrays between placements, outside compiled programs.
 
 Input: an array and a sharding.  Output: the same values, placed so.  Between placements on the
-same accelerators a compiled program moves them; else pieces are copied, see `runtime/transfer.py`.
+same accelerators a compiled program moves them, also in another order of these; else pieces are
+copied, see `runtime/transfer.py`.  Values on host devices that are cut otherwise pass through NumPy
+in any order: their memory is the host's, and nothing has to be compiled.
 """
 
 from __future__ import annotations

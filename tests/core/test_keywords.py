@@ -97,6 +97,11 @@ def test_the_text_names_the_function_and_the_keyword(
         call()
 
 
+def test_parameters_are_not_taken_for_names_of_the_boundary() -> None:
+    with pytest.raises(TypeError, match="'<' not supported"):
+        jax.debug.breakpoint(num_frames="all", filter_frames=True)  # type: ignore[arg-type]
+
+
 def test_keywords_of_the_user_s_functions_are_theirs() -> None:
     def f(x: jax.Array, *, scale: float) -> jax.Array:
         return x * scale

@@ -139,6 +139,24 @@ def test_rules_that_change_references_are_batched(place):
     assert count[...].tolist() == [3.0, 6.0, 9.0]
 
 
+@pytest.mark.feature("UX-06")
+def test_backward_rule_that_closes_over_a_reference_is_refused_in_loops():
+    count = zero()
+    f = jax.custom_vjp(lambda x: x * 2)
+
+    def backward(_, ct):
+        count[...] += ct
+        return (ct * 2,)
+
+    f.defvjp(lambda x: (f(x), None), backward)
+    assert float(jax.grad(jax.jit(f))(1.0)) == 2.0
+    assert float(count[...]) == 1.0
+    with pytest.raises(
+        NotImplementedError, match="no rule of custom_vjp can close over a reference"
+    ):
+        jax.grad(lambda x: lax.fori_loop(0, 2, lambda _, y: f(y), x))(1.0)
+
+
 @pytest.mark.parametrize("place", ["plain", *_PLACES])
 def test_forward_rule_that_writes_more_than_the_function_is_not_ignored(place):
     seen = zero()

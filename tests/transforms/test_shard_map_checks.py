@@ -430,6 +430,16 @@ def test_each_device_makes_ordered_calls_in_its_order(
     assert calls.of == dict.fromkeys(range(4), [0, 1, 2, 3] * 3)
 
 
+@pytest.mark.feature("PM-14")
+def test_each_slice_of_pmap_makes_ordered_calls_in_its_order(row: Mesh) -> None:
+    calls = Calls()
+    mapped = minijax.pmap(partial(straight, calls), axis_name="x")
+    for _ in range(2):
+        mapped(X[:4])
+    minijax.effects_barrier()
+    assert calls.of == dict.fromkeys(range(4), [0, 1, 2, 3] * 2)
+
+
 @pytest.mark.feature("EF-03")
 def test_programs_and_regions_keep_the_order_of_calls(row: Mesh) -> None:
     calls = Calls()

@@ -34,6 +34,9 @@ class Jit(JaxprCall):
 
     def impl(self, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Sequence[Any]:
         eager.check_no_tracers(args)
+        if any(map(refs.is_reference, jaxpr.consts)):
+            # A backward rule of the user's closes over them.
+            return staging.eval_closed_jaxpr(jaxpr, *args)
         options = program.Options(params["name"], params["keep_unused"])
         return program.executable_for(jaxpr, args, options, params["device"])(args)
 

@@ -189,9 +189,9 @@ class ShardMap(JaxprCall):
                 differing = [frozenset(spec.names()) for spec in in_specs]
                 ctx.module.choices.extend(partitioning.lines(jaxpr, differing, region.axes))
             ins, outs = [*borders, *ins], [*borders, *outs]
-            values = (*tokens, *values)
+            operands = [*tokens, *values]
             results = regions.region(
-                ctx, region.outer, region.ordered(region.axes), values, ins, outs, body
+                ctx, region.outer, region.ordered(region.axes), operands, ins, outs, body
             )
         ctx.tokens.update(zip(ordered, results, strict=False))
         return results[len(ordered) :]
