@@ -108,7 +108,8 @@ def _part_of(call: object) -> Iterator[None]:
 @functools.cache
 def _mark_threads() -> None:
     """From now on threads, and tasks of executors, are part of the call that starts them."""
-    start, submit = threading.Thread.start, ThreadPoolExecutor.submit
+    start: Any = threading.Thread.start
+    submit: Any = ThreadPoolExecutor.submit
 
     @functools.wraps(start)
     def start_marked(thread: threading.Thread) -> None:
@@ -122,7 +123,7 @@ def _mark_threads() -> None:
             function = _part_of(inside.call)(function)
         return submit(executor, function, *args, **kwargs)
 
-    threading.Thread.start = start_marked  # type: ignore[method-assign]
+    threading.Thread.start = start_marked  # type: ignore[method-assign,assignment]
     ThreadPoolExecutor.submit = submit_marked  # type: ignore[method-assign]
 
 
