@@ -358,9 +358,10 @@ class Array(_Convertible, metaclass=_ArrayType):
             Exception: a Python function that the computation calls has failed with it.
             RuntimeError: the array was deleted or donated.
         """
-        if self.buffer.is_deleted():
-            to_numpy(self.buffer)
-        in_flight.wait(self.buffer)
+        buffer = self.buffer
+        if buffer.is_deleted():
+            to_numpy(buffer)
+        in_flight.wait(buffer)
         return self
 
     def is_ready(self) -> bool:
@@ -631,7 +632,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         fix += "keep the function's result instead"
         error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=None)
     dtype = buffer.aval.dtype
-    if dtype == dtypes.float0:
+    if dtype.isbuiltin != 1 and dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
     if in_flight.calls:
         in_flight.check_may_wait(buffer)

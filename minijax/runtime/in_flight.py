@@ -204,9 +204,12 @@ def wait(buffer: _jax.Array) -> None:
     """
     if calls:
         check_may_wait(buffer)
-    failure = failure_of(buffer.block_until_ready)
-    if failure is not None:
-        raise failure.surface()
+    try:
+        buffer.block_until_ready()
+        return
+    except XlaRuntimeError as error:
+        failure = behind(error)
+    raise failure.surface()
 
 
 _MARK = "minijax-callback-failure-"
