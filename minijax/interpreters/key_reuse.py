@@ -10,6 +10,7 @@ followed as well.
 from __future__ import annotations
 
 import itertools
+import threading
 import weakref
 from collections.abc import Sequence
 
@@ -168,6 +169,7 @@ def check_jaxpr(closed: ClosedJaxpr) -> list[Numbers]:
 
 _used_elements: dict[int, list[tuple[Numbers, str]]] = {}
 """By buffer, which of its elements were used up on which line."""
+_look_and_note = threading.RLock()
 
 
 def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
@@ -181,16 +183,17 @@ def use_arguments(closed: ClosedJaxpr, args: Values) -> None:
         buffer = getattr(x, "buffer", None)
         if buffer is None or not mask.any():
             continue
-        if id(buffer) not in _used_elements:
-            weakref.finalize(buffer, _used_elements.pop, id(buffer), None)
-        uses = _used_elements.setdefault(id(buffer), [])
-        first = next((line for used, line in uses if (used & mask).any()), None)
-        if first is not None:
-            name = source.user_call() or closed.jaxpr.debug_info.func_name
-            text = f"argument {i} is a random key that was used before."
-            got = f"first used at {first}"
-            error(CheckedKeyReuseError, name, text, got=got, expected=_ONCE, fix=_FIX)
-        uses.append((mask, str(source.user_line())))
+        with _look_and_note:
+            if id(buffer) not in _used_elements:
+                weakref.finalize(buffer, _used_elements.pop, id(buffer), None)
+            uses = _used_elements.setdefault(id(buffer), [])
+            first = next((line for used, line in uses if (used & mask).any()), None)
+            if first is not None:
+                name = source.user_call() or closed.jaxpr.debug_info.func_name
+                text = f"argument {i} is a random key that was used before."
+                got = f"first used at {first}"
+                error(CheckedKeyReuseError, name, text, got=got, expected=_ONCE, fix=_FIX)
+            uses.append((mask, str(source.user_line())))
 
 
 def follow_slices(

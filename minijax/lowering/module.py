@@ -29,6 +29,7 @@ from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import regions, stablehlo
 from minijax.lowering.assignment import Layout
+from minijax.lowering.module_hooks import Inspected
 from minijax.lowering.partitioning import Partitioning
 from minijax.lowering.placed_programs import Replicas
 from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
@@ -63,6 +64,7 @@ class Lowering:
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[HostCallback] = []
+        self.inspected: list[Inspected] = []
         # The choices that may go another way on each device, where the compiler splits values.
         self.choices: list[str] = []
         # The axes that what is being built is written per device of.

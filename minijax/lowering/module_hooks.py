@@ -6,8 +6,9 @@ lowering.  Input: a closed jaxpr or a module.  Output: another one, which takes 
 
 An `Inspection` tells the user how the compiler places a value inside a program.  XLA's partitioner
 meets a custom call that names a Python function, tells it the tiling of the call's operand, and
-drops the call.  That happens during compilation in a thread of XLA's own, so such programs are
-compiled one at a time, and whoever compiles one says here for which devices (`compiling`).
+drops the call.  That happens during compilation in a thread of XLA's own, so each call in a module
+has an `Inspected` of its own, and whoever compiles the module says there for which devices
+(`compiling`).
 """
 
 from __future__ import annotations
@@ -164,10 +165,6 @@ class _Compilation:
         return assignment.public_sharding(tiling, aval, self.where, self.originals)
 
 
-_one_at_a_time = threading.RLock()
-_under_way: list[_Compilation] = []
-
-
 class Inspection:
     """A user's function that is told how a value is placed; a parameter of equations.
 
@@ -175,19 +172,16 @@ class Inspection:
         callback: the function, which takes a `Sharding`.
     """
 
-    __slots__ = ("_encoded", "callback")
+    __slots__ = ("callback",)
 
     def __init__(self, callback: Callable[[Any], Any]) -> None:
         self.callback = callback
-        # For each type the function that XLA calls and its address: both must live on.
-        self._encoded: dict[Any, tuple[Callable[[Any], None], Any]] = {}
 
     def __repr__(self) -> str:
         return f"Inspection({getattr(self.callback, '__name__', self.callback)})"
 
-    def tell(self, tiling: Any, aval: ShapedArray) -> None:
+    def tell(self, now: _Compilation, tiling: Any, aval: ShapedArray) -> None:
         """Calls the user's function for a tiling that the compiler has chosen."""
-        now = _under_way[-1]
         try:
             self.callback(now.public_sharding(tiling, aval))
         except BaseException as error:  # XLA must not see it: `compiling` raises it
@@ -195,55 +189,64 @@ class Inspection:
 
     def lower(self, ctx: LoweringContext, value: Value, aval: ShapedArray) -> None:
         """Adds the custom call that XLA's partitioner answers."""
-        found = self._encoded.get(aval)
-        if found is None:
-
-            def told(tiling: object) -> None:
-                self.tell(tiling, aval)
-
-            address = ir.StringAttr.get(_jax.encode_inspect_sharding_callback(told))
-            found = self._encoded.setdefault(aval, (told, address))
+        made = Inspected(self, aval)
+        ctx.module.inspected.append(made)
         attributes = {
             "call_target_name": ctx.string(TARGET),
             "has_side_effect": boolean(True),
-            "backend_config": found[1],
+            "backend_config": made.address,
         }
         ctx.op("stablehlo.custom_call", [value], attributes, ctx.type_of(aval))
 
 
+class Inspected:
+    """A value of one module that is inspected; lives as long as the module, which names it.
+
+    Attributes:
+        tell: what XLA calls with a tiling.
+        address: where XLA finds that.
+        now: the compilation that is under way.
+        lock: held meanwhile, of the module's first one.
+    """
+
+    def __init__(self, inspection: Inspection, aval: ShapedArray) -> None:
+        self.tell = lambda tiling: inspection.tell(self.now, tiling, aval)
+        self.address = ir.StringAttr.get(_jax.encode_inspect_sharding_callback(self.tell))
+        self.now: Any = None
+        self.lock = threading.RLock()
+
+
 @contextlib.contextmanager
-def compiling(jaxpr: Jaxpr, where: Assignment, originals: Sequence[Any]) -> Iterator[None]:
+def compiling(
+    jaxpr: Jaxpr, where: Assignment, originals: Sequence[Any], inspected: Sequence[Inspected]
+) -> Iterator[None]:
     """Compilation of a program: what its inspections need to know.
 
     Args:
         jaxpr: the program.
         where: where it will run.
         originals: the placements of its inputs as users have written them.
+        inspected: the values of its module that are inspected.
 
     Raises:
         BaseException: what a user's function has raised.
     """
-    if effect not in jaxpr.effects:
+    now = _Compilation(where, originals)
+    with inspected[0].lock if inspected else contextlib.nullcontext():
+        for value in inspected:
+            value.now = now
+        if effect in jaxpr.effects and len(where.devices) == 1:
+            _tell_of_one_device(jaxpr, now)
         yield
-        return
-    with _one_at_a_time:
-        now = _Compilation(where, originals)
-        _under_way.append(now)
-        try:
-            if len(where.devices) == 1:
-                _tell_of_one_device(jaxpr)
-            yield
-        finally:
-            _under_way.pop()
     if now.failure is not None:
         raise now.failure
 
 
-def _tell_of_one_device(jaxpr: Jaxpr) -> None:
+def _tell_of_one_device(jaxpr: Jaxpr, now: _Compilation) -> None:
     """Programs of one device are not partitioned, and all their values are whole."""
     for eqn in jaxpr.eqns:
         inspection = eqn.params.get("callback")
         if isinstance(inspection, Inspection):
-            inspection.tell(hlo.REPLICATED, physical_aval(eqn.invars[0].aval))
+            inspection.tell(now, hlo.REPLICATED, physical_aval(eqn.invars[0].aval))
     for inner in subjaxprs(jaxpr):
-        _tell_of_one_device(inner)
+        _tell_of_one_device(inner, now)

@@ -216,6 +216,7 @@ class Lowered(NamedTuple):
     origin: weakref.ref[ClosedJaxpr]
     # See `lowering/partitioning.py`.
     choices: Sequence[str]
+    inspected: Sequence[module_hooks.Inspected]
 
     def of_kept(self, items: Sequence[T]) -> Sequence[T]:
         """Of what is said of all arguments, that of those that are left."""
@@ -314,6 +315,7 @@ def lower(
         large,
         weakref.ref(closed),
         module.choices,
+        module.inspected,
     )
     return monitoring.lowering.keep(closed, key, result)
 
@@ -424,7 +426,7 @@ def _compiled(
     with (
         monitoring.timed("compile", "XLA compilation", name),
         profiling.TraceAnnotation("compile", function=name),
-        module_hooks.compiling(lowered.jaxpr, where, originals),
+        module_hooks.compiling(lowered.jaxpr, where, originals, lowered.inspected),
     ):
         try:
             loaded = compile.compile_module(

@@ -605,7 +605,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     if buffer.is_deleted():
         in_flight.refuse_deleted(str(buffer.aval), None)
     dtype = buffer.aval.dtype
-    if dtype == dtypes.float0:
+    if dtype.isbuiltin != 1 and dtype == dtypes.float0:
         return np.zeros(buffer.aval.shape, dtypes.float0)
     if in_flight.calls:
         in_flight.check_may_wait(buffer)

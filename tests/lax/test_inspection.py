@@ -1,5 +1,9 @@
 """`debug.inspect_array_sharding` tells how values are placed, also inside `jit`."""
 
+import os
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -148,3 +152,51 @@ def test_an_error_of_the_callback_reaches_the_caller(x):
 def test_a_callback_that_cannot_be_called_is_refused(x):
     with pytest.raises(TypeError, match=r"debug.inspect_array_sharding: expected a function"):
         debug.inspect_array_sharding(x, callback=3)
+
+
+NESTED = """
+import faulthandler, threading
+import numpy as np
+import minijax as jax
+from minijax.sharding import Mesh, NamedSharding, PartitionSpec as P
+
+faulthandler.dump_traceback_later(60, exit=True)
+x = np.arange(8, dtype=np.float32)
+x = jax.device_put(x, NamedSharding(Mesh(np.array(jax.devices()), "x"), P("x")))
+seen = []
+
+def inspected(callback, factor):
+    def scale(x):
+        jax.debug.inspect_array_sharding(x, callback=callback)
+        return factor * x
+    return jax.jit(scale)(x)
+
+def nest(sharding):
+    thread = threading.Thread(target=inspected, args=(seen.append, 3))
+    thread.start()
+    thread.join()
+    inspected(seen.append, 4)
+    seen.append(sharding)
+
+inspected(nest, 2)
+print(len(seen), {found.spec for found in seen})
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.feature("RB-11")
+def test_inspected_programs_compile_while_one_is_inspected() -> None:
+    # With one compilation of an inspected program at a time: hangs.
+    found = subprocess.run(
+        [sys.executable, "-c", NESTED],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+        env={
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join(sys.path),
+            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
+        },
+    )
+    assert found.stdout == "3 {P('x',)}\n", found.stderr[-2000:]
