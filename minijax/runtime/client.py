@@ -21,7 +21,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from jaxlib import _jax, version, xla_client
 
-from minijax.core import config
+from minijax.core import cache, config
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
@@ -223,15 +223,16 @@ def _warn_of_fork() -> None:
             RuntimeWarning,
             "os.fork",
             "the threads that compute do not live on in the child, where programs would hang.",
-            fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
-            "before the first computation",
+            fix=in_flight.UNFORKED,
             at="",
         )
 
 
 def _forked() -> None:
-    if _cpu_clients:
+    if _cpu_clients or _clients:
         in_flight.forked()
+        # C++ answers what it has in its caches, and would compute.
+        cache.clear()
 
 
 os.register_at_fork(before=_warn_of_fork, after_in_child=_forked)

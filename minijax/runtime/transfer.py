@@ -136,6 +136,10 @@ def effects_barrier() -> None:
     _wait(len(_pending))
 
 
+# Before the effects of what they have called are waited for.
+atexit.register(in_flight.end_threads)
+
+
 def committed_placement(x: Any) -> Sharding | None:
     """Where an array is that the user has placed; None for other values."""
     if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
