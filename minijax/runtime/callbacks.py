@@ -71,7 +71,9 @@ class HostCallback:
 
     def __call__(self, *values: Any) -> tuple[Any, ...]:
         token, operands = values[: self.takes_token], values[self.takes_token :]
-        in_flight.inside.callback = self.goes_on
+        # A callback may run a program of one device, which calls another.
+        outer = in_flight.inside.callback
+        in_flight.inside.callback = outer or self.goes_on
         try:
             host = placement.native_sharding(client.cpu_client().local_devices()[0])
             # XLA frees its memory after the call, so the arrays are copies.
@@ -83,7 +85,7 @@ class HostCallback:
         except BaseException as error:
             stand_in = in_flight.keep(error)
         finally:
-            in_flight.inside.callback = False
+            in_flight.inside.callback = outer
         if not self.goes_on:
             raise stand_in
         self.turns.failed.append(stand_in)

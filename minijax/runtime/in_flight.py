@@ -207,7 +207,8 @@ def keep(error: BaseException) -> RuntimeError:
     with _keeping:
         _kept[number] = Failure(error, None if traceback is None else traceback.tb_next)
         while len(_kept) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+            told = (i for i, failure in _kept.items() if failure.has_surfaced)
+            del _kept[next(told, next(iter(_kept)))]
     return RuntimeError(f"{_MARK}{number}")
 
 
