@@ -620,6 +620,8 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
             in_flight.wait(buffer)
         return value
     _check_readable(buffer)
+    # What computes it may call a Python function that wants to do without JAX, too.
+    in_flight.surfacing(buffer.block_until_ready)
     with without_jax:
         value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
 import numpy as np
 from jaxlib import _jax, version, xla_client
 
-from minijax.core import config, deferral
+from minijax.core import cache, config, deferral
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
@@ -250,15 +250,16 @@ def _warn_of_fork() -> None:
             RuntimeWarning,
             "os.fork",
             "the threads that compute do not live on in the child, where programs would hang.",
-            fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
-            "before the first computation",
+            fix=in_flight.UNFORKED,
             at="",
         )
 
 
 def _forked() -> None:
-    if _cpu_clients:
+    if _cpu_clients or _clients:
         in_flight.forked()
+        # C++ answers what it has in its caches, and would compute.
+        cache.clear()
 
 
 os.register_at_fork(before=_warn_of_fork, after_in_child=_forked)

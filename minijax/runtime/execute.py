@@ -152,6 +152,7 @@ class Executable:
             problem = "a compiled program would run, which `no_execution` forbids."
             got = f"a program with results {', '.join(map(str, self.build.avals))}"
             error(RuntimeError, "no_execution", problem, got=got)
+        in_flight.check_not_forked()
         if self.foreign is not None:
             return self.foreign(args)
         buffers = self.place(args)

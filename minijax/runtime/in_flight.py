@@ -17,6 +17,7 @@ of a program surfaces, it surfaces as the exception that the user's function has
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import itertools
 import os
@@ -102,6 +103,32 @@ def wait_for_all() -> None:
         admit(0)
 
 
+# In seconds: for how long the end waits for threads that compute, and how often it looks.
+_PATIENCE = 20.0
+_BETWEEN_LOOKS = 0.02
+
+
+def end_threads() -> None:
+    """Ends daemon threads that are at work, by `SystemExit`; called before the interpreter ends.
+
+    After that Python ends a daemon thread where it comes back from C++, in the midst of C++, which
+    ends the process.  Threads that sleep stay: they are at work if the process uses its processor.
+    """
+    end, quiet = time.monotonic() + _PATIENCE, 0
+    while (threads := _daemons()) and quiet < 3 and time.monotonic() < end:
+        for thread in threads:
+            ident, ending = ctypes.c_ulong(thread.ident or 0), ctypes.py_object(SystemExit)
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ident, ending)
+        used = time.process_time()
+        time.sleep(_BETWEEN_LOOKS)
+        quiet = quiet + 1 if time.process_time() - used < _BETWEEN_LOOKS / 20 else 0
+
+
+def _daemons() -> list[threading.Thread]:
+    """The daemon threads but those of XLA, by whose names Python knows them if they call it."""
+    return [x for x in threading.enumerate() if x.daemon and not x.name.startswith("Dummy-")]
+
+
 class _Inside(threading.local):
     call: object = None
 
@@ -170,11 +197,30 @@ def forked() -> None:
     _forked.add(os.getpid())
 
 
+UNFORKED = (
+    'start processes with multiprocessing.get_context("spawn") or "forkserver", or fork before '
+    "the first computation"
+)
+"""What to do in place of forking a process that has devices."""
+
+
+def check_not_forked() -> None:
+    """Refuses to compute in a forked child.
+
+    Raises:
+        RuntimeError: this process is one.
+    """
+    if _forked:
+        problem = "this process was forked from one that had devices, whose threads are missing "
+        problem += "here: what they were to compute would never be done."
+        error(RuntimeError, "os.fork", problem, fix=UNFORKED)
+
+
 def check_may_start() -> None:
     """Refuses multi-device programs that would wait for ever.
 
     Raises:
-        RuntimeError: this is a forked child, or part of a call by such a program.
+        RuntimeError: this is part of a call by such a program.
     """
     of_several = calls.get(inside.call)
     # There is a thread more than a program over several devices needs: one call may keep it.
@@ -186,15 +232,6 @@ def check_may_start() -> None:
         fix = "compute the value before and close over it, return the operands from the program, "
         fix += "or compute with NumPy or on one device"
         error(RuntimeError, "jit", problem, fix=fix)
-    if _forked:
-        error(
-            RuntimeError,
-            "jit",
-            "this process was forked from one that had devices, whose threads are missing "
-            "here: a program over several devices would wait for them for ever.",
-            fix="start processes with multiprocessing's 'spawn' or 'forkserver', or fork "
-            "before the first computation",
-        )
 
 
 def refuse_to_wait() -> NoReturn:
@@ -281,7 +318,8 @@ def keep(failure: Failure) -> RuntimeError:
     with _keeping:
         _kept[number] = failure
         while len(_kept) > _MOST_KEPT:
-            del _kept[next(iter(_kept))]
+            told = (i for i, failure in _kept.items() if failure.has_surfaced)
+            del _kept[next(told, next(iter(_kept)))]
     return RuntimeError(f"{_MARK}{number}")
 
 

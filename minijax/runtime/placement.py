@@ -11,6 +11,7 @@ JAX itself is never imported.
 from __future__ import annotations
 
 import collections
+import os
 import sys
 import threading
 import types
@@ -398,6 +399,7 @@ def copy_buffer(buffer: _jax.Array, placement: _jax.Sharding) -> Any:
 
 def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]:
     """Buffers copied to other devices of the same client, each cut as it was."""
+    in_flight.check_not_forked()
     monitoring.transfers["copied between devices"] += len(buffers)
     in_flight.check_alive(*buffers)
     return in_flight.surfacing(
@@ -426,7 +428,7 @@ class _WithoutJax:
     """Answers jaxlib's lazy imports of JAX, so that JAX is never imported behind our back."""
 
     def __init__(self) -> None:
-        self._lock = threading.RLock()
+        self.lock = threading.RLock()
         self._modules = {
             "jax": types.ModuleType("jax"),
             "jax.core": types.ModuleType("jax.core"),
@@ -440,7 +442,7 @@ class _WithoutJax:
         self._installed = False
 
     def __enter__(self) -> None:
-        self._lock.acquire()
+        self.lock.acquire()
         self._depth += 1
         if self._depth == 1 and "jax" not in sys.modules:
             sys.modules.update(self._modules)
@@ -452,7 +454,14 @@ class _WithoutJax:
             for name in self._modules:
                 sys.modules.pop(name, None)
             self._installed = False
-        self._lock.release()
+        self.lock.release()
 
 
 without_jax = _WithoutJax()
+
+# No other thread has them when a process forks: it would have them in the child, too, for ever.
+# The last one is taken first, as everywhere.
+for _each in (without_jax.lock, in_flight.memory_lock):
+    os.register_at_fork(
+        before=_each.acquire, after_in_parent=_each.release, after_in_child=_each.release
+    )

@@ -23,7 +23,7 @@ from jaxlib import _jax, version
 from minijax.core import config, deferral
 from minijax.core.cache import Cache
 from minijax.core.errors import error, warn
-from minijax.runtime import placement
+from minijax.runtime import in_flight, placement
 
 if TYPE_CHECKING:
     import hashlib
@@ -215,6 +215,7 @@ def compile_or_get_cached(
             process only.
         may_store: False for programs whose compilation does more than to make an executable.
     """
+    in_flight.check_not_forked()
     there = placement.native_devices(devices)
     callbacks = [list(host_callbacks)] if host_callbacks else []
     store = current_store() if may_store and not callbacks else None

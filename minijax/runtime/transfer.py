@@ -61,6 +61,7 @@ class _LastTokens(threading.local):
 
 _last = _LastTokens()
 _pending: deque[Any] = deque()
+_untold: deque[in_flight.Failure] = deque(maxlen=_MOST_PENDING)
 
 
 def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
@@ -107,18 +108,15 @@ def add_pending(token: _jax.Array) -> None:
 
 
 def _wait(count: int) -> None:
-    """Waits for the oldest programs; raises the first failure that nobody was told of."""
-    first = None
+    """Waits for the oldest programs, whichever thread has called them."""
     for _ in range(count):
         try:
             token = _pending.popleft()
         except IndexError:
             break
         failure = in_flight.failure_of(token)
-        if first is None and failure is not None and not failure.has_surfaced:
-            first = failure
-    if first is not None:
-        raise first.surface()
+        if failure is not None:
+            _untold.append(failure)
 
 
 @atexit.register
@@ -139,6 +137,14 @@ def effects_barrier() -> None:
     if in_flight.inside.call in in_flight.calls:
         in_flight.refuse_to_wait()
     _wait(len(_pending))
+    failures = [_untold.popleft() for _ in range(len(_untold))]
+    for failure in failures:
+        if not failure.has_surfaced:
+            raise failure.surface()
+
+
+# Before the effects of what they have called are waited for.
+atexit.register(in_flight.end_threads)
 
 
 def committed_placement(x: Any) -> Sharding | None:
