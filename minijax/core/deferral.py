@@ -61,9 +61,7 @@ def whole(function: Callable[P, T]) -> Callable[P, T]:
         global _signals_wait  # noqa: PLW0603  handlers of signals are the process's, too
         if _signals_wait or threading.current_thread() is not threading.main_thread():
             return function(*args, **kwargs)
-        handlers: dict[int, Any] = {
-            n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))
-        }
+        handlers: Any = {n: h for n in signal.valid_signals() if callable(h := signal.getsignal(n))}
 
         def later(number: int, frame: FrameType | None) -> None:
             if _signals_wait:

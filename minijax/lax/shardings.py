@@ -449,13 +449,25 @@ def chosen(ctx: LoweringContext, x: Value, choose: Callable[[Value, Any], Any]) 
     A device of the host that does not hold an element adds a zero, which makes 0.0 of -0.0.
     """
     operand, out = ctx.avals_in[0], ctx.avals_out[0]
-    bits = _KEYS.get(operand.dtype.itemsize)
-    is_float = dtypes.issubdtype(operand.dtype, np.floating) and bits is not None
+    is_float = dtypes.issubdtype(operand.dtype, np.inexact) and operand.dtype.itemsize > 1
     # Terms of a sum are no bits: devices add them up later.
     is_sum = operand.split is not None and operand.split.spec.unreduced
     is_float = is_float and not (is_sum or operand.manual_axis_type.unreduced)
     if ctx.platform != "cpu" or ctx.module.partitioning.partitions == 1 or not is_float:
         return choose(x, None)
-    given, wanted = (ctx.type_of(a.update(dtype=bits, weak_type=False)) for a in (operand, out))
-    found = choose(ctx.op("stablehlo.bitcast_convert", [x], None, given), wanted)
-    return ctx.op("stablehlo.bitcast_convert", [found])
+    # Complex numbers have no bits in XLA, but two parts.
+    part = dtypes.finfo(operand.dtype).dtype
+    bits = _KEYS[part.itemsize]
+
+    def kind(aval: ShapedArray, dtype: Any) -> Any:
+        return ctx.type_of(aval.update(dtype=dtype, weak_type=False))
+
+    def by_bits(x: Value) -> Any:
+        given = ctx.op("stablehlo.bitcast_convert", [x], None, kind(operand, bits))
+        found = choose(given, kind(out, bits))
+        return ctx.op("stablehlo.bitcast_convert", [found], None, kind(out, part))
+
+    if part == operand.dtype:
+        return by_bits(x)
+    parts = [ctx.op(f"stablehlo.{p}", [x], None, kind(operand, part)) for p in ("real", "imag")]
+    return ctx.op("stablehlo.complex", list(map(by_bits, parts)), None, kind(out, out.dtype))

@@ -133,8 +133,7 @@ def check_window(name: str, shape: Shape, window: Window) -> None:
     Raises:
         TypeError: a parameter has not one positive number for each dimension.
     """
-    values: Any
-    for argument, values in zip(window._fields, window, strict=True):
+    for argument, values in window._asdict().items():
         small = argument != "padding" and min(values, default=1) < 1
         if small or len(values) != len(shape):
             problem = f"{argument} does not fit the operand."

@@ -26,16 +26,10 @@ Widths = tuple[tuple[int, int], ...]
 
 _OPTIONS: dict[str, dict[str, Any]] = {
     "constant": {"constant_values": 0},
-    "empty": {},
-    "edge": {},
-    "wrap": {},
-    "reflect": {"reflect_type": "even"},
-    "symmetric": {"reflect_type": "even"},
+    **{mode: {} for mode in ("empty", "edge", "wrap")},
+    **{mode: {"reflect_type": "even"} for mode in ("reflect", "symmetric")},
     "linear_ramp": {"end_values": 0},
-    "maximum": {"stat_length": None},
-    "minimum": {"stat_length": None},
-    "mean": {"stat_length": None},
-    "median": {"stat_length": None},
+    **{mode: {"stat_length": None} for mode in ("maximum", "minimum", "mean", "median")},
 }
 _STATISTICS: dict[str, Callable[..., Any]] = {
     "maximum": reductions.max,

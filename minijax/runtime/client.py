@@ -97,8 +97,7 @@ import sys
 sys.path[:] = {path!r}
 from jaxlib import _jax, xla_client
 client = xla_client.make_cpu_client(num_devices=1)
-code = "func.func public @main(%x: tensor<f32>) -> tensor<f32> {{"
-code += "%y = stablehlo.sine %x : tensor<f32> func.return %y : tensor<f32> }}"
+code = "!t = tensor<f32> func.func @main(%x: !t) -> !t {{%y = stablehlo.sine %x: !t return %y: !t}}"
 there = _jax.DeviceList(tuple(client.devices()))
 client.compile_and_load(code, there, xla_client.CompileOptions())
 """

@@ -203,10 +203,7 @@ def options_for(
     }
     parts = overrides.get(_PARTS, 1)
     if not re.fullmatch(r"0*[1-9]\d{0,3}", str(parts)):
-        expected = "a number from 1 to 9,999"
-        error(
-            ValueError, "compile", f"{_PARTS} is out of range.", got=repr(parts), expected=expected
-        )
+        error(ValueError, "compile", f"{_PARTS} must be from 1 to 9,999.", got=repr(parts))
     if overrides:
         compile_options.env_option_overrides = list(overrides.items())
     compile_options.parameter_is_tupled_arguments = needs_tuple_arguments(

@@ -116,6 +116,22 @@ def test_extremum_among_devices_is_that_of_numpy(name, dtype):
             assert bits(got) == bits(want), row
 
 
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128])
+@pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
+def test_gather_of_split_values_keeps_signs_of_zero(dtype, axis_type):
+    x = np.zeros(8, dtype)
+    for part in (x.real, x.imag) if dtype in (np.complex64, np.complex128) else (x,):
+        part[:] = [-0.0, 0.0, -0.0, nan, -inf, 1.0, 0.0, -0.0]
+    at = np.array([7, 0, 3, 4])
+    f = minijax.jit(
+        lambda x: x.at[at].get(out_sharding=P("x")) if axis_type != AxisType.Auto else x[at]
+    )
+    with minijax.set_mesh(mesh(axis_type)):
+        got = np.asarray(f(minijax.device_put(x, NamedSharding(mesh(axis_type), P("x")))))
+    for part in (np.real, np.imag):
+        assert bits(part(got)) == bits(part(x[at]))
+
+
 def test_extrema_within_groups_keep_nan():
     f = minijax.pmap(lambda x: lax.pmax(x, "x", axis_index_groups=[[0, 1], [2, 3]]), axis_name="x")
     np.testing.assert_array_equal(f(np.array([1, nan, 3, 2.0])), [nan, nan, 3, 3])
