@@ -12,6 +12,7 @@ breaking the connections that bring it.
 
 from __future__ import annotations
 
+import _thread
 import collections
 import contextlib
 import itertools
@@ -242,6 +243,7 @@ class Waiting:
 
     def __init__(self) -> None:
         self.since = float("inf")
+        self._has_woken = False
 
     @contextlib.contextmanager
     def noted(self) -> Iterator[None]:
@@ -252,6 +254,24 @@ class Waiting:
             yield
         finally:
             self.since = float("inf")
+
+    def wait_for(self, buffer: Any) -> bool:
+        """Waits for an array; whether another thread has woken this one before it came."""
+        # Whoever uses the array asks again, and gets its error.
+        with self.noted(), contextlib.suppress(RuntimeError):
+            try:
+                buffer.block_until_ready()
+            except KeyboardInterrupt:
+                is_woken, self._has_woken = self._has_woken, False
+                if not is_woken:
+                    raise
+                return True
+        return False
+
+    def wake(self) -> None:
+        """Ends the waiting of the main thread for an array."""
+        self._has_woken = True
+        _thread.interrupt_main()
 
 
 class Watch:
@@ -321,7 +341,7 @@ class Watch:
         Raises:
             RuntimeError: the processes cannot go on.
         """
-        self.wait_until(lambda: self._agreed[place[0]] >= place[1])
+        self._wait_until(lambda: self._agreed[place[0]] >= place[1])
         return self._notes.pop(place, {})
 
     def check(self) -> None:
@@ -336,12 +356,7 @@ class Watch:
             fix = "save what this process has, and start all processes again"
             error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
 
-    def wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
-        """Waits until something is so, or for so many seconds; whether it is so.
-
-        Raises:
-            RuntimeError: the processes cannot go on.
-        """
+    def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
         with self._wait.noted():
             for waited in _pauses(is_done):
                 self.check()
@@ -350,10 +365,19 @@ class Watch:
         return True
 
     def wait_for(self, buffer: Any) -> None:
-        """Waits for an array, and lets the others know if that takes long."""
-        with self._wait.noted(), contextlib.suppress(RuntimeError):
-            # Whoever uses the array asks again, and gets its error.
-            buffer.block_until_ready()
+        """Waits for an array, and lets the others know if that takes long.
+
+        Raises:
+            RuntimeError: the processes cannot go on, and the array does not come.
+        """
+        if self._wait.wait_for(buffer):
+            self.check()
+
+    def wait_for_stop(self, seconds: float) -> None:
+        """Waits until it is known that the processes cannot go on, at most for so many seconds."""
+        for waited in _pauses(lambda: self.stop is not None):
+            if waited > seconds:
+                return
 
     def refuse(self, problem: str, got: str = "") -> None:
         """Stops all processes, unless something else has done so."""
@@ -367,7 +391,7 @@ class Watch:
         """
         self._is_ending = True
         self.begin(self.everyone, Said("end", "its end", note=""))
-        return self.wait_until(self._has_ended, seconds)
+        return self._wait_until(self._has_ended, seconds)
 
     def _has_ended(self) -> bool:
         return self._is_ending and self._agreed[self.everyone] == self._numbers[self.everyone]
@@ -466,7 +490,7 @@ class Watch:
                 case ["stops", problem, got]:
                     if self.stop is None:
                         self.stop = problem, got
-                        _started(_break, self.data_at)
+                        _started(self._end_waiting)
                         for other in self._wires:
                             self._tell(other, *message)
                 case ["lives", number, is_waiting, lines, last]:
@@ -490,6 +514,16 @@ class Watch:
             notes = {i: each.note for i, each in found.items() if each.note}
             for other in place[0]:
                 self._tell(other, "agree", *place, notes)
+
+    def _end_waiting(self) -> None:
+        """Has whoever waits for data that will not come fail."""
+        # Gloo forgets who begins to wait just then, so what can come to its end may do so before.
+        time.sleep(_SECONDS_TO_SETTLE)
+        since = self._wait.since
+        _break(self.data_at)
+        time.sleep(_PATIENCE)
+        if not self.was_told and self._wait.since == since < time.monotonic():
+            self._wait.wake()
 
     def _find_deadlock(self, process: int, is_waiting: bool) -> None:
         """Stops all processes if each waits for others."""
@@ -561,11 +595,7 @@ def exchange_data_at(addresses: set[str]) -> None:
 
 
 def _break(addresses: set[str]) -> None:
-    """Breaks the connections by which collectives exchange data: who waits for data fails.
-
-    Gloo forgets who begins to wait just then, so what can come to its end may do so before.
-    """
-    time.sleep(_SECONDS_TO_SETTLE)
+    """Breaks the connections by which collectives exchange data: who waits for data fails."""
     for found in _connections():
         with contextlib.suppress(OSError):
             if {str(found.getsockname()), str(found.getpeername())} & addresses:
@@ -585,5 +615,5 @@ def explain(caught: Exception) -> None:
         RuntimeError: a process is gone.
     """
     if _state.watch is not None and "Gloo" in str(caught):
-        # What is known here is heard of by the wires, too.
-        _state.watch.wait_until(lambda: False, _SECONDS_TO_WARN)
+        _state.watch.wait_for_stop(_SECONDS_TO_WARN)
+        _state.watch.check()
