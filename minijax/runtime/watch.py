@@ -341,7 +341,7 @@ class Watch:
         Raises:
             RuntimeError: the processes cannot go on.
         """
-        self._wait_until(lambda: self._agreed[place[0]] >= place[1])
+        self.wait_until(lambda: self._agreed[place[0]] >= place[1])
         return self._notes.pop(place, {})
 
     def check(self) -> None:
@@ -356,7 +356,12 @@ class Watch:
             fix = "save what this process has, and start all processes again"
             error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
 
-    def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
+    def wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Waits until something is so, or for so many seconds; whether it is so.
+
+        Raises:
+            RuntimeError: the processes cannot go on.
+        """
         with self._wait.noted():
             for waited in _pauses(is_done):
                 self.check()
@@ -373,12 +378,6 @@ class Watch:
         if self._wait.wait_for(buffer):
             self.check()
 
-    def wait_for_stop(self, seconds: float) -> None:
-        """Waits until it is known that the processes cannot go on, at most for so many seconds."""
-        for waited in _pauses(lambda: self.stop is not None):
-            if waited > seconds:
-                return
-
     def refuse(self, problem: str, got: str = "") -> None:
         """Stops all processes, unless something else has done so."""
         self._tell(0, "stops", problem, got or self.places())
@@ -391,7 +390,7 @@ class Watch:
         """
         self._is_ending = True
         self.begin(self.everyone, Said("end", "its end", note=""))
-        return self._wait_until(self._has_ended, seconds)
+        return self.wait_until(self._has_ended, seconds)
 
     def _has_ended(self) -> bool:
         return self._is_ending and self._agreed[self.everyone] == self._numbers[self.everyone]
@@ -460,15 +459,11 @@ class Watch:
                     # This process was the one that stood still.
                     self._heard[process] = now
                 elif now - heard > _PATIENCE:
-                    self._look_at(process, now - heard)
+                    wire, their_id = self._wires[process], self._peers.get(process)
+                    how = _how_silent(wire, their_id, now - heard, self._silence)
+                    if how:
+                        self._lose(process, how)
             before = now
-
-    def _look_at(self, process: int, silence: float) -> None:
-        """Looks at a process that has not been heard for so many seconds."""
-        if silence > self._silence:
-            self._lose(process, f"has given no sign of life for {self._silence:g} seconds")
-        elif self._wires[process].is_local() and _is_stopped(self._peers.get(process)):
-            self._lose(process, "has been stopped")
 
     def _lose(self, process: int, how: str) -> None:
         self._heard.pop(process, None)
@@ -531,6 +526,13 @@ class Watch:
         waiting = self._ledger.waiting()
         if waiting and len(self._waiting) == len(self.everyone):
             self.refuse("every process waits for others.", waiting)
+
+
+def _how_silent(wire: Wire, number: int | None, seconds: float, most: float) -> str:
+    """Why a process counts as gone that has not been heard for some seconds, if it does."""
+    if seconds > most:
+        return f"has given no sign of life for {most:g} seconds"
+    return "has been stopped" if wire.is_local() and _is_stopped(number) else ""
 
 
 def _is_stopped(number: int | None) -> bool:
@@ -615,5 +617,5 @@ def explain(caught: Exception) -> None:
         RuntimeError: a process is gone.
     """
     if _state.watch is not None and "Gloo" in str(caught):
-        _state.watch.wait_for_stop(_SECONDS_TO_WARN)
-        _state.watch.check()
+        # What is known here is heard of by the wires, too.
+        _state.watch.wait_until(lambda: False, _SECONDS_TO_WARN)
