@@ -297,7 +297,7 @@ class Watch:
         self.stop: tuple[str, str] | None = None
         self.was_told = False
         self.data_at: set[str] = set()
-        self._is_ending = False
+        self._is_ending = self._is_closed = False
         self._wires = dict(wires)
         self._silence = silence
         self._lock = threading.RLock()
@@ -310,7 +310,6 @@ class Watch:
         self._waiting: set[int] = set()
         self._peers: dict[int, int] = {}
         self._pending: list[Any] = []
-        self._is_closed = False
         self._threads = [_started(self._listen, *each) for each in wires.items()]
         _started(self._live)
 
@@ -438,11 +437,9 @@ class Watch:
     def _live(self) -> None:
         """Tells the others again and again that this process lives, and looks whether they do."""
         before = time.monotonic()
-        for number in itertools.count():
+        for number in itertools.takewhile(lambda _: not self._is_closed, itertools.count()):
             time.sleep(_PAUSE if number else 0)
             self._tell_of_pending()
-            if self._is_closed:
-                return
             if number % _BEAT:
                 continue
             now = time.monotonic()
