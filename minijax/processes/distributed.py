@@ -390,7 +390,9 @@ def _outlive_aborts() -> None:
     def handle(_: int) -> None:
         current = watch.current()
         if current is not None and threading.get_ident() != threading.main_thread().ident:
-            current.wait_for_stop(_SECONDS_AFTER_FAILURE)
+            deadline = time.monotonic() + _SECONDS_AFTER_FAILURE
+            while current.stop is None and time.monotonic() < deadline:
+                time.sleep(_PAUSE)
             if current.stop is not None:
                 # Python would end the thread when it ends, and C++ the process.
                 signal.pthread_sigmask(signal.SIG_BLOCK, signal.valid_signals())

@@ -227,7 +227,7 @@ class Listener:
         self.stop: tuple[str, str] | None = None
         self.was_told = False
         self.data_at: set[str] = set()
-        self._is_ending = False
+        self._is_ending = self._is_closed = False
         self._wires = dict(wires)
         self._silence = silence
         self._lock = threading.RLock()
@@ -240,7 +240,6 @@ class Listener:
         self._waiting: set[int] = set()
         self._peers: dict[int, int] = {}
         self._pending: list[Any] = []
-        self._is_closed = False
         self._threads = [_started(self._listen, *each) for each in wires.items()]
         _started(self._live)
 
@@ -315,15 +314,11 @@ class Listener:
                     # This process was the one that stood still.
                     self._heard[process] = now
                 elif now - heard > _PATIENCE:
-                    self._look_at(process, now - heard)
+                    wire, their_id = self._wires[process], self._peers.get(process)
+                    how = _how_silent(wire, their_id, now - heard, self._silence)
+                    if how:
+                        self._lose(process, how)
             before = now
-
-    def _look_at(self, process: int, silence: float) -> None:
-        """Looks at a process that has not been heard for so many seconds."""
-        if silence > self._silence:
-            self._lose(process, f"has given no sign of life for {self._silence:g} seconds")
-        elif self._wires[process].is_local() and _is_stopped(self._peers.get(process)):
-            self._lose(process, "has been stopped")
 
     def _lose(self, process: int, how: str) -> None:
         self._heard.pop(process, None)
@@ -424,7 +419,7 @@ class Watch(Listener):
         Raises:
             RuntimeError: the processes cannot go on.
         """
-        self._wait_until(lambda: self._agreed[place[0]] >= place[1])
+        self.wait_until(lambda: self._agreed[place[0]] >= place[1])
         return self._notes.pop(place, {})
 
     def check(self) -> None:
@@ -439,7 +434,12 @@ class Watch(Listener):
             fix = "save what this process has, and start all processes again"
             error(RuntimeError, "distributed", problem, got=got, fix=fix, cause=None)
 
-    def _wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
+    def wait_until(self, is_done: Callable[[], bool], seconds: float | None = None) -> bool:
+        """Waits until something is so, or for so many seconds; whether it is so.
+
+        Raises:
+            RuntimeError: the processes cannot go on.
+        """
         with self._wait.noted():
             for waited in _pauses(is_done):
                 self.check()
@@ -463,14 +463,8 @@ class Watch(Listener):
             RuntimeError: a process is gone.
         """
         if "Gloo" in str(caught):
-            self.wait_for_stop(_SECONDS_TO_WARN)
-            self.check()
-
-    def wait_for_stop(self, seconds: float) -> None:
-        """Waits until it is known that the processes cannot go on, at most for so many seconds."""
-        for waited in _pauses(lambda: self.stop is not None):
-            if waited > seconds:
-                return
+            # What is known here is heard of by the wires, too.
+            self.wait_until(lambda: False, _SECONDS_TO_WARN)
 
     def end(self, seconds: float) -> bool:
         """Waits until all processes have come to their end; whether they have in so many seconds.
@@ -480,13 +474,20 @@ class Watch(Listener):
         """
         self._is_ending = True
         self.begin(self.everyone, Said("end", "its end", note=""))
-        return self._wait_until(self._has_ended, seconds)
+        return self.wait_until(self._has_ended, seconds)
 
     def wait_for_others(self, seconds: float) -> None:
         """Waits until no other process is connected, at most for so many seconds."""
         deadline = time.monotonic() + seconds
         for thread in self._threads:
             thread.join(max(deadline - time.monotonic(), 0))
+
+
+def _how_silent(wire: Wire, number: int | None, seconds: float, most: float) -> str:
+    """Why a process counts as gone that has not been heard for some seconds, if it does."""
+    if seconds > most:
+        return f"has given no sign of life for {most:g} seconds"
+    return "has been stopped" if wire.is_local() and _is_stopped(number) else ""
 
 
 def _is_stopped(number: int | None) -> bool:
