@@ -301,7 +301,7 @@ def main() -> int:
     if options.samples:
         options.samples.write_text(json.dumps(samples) + "\n", encoding="utf-8")
     if options.chart:
-        runs = {options.library: samples}
+        runs: dict[str, Sequence[Sample]] = {options.library: samples}
         for path in options.beside:
             listed = json.loads(path.read_text(encoding="utf-8"))
             runs[path.stem] = [Sample(*each) for each in listed]
