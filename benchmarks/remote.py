@@ -53,7 +53,7 @@ class RemoteWorker:
         if not line:
             self.close()
             raise WorkerError(f"The {self.library} worker gave no answer.\n{self._last_words()}")
-        answer = json.loads(line)
+        answer: dict[str, Any] = json.loads(line)
         if "error" in answer:
             raise WorkerError(answer["trace"])
         return answer

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import ctypes
 import gc
 import importlib
 import json
@@ -180,6 +181,13 @@ def sample(seconds: float, rounds: int, *, is_cleared: bool) -> Sample:
     )
 
 
+def return_free_memory() -> None:
+    """Gives the system what is free but kept by the allocator of C, where that can be asked to."""
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    if trim is not None:
+        trim(0)
+
+
 def soak(jax: Any, seconds: float, between: float = 1.0) -> Iterator[Sample]:
     """Works for some time, and samples what the process holds."""
     start = time.monotonic()
@@ -191,6 +199,7 @@ def soak(jax: Any, seconds: float, between: float = 1.0) -> Iterator[Sample]:
         if is_due:
             jax.clear_caches()
             gc.collect()
+            return_free_memory()
         if is_due or passed >= due:
             due = passed + between
             yield sample(time.monotonic() - start, turn, is_cleared=is_due)
@@ -292,7 +301,7 @@ def main() -> int:
     if options.samples:
         options.samples.write_text(json.dumps(samples) + "\n", encoding="utf-8")
     if options.chart:
-        runs = {options.library: samples}
+        runs: dict[str, Sequence[Sample]] = {options.library: samples}
         for path in options.beside:
             listed = json.loads(path.read_text(encoding="utf-8"))
             runs[path.stem] = [Sample(*each) for each in listed]

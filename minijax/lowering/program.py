@@ -23,7 +23,7 @@ from typing import NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
 
-from minijax.core import config, effects, history, meshes, monitoring
+from minijax.core import config, dtypes, effects, history, meshes, monitoring
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -497,7 +497,10 @@ def _is_plain(closed: ClosedJaxpr, options: Options, device: Device | None) -> b
         and not (closed.effects or options.in_shardings or options.out_shardings)
         and not (any(options.donated) or options.compiler_options)
         and not (config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value)
-        and all(isinstance(v.aval, ShapedArray) for v in closed.jaxpr.outvars)
+        and all(
+            isinstance(v.aval, ShapedArray) and v.aval.dtype != dtypes.float0
+            for v in closed.jaxpr.outvars
+        )
     )
 
 

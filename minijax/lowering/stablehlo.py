@@ -359,9 +359,8 @@ class LoweringContext:
 
     def constant(self, value: operators.Value, dtype: Any = None) -> Any:
         """A constant of the elements of `value`; scalars are made once per block."""
-        array = np.asarray(value, dtype)
-        if array.dtype == dtypes.float0:
-            array = np.zeros(array.shape, np.bool_)
+        is_nothing = dtypes.float0 in (dtype, getattr(value, "dtype", None))
+        array = np.zeros(np.shape(value), np.bool_) if is_nothing else np.asarray(value, dtype)
         if array.ndim:
             return self.op(
                 "stablehlo.constant",

@@ -178,6 +178,20 @@ def test_cotangents_are_as_weak_as_what_they_belong_to(fun, x):
     assert jax.typeof(pull(jnp.ones_like(out))[0]).weak_type == jax.typeof(x).weak_type
 
 
+@pytest.mark.parametrize("through", ["jit", "map", "scan", "vmap"])
+def test_tangents_of_integers_are_results_of_programs(through):
+    known, x = jnp.arange(4), jnp.ones(3)
+    tangent = lambda x: jax.linearize(lambda x: known, x)[1](x)
+    made = {
+        "jit": lambda: jax.jit(tangent)(1.0),
+        "map": lambda: jax.lax.map(tangent, x),
+        "scan": lambda: jax.lax.scan(lambda c, x: (c, tangent(x)), 0, x)[1],
+        "vmap": lambda: jax.vmap(tangent)(x),
+    }[through]()
+    assert made.dtype == dtypes.float0
+    assert made.shape == ((4,) if through == "jit" else (3, 4))
+
+
 @pytest.mark.feature("AD-01")
 def test_jvp_gives_value_and_directional_derivative():
     y, y_dot = jax.jvp(lambda x: x**2, (3.0,), (2.0,))

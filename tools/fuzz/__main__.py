@@ -1,6 +1,7 @@
 """The command: `python -m tools.fuzz --jax-python .venv-jax/bin/python --minutes 10`.
 
-It prints a line for each difference that has no reason: the seed, the shortest program that shows
+Without JAX, what minijax computes statement by statement is compared with what it compiles.  It
+prints a line for each difference that has no reason: the seed, the shortest program that shows
 it, and what both libraries give.  The exit status is 1 if there is one.  `--seed 17` runs the
 program of that seed alone; `--first` says with which seed to begin.
 """
@@ -38,9 +39,12 @@ class Fuzzer:
         found: the smallest programs that differ without a reason, by what they show.
     """
 
-    def __init__(self, python: str, jax_python: str, mode: str | None = None) -> None:
+    def __init__(self, python: str, jax_python: str | None, mode: str | None = None) -> None:
         self._ours = RemoteWorker(python, "minijax", _DEVICES, _PATIENCE)
-        self._theirs = RemoteWorker(jax_python, "jax", _DEVICES, _PATIENCE)
+        library = "minijax" if jax_python is None else "jax"
+        self._theirs = RemoteWorker(jax_python or python, library, _DEVICES, _PATIENCE)
+        # Without JAX, programs run statement by statement are compared with compiled ones.
+        self._is_alone = jax_python is None
         self._mode = mode
         self._workers = self._ours, self._theirs
         self._both = ThreadPoolExecutor(2)
@@ -111,7 +115,11 @@ class Fuzzer:
         self, worker: RemoteWorker, program: Program, *, nudged: bool = False
     ) -> list[Seen] | None:
         """What a library gives; None if its process dies."""
-        details = {"settings": program.settings, "mode": program.mode, "nudged": nudged}
+        mode = program.mode
+        if self._is_alone:
+            is_eager = worker is self._ours or nudged or programs.is_eager_alone(program)
+            mode = "eager" if is_eager else "jit"
+        details = {"settings": program.settings, "mode": mode, "nudged": nudged}
         try:
             answer = worker.ask("run_random", statements=list(program.statements), **details)
         except WorkerError:
@@ -161,7 +169,7 @@ def fuzz(fuzzer: Fuzzer, seeds: Iterable[int], seconds: float) -> None:
 def main() -> int:
     """Runs the command; its exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--jax-python", required=True, help="the interpreter that has JAX")
+    parser.add_argument("--jax-python", help="the interpreter that has JAX; without it, minijax")
     parser.add_argument("--python", default=sys.executable, help="the interpreter that has minijax")
     parser.add_argument("--minutes", type=float, default=10.0, help="how long")
     parser.add_argument("--programs", type=int, default=10**9, help="how many programs at most")

@@ -88,10 +88,11 @@ def _difference(ours: Seen, theirs: Seen) -> tuple[str, str, str] | None:
     if ours["tree"] != theirs["tree"]:
         return "tree", ours["tree"], theirs["tree"]
     for mine, other in zip(ours["leaves"], theirs["leaves"], strict=True):
-        for aspect in ("dtype", "shape", "weak", "spec", "repr"):
+        is_array = "shape" in mine or "shape" in other
+        for aspect in ("dtype", "shape", "weak", "spec") if is_array else ("repr",):
             if (mine.get(aspect) or None) != (other.get(aspect) or None):
                 return aspect, _type(mine), _type(other)
-        if not _close(mine, other):
+        if is_array and not _close(mine, other):
             return "values", _elements(mine), _elements(other)
     return None
 

@@ -86,7 +86,7 @@ class Draw:
 
     def one(self, options: tuple[T, ...] | list[T] | str) -> T:
         """One of several options."""
-        return self.random.choice(options)  # type: ignore[arg-type, return-value]
+        return self.random.choice(options)  # type: ignore[return-value]
 
     def chance(self, probability: float) -> bool:
         """True with some probability."""

@@ -31,6 +31,11 @@ class Program(NamedTuple):
         return "\n".join([*lines, *mode, *self.statements])
 
 
+def is_eager_alone(program: Program) -> bool:
+    """Whether a program means something else in a function that is traced as a whole."""
+    return any(word in each for each in program.statements for word in _EAGER_ALONE)
+
+
 MODES = ("eager", "types", "jit")
 
 
@@ -47,9 +52,8 @@ def program(seed: int, mode: str | None = None) -> Program:
     literals = [s for s in draw.statements if s.startswith("x")]
     results = [s for s in draw.statements if s.startswith("v")]
     mode = mode or ("eager", "types", "jit", "types")[seed % 4]
-    if any(word in each for each in results for word in _EAGER_ALONE):
-        mode = "eager"
-    return Program(needed([*literals, *results], results), settings, mode)
+    made = Program(needed([*literals, *results], results), settings, mode)
+    return made._replace(mode="eager") if is_eager_alone(made) else made
 
 
 _EAGER_ALONE = ("jax.pmap(", "typed_mesh", ").lower(", "device_put(")

@@ -68,7 +68,7 @@ def _smaller(statement: str) -> Iterator[str]:
     tree = ast.parse(statement)
     for number, node in enumerate(ast.walk(tree)):
         for replacement in _replacements(node):
-            changed = copy.deepcopy(tree)
+            changed: ast.AST = copy.deepcopy(tree)
             target = list(ast.walk(changed))[number]
             if isinstance(target, ast.expr):
                 changed = _Replace(target, replacement).visit(changed)

@@ -16,6 +16,7 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from minijax.core.aval import aval_of
 from minijax.lax.unary import exp, expm1, log, log1p, stop_gradient
 from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import one_program
@@ -143,8 +144,10 @@ class Distribution(ModuleType):
         name = f"{self.__name__.removeprefix('minijax.')}.{function}"
         first, *others = real_operands(name, **arguments)
         first = first if hasattr(first, "aval") else asarray(first)
-        # Beside the first, numbers may stay numbers: programs show them as literals.
-        others = [asarray(x) if isinstance(x, np.ndarray) else x for x in others]
+        # Beside the first, numbers may stay numbers: programs show them as literals.  Those of
+        # dtypes that NumPy does not have may not: its operators make other dtypes of them.
+        is_foreign = aval_of(first).dtype.kind == "V"
+        others = [asarray(x) if is_foreign or isinstance(x, np.ndarray) else x for x in others]
         return dict(zip(arguments, [first, *others], strict=True))
 
     def _description(self, function: str, names: Sequence[str]) -> str:

@@ -228,3 +228,13 @@ def test_error_says_what_is_wrong(call, error, text):
     with pytest.raises(error) as caught:
         call()
     assert text in str(caught.value)
+
+
+@pytest.mark.parametrize("name", ["gamma", "norm", "t", "chi2"])
+def test_compiled_and_eager_results_have_one_dtype(name: str) -> None:
+    # Numbers of bfloat16 are none of NumPy's: its operators made float32 of them.
+    x = jnp.array([0.5], "bfloat16")
+    logpdf = getattr(stats, name).logpdf
+    for parameters in ((1, 2), (0.5, 2.0)):
+        compiled = jax.jit(lambda x, parameters=parameters: logpdf(x, *parameters))(x)
+        assert compiled.dtype == logpdf(x, *parameters).dtype == x.dtype
