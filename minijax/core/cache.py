@@ -154,7 +154,7 @@ class Cache:
         for table in self._tables:
             if isinstance(table, weakref.WeakKeyDictionary):
                 # Functions that are in use hold their own table.
-                for answers in list(table.values()):
+                for answers in _held(table):
                     answers.clear()
             else:
                 table.clear()
@@ -204,8 +204,13 @@ def cached(
 
 def _size(table: Any) -> int:
     if isinstance(table, weakref.WeakKeyDictionary):
-        return sum(len(x) if isinstance(x, dict) else 1 for x in list(table.values()))
+        return sum(len(x) if isinstance(x, dict) else 1 for x in _held(table))
     return len(table)
+
+
+def _held(table: weakref.WeakKeyDictionary[Any, Any]) -> list[Any]:
+    """The answers of all owners; other threads may add some meanwhile, which `values` refuses."""
+    return list(vars(table)["data"].values())
 
 
 def cache_stats() -> dict[str, CacheInfo]:

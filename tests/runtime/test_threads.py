@@ -3,6 +3,7 @@
 import subprocess
 import sys
 import threading
+import weakref
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ from jaxlib.xla_client import XlaRuntimeError
 
 import minijax as jax
 from minijax import numpy as jnp
+from minijax.core import cache
 from minijax.runtime import in_flight, transfer
 from minijax.sharding import Mesh
 
@@ -94,3 +96,25 @@ def test_callback_inside_a_callback_leaves_the_outer_one_inside() -> None:
         jax.jit(lambda y: jax.pure_callback(outer, y, y))(x).block_until_ready()
         assert len(seen) >= 1
         assert all("cannot run another one" in text for text in seen)
+
+
+def test_cache_is_counted_and_emptied_while_another_thread_adds_owners() -> None:
+    # With `values`: "dictionary changed size during iteration".
+    table: Any = weakref.WeakKeyDictionary()
+    owners = [type("Owner", (), {})() for _ in range(30_000)]
+
+    def add() -> None:
+        for owner in owners:
+            table[owner] = {}
+
+    thread = threading.Thread(target=add)
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        thread.start()
+        while thread.is_alive():
+            assert len(cache._held(table)) <= len(owners)
+        thread.join()
+    finally:
+        sys.setswitchinterval(before)
+    assert len(cache._held(table)) == len(owners)
