@@ -52,6 +52,9 @@ def context() -> Any:
 @functools.cache
 @deferral.whole
 def _context() -> Any:
+    # C++ would import them later, and what is raised there leaves frames of Python broken.
+    for name in ("builtin", "func", "stablehlo", "sdy"):
+        deferral.import_module(f"jaxlib.mlir.dialects.{name}")
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     ctx = ir.Context()
