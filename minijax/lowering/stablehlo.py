@@ -52,9 +52,6 @@ def context() -> Any:
 @functools.cache
 @deferral.whole
 def _context() -> Any:
-    # C++ would import them later, and what is raised there leaves frames of Python broken.
-    for name in ("builtin", "func", "stablehlo", "sdy"):
-        deferral.import_module(f"jaxlib.mlir.dialects.{name}")
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     ctx = ir.Context()
@@ -66,7 +63,8 @@ def _context() -> Any:
     # XLA would load it on the first compilation, while other threads read what is loaded.
     _mlirHlo.register_mhlo_dialect(ctx)
     # With the first type or attribute of a dialect MLIR loads its Python: hundreds of classes, most
-    # of the time of a first lowering.  It believes to have done so; who imports them gets them.
+    # of the time of a first lowering; and what is raised while C++ imports leaves frames of Python
+    # broken.  It believes to have done so; who imports them gets them.
     for dialect, text in (("builtin", "i1"), ("stablehlo", "#stablehlo<precision DEFAULT>")):
         name = f"jaxlib.mlir.dialects.{dialect}"
         if name not in sys.modules:
@@ -363,7 +361,7 @@ class LoweringContext:
     def constant(self, value: operators.Value, dtype: Any = None) -> Any:
         """A constant of the elements of `value`; scalars are made once per block."""
         is_nothing = dtypes.float0 in (dtype, getattr(value, "dtype", None))
-        array = np.zeros(np.shape(value), np.bool_) if is_nothing else np.asarray(value, dtype)
+        array = np.zeros(getattr(value, "shape", ()), np.bool_) if is_nothing else np.asarray(value, dtype)
         if array.ndim:
             return self.op(
                 "stablehlo.constant",
