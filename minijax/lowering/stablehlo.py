@@ -361,7 +361,11 @@ class LoweringContext:
     def constant(self, value: operators.Value, dtype: Any = None) -> Any:
         """A constant of the elements of `value`; scalars are made once per block."""
         is_nothing = dtypes.float0 in (dtype, getattr(value, "dtype", None))
-        array = np.zeros(getattr(value, "shape", ()), np.bool_) if is_nothing else np.asarray(value, dtype)
+        array = (
+            np.zeros(getattr(value, "shape", ()), np.bool_)
+            if is_nothing
+            else np.asarray(value, dtype)
+        )
         if array.ndim:
             return self.op(
                 "stablehlo.constant",

@@ -56,16 +56,13 @@ def check_same(user: str, value: np.ndarray[Any, Any], sharding: Sharding) -> No
     found = Joint(user, tuple(group), user).exchange(own)
     others = [process for process in sorted(found) if found[process] != own]
     if others:
-        error(
-            ValueError,
-            user,
-            "the processes have different values, of which each would place a part.",
-            got=f"{what} in process {current.process}, and something "
-            f"else in process(es) {', '.join(map(str, others))}",
-            expected="the whole value, the same in all processes",
-            fix="minijax.make_array_from_process_local_data(sharding, part), where each "
-            "process has a part of its own",
-        )
+        problem = "the processes have different values, of which each would place a part."
+        got = f"{what} in process {current.process}, and something "
+        got += f"else in process(es) {', '.join(map(str, others))}"
+        expected = "the whole value, the same in all processes"
+        fix = "minijax.make_array_from_process_local_data(sharding, part), where each "
+        fix += "process has a part of its own"
+        error(ValueError, user, problem, got=got, expected=expected, fix=fix)
 
 
 def _digest(*parts: bytes) -> str:

@@ -156,15 +156,10 @@ def host_results(
         if (host.shape, host.dtype) != (aval.shape, aval.dtype)
     ]
     if wrong:
-        error(
-            RuntimeError,
-            name,
-            f"{function!r} returned arrays of other types than it promised.",
-            got="\n".join(wrong),
-            fix="return numpy.asarray(result, dtype) of the promised shape, "
-            "or correct result_shape_dtypes",
-            at="",
-        )
+        problem = f"{function!r} returned arrays of other types than it promised."
+        fix = "return numpy.asarray(result, dtype) of the promised shape, "
+        fix += "or correct result_shape_dtypes"
+        error(RuntimeError, name, problem, got="\n".join(wrong), fix=fix, at="")
     return hosts
 
 

@@ -191,14 +191,10 @@ def _make_cpu_client(count: int) -> Any:
     number = _number_of_cpu_devices(count)
     given = number if count > 0 else None
     if _peers and _cpu_clients:
-        error(
-            RuntimeError,
-            "devices",
-            "among several processes, the number of host devices cannot change.",
-            got=f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}",
-            fix="set it before devices are first asked for: "
-            "minijax.config.update('num_cpu_devices', n)",
-        )
+        problem = "among several processes, the number of host devices cannot change."
+        got = f"num_cpu_devices={count}, and there are {next(iter(_cpu_clients))}"
+        fix = "before devices are first asked for: minijax.config.update('num_cpu_devices', n)"
+        error(RuntimeError, "devices", problem, got=got, fix=fix)
     facts: dict[str, Any] = {}
     if _peers:
         facts = dict(zip(("distributed_client", "node_id", "num_nodes"), _peers[0], strict=True))

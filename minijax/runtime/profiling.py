@@ -134,14 +134,10 @@ def start_trace(
         error(NotImplementedError, "profiler.start_trace", problem, got=got, fix=fix)
     with _current.lock:
         if _current.session is not None:
-            error(
-                RuntimeError,
-                "profiler.start_trace",
-                "a profile is being taken already.",
-                got=f"one for {_current.folder}",
-                expected="one profile at a time",
-                fix="minijax.profiler.stop_trace()",
-            )
+            problem, got = "a profile is being taken already.", f"one for {_current.folder}"
+            expected, fix = "one profile at a time", "minijax.profiler.stop_trace()"
+            name = "profiler.start_trace"
+            error(RuntimeError, name, problem, got=got, expected=expected, fix=fix)
         # The tracers of accelerators come with their clients.
         client.get_backend()
         options = ProfileOptions() if profiler_options is None else profiler_options

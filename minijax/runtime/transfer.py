@@ -347,14 +347,9 @@ def from_dlpack(
             tensor = external_array.__dlpack__()
             buffer = _jax.dlpack_managed_tensor_to_buffer(tensor, target, None, copy)
     except xla_client.XlaRuntimeError as caught:
-        error(
-            ValueError,
-            "numpy.from_dlpack",
-            "the memory cannot be shared, and must not be copied.",
-            got=str(caught).partition("\n")[0],
-            fix="copy=None, or copy=True",
-            cause=caught,
-        )
+        problem = "the memory cannot be shared, and must not be copied."
+        got, fix = str(caught).partition("\n")[0], "copy=None, or copy=True"
+        error(ValueError, "numpy.from_dlpack", problem, got=got, fix=fix, cause=caught)
     aval = buffer.aval
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return array_from_host(to_numpy(buffer), target=placement.native_sharding(target))
