@@ -54,7 +54,7 @@ def candidates(program: Program) -> Iterator[Program]:
                 break
             changed = [*program.statements[:number], text, *program.statements[number + 1 :]]
             name, _, value = text.partition(" = ")
-            if value.isidentifier() and number < last:
+            if number < last and value in map(programs.name_of, program.statements[:number]):
                 later = [re.sub(rf"\b{name}\b", value, each) for each in changed[number + 1 :]]
                 changed = [*changed[:number], "", *later]
             statements = programs.needed(changed, [changed[last]])
