@@ -135,6 +135,7 @@ def test_programs_are_made_small() -> None:
     text = """
 x0 = jnp.array([[1.0, 2.5], [3.0, nan]], 'float32')
 x1 = jnp.array([4, 7], 'int32')
+x2 = (lambda a, b: a)(*(x1, x1))
 v2 = jnp.cos(x0) + x1
 v3 = jax.jit(lambda a: jnp.sin(jnp.flip(jnp.tanh(a), axis=0)) * 3 - x1)(v2)
 """

@@ -83,7 +83,7 @@ def _replacements(node: ast.AST) -> Iterator[ast.expr]:
         case ast.keyword():
             yield ast.Constant(None)
         case ast.Call(func=ast.Attribute(value=inner) | ast.Lambda(body=inner) | inner):
-            yield from node.args
+            yield from (each for each in node.args if not isinstance(each, ast.Starred))
             yield inner
         case ast.Lambda(body=ast.Call(func=function)) if _names(node.args) == _texts(node.body):
             yield function
