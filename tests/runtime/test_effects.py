@@ -54,7 +54,7 @@ def effects_are_over():
     """No effect of one test reaches into another."""
     yield
     while transfer._pending:
-        in_flight.failure_of(transfer._pending.popleft().block_until_ready)
+        in_flight.failure_of(transfer._pending.popleft())
 
 
 @pytest.mark.feature("EF-02")
@@ -203,7 +203,7 @@ def test_ordered_programs_go_on_after_an_exception():
 def test_exceptions_nobody_saw_surface_at_the_next_ordered_program():
     late(lambda x: jax.debug.callback(refuse, x, ordered=True))
     token = transfer._last.of[debugging.ordered_debug_effect, (jax.devices()[0],)]
-    assert in_flight.failure_of(token.block_until_ready) is not None
+    assert in_flight.failure_of(token) is not None
     transfer._pending.clear()
     after = jax.jit(lambda x: jax.debug.callback(lambda y: None, x, ordered=True))
     with pytest.raises(RefusedError):
