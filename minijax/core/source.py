@@ -142,7 +142,7 @@ def is_called_by_library() -> bool:
     while frame is not None:
         code = frame.f_code
         if code in _boundaries:
-            function = frame.f_locals.get("inner")
+            function = frame.f_locals.get("inner", frame.f_locals.get("function"))
             if getattr(function, "__name__", "").startswith("_"):
                 # The public function of that file has called it.
                 looked_through += (inspect.getfile(function),)

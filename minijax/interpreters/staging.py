@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, deferral, refs, source
+from minijax.core import config, deferral, source
 from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import InternalError, error
@@ -41,9 +41,11 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import PLAIN, Detours, Params, Trace, Tracer, Typing, check_alive, current
 
 if TYPE_CHECKING:
+    from minijax.core import refs
     from minijax.core.native import Config, Traceback
     from minijax.interpreters import leaks
 else:
+    refs = deferral.module("minijax.core.refs")
     leaks = deferral.module("minijax.interpreters.leaks")
 
 scope: Config[tuple[str, ...]] = _jax.config.Config("minijax_scope", ())

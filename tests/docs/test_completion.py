@@ -30,6 +30,7 @@ WIDER = frozenset(
 OWN = {
     "custom_derivatives": ["linear_call_p"],
     "debug": ["log"],
+    "distributed": ["on_failure"],
     "extend.core": ["ShapedArray", "abstract_token"],
     "numpy": ["newaxis"],
     "ref": ["ds", "run_state"],

@@ -41,7 +41,7 @@ class Failed:
     """The token of a program whose callback has failed with `error`."""
 
     def __init__(self, error: Exception) -> None:
-        self.text = str(in_flight.keep(error))
+        self.text = str(in_flight.keep(in_flight.Failure(error)))
 
     def block_until_ready(self) -> None:
         raise XlaRuntimeError(self.text)
@@ -63,9 +63,9 @@ def test_calls_of_one_thread_do_not_raise_what_those_of_another_have() -> None:
 
 
 def test_failures_that_nobody_was_told_of_are_kept_longest() -> None:
-    untold = str(in_flight.keep(KeyError("first")))
+    untold = str(in_flight.keep(in_flight.Failure(KeyError("first"))))
     for number in range(2 * in_flight._MOST_KEPT):
-        found = in_flight.behind(in_flight.keep(ValueError(number)))
+        found = in_flight.behind(in_flight.keep(in_flight.Failure(ValueError(number))))
         assert found is not None
         found.surface()
     kept = in_flight.behind(RuntimeError(untold))

@@ -417,7 +417,7 @@ def vjp(
     Example:
         >>> y, pull_back = jax.vjp(lambda a, b: a * b, 2.0, 3.0)
         >>> pull_back(10.0)
-        (Array(30., dtype=float32), Array(20., dtype=float32))
+        (Array(30., dtype=float32, weak_type=True), Array(20., dtype=float32, weak_type=True))
     """
     return _linearized("vjp", fun, primals, has_aux, _PullBack)
 
@@ -445,7 +445,7 @@ def fwd_and_bwd(
         >>> forward, backward = jax.fwd_and_bwd(jnp.multiply, argnums=(0, 1))
         >>> product, residuals = forward(2.0, 5.0)
         >>> backward(residuals, 1.0)
-        (Array(5., dtype=float32), Array(2., dtype=float32))
+        (Array(5., dtype=float32, weak_type=True), Array(2., dtype=float32, weak_type=True))
     """
     eager.check_callable("fwd_and_bwd", fun)
     positions = (argnums,) if isinstance(argnums, int) else tuple(argnums)
