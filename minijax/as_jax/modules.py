@@ -94,9 +94,8 @@ def _home(name: str) -> str | None:
     if not known:
         return None
     home = _HOMES[known] + name[len(known) :]
-    parent = home.rpartition(".")[0]
-    if parent and home not in sys.modules:
-        importlib.import_module(parent)
+    if home not in sys.modules:
+        importlib.import_module(home.rpartition(".")[0])
         if importlib.util.find_spec(home) is None:
             return None
     return home

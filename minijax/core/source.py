@@ -313,11 +313,10 @@ def _boundary_of(parameters: str, arguments: str, keywords: str | None) -> Calla
     A call with the same parameters takes half the time of one with `*args, **kwargs`.
     """
     namespace: dict[str, Any] = {}
-    text = _BOUNDARY.format(parameters=parameters, arguments=arguments, keywords=keywords)
-    if keywords == "wrong":
-        text = text.replace(
-            "return inner", "if wrong: raise TypeError\n                return inner"
-        )
+    refuse = "if wrong: raise TypeError" if keywords == "wrong" else ""
+    text = _BOUNDARY.format(
+        parameters=parameters, arguments=arguments, keywords=keywords, refuse=refuse
+    )
     exec(compile(text, _PACKAGE + "<boundary>", "exec"), globals(), namespace)
     make = namespace["make"]
     _boundaries.update(c for c in make.__code__.co_consts if isinstance(c, CodeType))
@@ -329,6 +328,7 @@ def make(inner, leave_out=filter_frames):
     def call({parameters}):
         try:
             try:
+                {refuse}
                 return inner({arguments})
             except TypeError:
                 {keywords} and refuse_keywords(inner, {keywords})
