@@ -1,9 +1,5 @@
 """`debug.inspect_array_sharding` tells how values are placed, also inside `jit`."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 
@@ -11,6 +7,7 @@ import minijax as jax
 from minijax import debug
 from minijax.core import config
 from minijax.sharding import AxisType, Mesh, NamedSharding, PartitionSpec, SingleDeviceSharding
+from tests import children
 
 P = PartitionSpec
 
@@ -187,16 +184,5 @@ print(len(seen), {found.spec for found in seen})
 @pytest.mark.feature("RB-11")
 def test_inspected_programs_compile_while_one_is_inspected() -> None:
     # With one compilation of an inspected program at a time: hangs.
-    found = subprocess.run(
-        [sys.executable, "-c", NESTED],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
-        },
-    )
+    found = children.run("-c", NESTED, devices=4, timeout=120)
     assert found.stdout == "3 {P('x',)}\n", found.stderr[-2000:]

@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -23,6 +20,7 @@ import minijax.numpy as jnp
 from minijax.experimental import io_callback
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
+from tests import children
 
 CHILD = Path(__file__).with_name("calling_back.py")
 CANNOT_RUN = "RuntimeError jit: a callback of a program over several devices cannot run another"
@@ -31,18 +29,7 @@ CANNOT_WAIT = "RuntimeError callback: a callback would wait for ever for what co
 
 def outcomes(situation: str, devices: int) -> dict[str, str]:
     """What became of each deed."""
-    found = subprocess.run(
-        [sys.executable, CHILD, situation],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=240,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
-        },
-    )
+    found = children.run(CHILD, situation, devices=devices, timeout=240)
     assert found.returncode == 0, found.stdout[-500:] + found.stderr[-3000:]
     return dict(line.split("\t") for line in found.stdout.splitlines())
 
@@ -296,16 +283,5 @@ over = jax.jit(show)
 @pytest.mark.parametrize("case", AT_THE_END)
 def test_interpreter_ends_after_its_callbacks(case: str) -> None:
     program, status, text = AT_THE_END[case]
-    found = subprocess.run(
-        [sys.executable, "-c", END + program],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
-        },
-    )
+    found = children.run("-c", END + program, devices=4, timeout=120)
     assert (found.returncode, found.stdout.strip()) == (status, text), found.stderr[-2000:]

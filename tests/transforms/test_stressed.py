@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
+
+from tests import children
 
 CHILD = Path(__file__).with_name("stressed.py")
 STATES = [
@@ -21,16 +20,5 @@ STATES = [
 @pytest.mark.feature("RB-11")
 @pytest.mark.parametrize("state", STATES)
 def test_threads_share_state(state: str) -> None:
-    found = subprocess.run(
-        [sys.executable, CHILD, state],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=150,
-        env={
-            **os.environ,
-            "PYTHONPATH": os.pathsep.join(sys.path),
-            "XLA_FLAGS": "--xla_force_host_platform_device_count=4",
-        },
-    )
+    found = children.run(CHILD, state, devices=4, timeout=150)
     assert (found.returncode, found.stdout) == (0, ""), found.stderr[-3000:]
