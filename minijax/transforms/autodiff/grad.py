@@ -165,6 +165,8 @@ class _LinearCall(NamedTuple):
     out_avals: tuple[Any, ...]
     nonzero: tuple[bool, ...]
     out_nonzero: tuple[bool, ...]
+    # For each residual: which leaf of the arguments it is, if it is one.
+    of_argument: tuple[int | None, ...]
 
     def __hash__(self) -> int:
         return id(self.jaxpr)
@@ -181,6 +183,10 @@ class _Linear:
     def __init__(self, residuals: Values, call: _LinearCall) -> None:
         self.residuals = residuals
         self.call = call
+
+    def kept(self) -> Values:
+        """What the linear program reads of the point where it was made."""
+        return self.residuals
 
     def _check(self, name: str, given: Any, expected_tree: Any, avals: Avals) -> list[Any]:
         leaves, given_tree = tree.flatten(given)
@@ -216,11 +222,34 @@ class _PushForward(_Linear):
         return tree.unflatten(call.out_tree, made)
 
 
+class NotNeeded(NamedTuple):
+    """Stands in `args_res` for an argument that the derivative does not read."""
+
+
 @source.boundaries("__call__")
 class _PullBack(_Linear):
     """Maps cotangents of results to cotangents of arguments."""
 
-    __slots__ = ()
+    __slots__ = ("args_res",)
+
+    def __init__(self, residuals: Values, call: _LinearCall) -> None:
+        super().__init__(residuals, call)
+        found = dict(zip(call.of_argument, residuals, strict=True))
+        leaves = [found.get(i, NotNeeded()) for i in range(call.in_tree.num_leaves)]
+        args, _ = tree.unflatten(call.in_tree, leaves)
+        self.args_res = list(args)
+
+    @property
+    def opaque_residuals(self) -> list[Value]:
+        """What the derivative keeps beside the arguments."""
+        return [x for i, x in zip(self.call.of_argument, self.residuals, strict=True) if i is None]
+
+    def kept(self) -> Values:
+        """What the derivative reads: of the arguments, what stands in `args_res` by now."""
+        given: list[Any] = [(tuple(self.args_res), {})]
+        (args,) = tree.flatten_up_to("vjp: args_res", self.call.in_tree, given)
+        pairs = zip(self.call.of_argument, self.residuals, strict=True)
+        return [x if i is None else args[i] for i, x in pairs]
 
     in_tree = property(lambda self: self.call.in_tree.children()[0], doc="Of the arguments.")
     out_tree = property(lambda self: self.call.out_tree, doc="Of the result, and of cotangents.")
@@ -236,7 +265,11 @@ class _PullBack(_Linear):
         cts = self._check("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
-        grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
+        kept = self.kept()
+        if any(x is None or isinstance(x, NotNeeded) for x in kept):
+            problem = "args_res lacks an argument that the derivative reads."
+            error(ValueError, "vjp", problem, got=str(self.args_res), fix="put it back")
+        grads = iter(transpose.backward_pass(call.jaxpr, kept, given))
         made = [
             like_primal(_derivative(next(grads) if nz else Zero(aval)), aval)
             for nz, aval in zip(call.nonzero, call.in_avals, strict=True)
@@ -302,7 +335,7 @@ def _kept(ct: Array, wanted: Value) -> Any:
 for _class in (_PushForward, _PullBack):
     tree_registry.register_pytree_node(
         _class,
-        lambda linear: (tuple(linear.residuals), linear.call),
+        lambda linear: (tuple(linear.kept()), linear.call),
         functools.partial(lambda cls, call, residuals: cls(list(residuals), call), _class),
     )
 
@@ -327,6 +360,7 @@ def _linearized(
     jaxpr = lin.jaxpr
     if has_aux:
         jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
+    positions = {id(x): i for i, x in reversed(list(enumerate(leaves)))}
     call = _LinearCall(
         jaxpr,
         flat.in_tree,
@@ -335,6 +369,7 @@ def _linearized(
         tuple(lin.out_tangent_avals[:count]),
         nonzero,
         tuple(lin.out_nonzero[:count]),
+        tuple(positions.get(id(x)) for x in lin.residuals),
     )
     out = tree.unflatten(out_tree, lin.outs[:count])
     linear = made(lin.residuals, call)
