@@ -342,3 +342,9 @@ def test_pull_backs_tell_their_trees():
     assert pull_back.in_tree == jax.tree.structure(({"w": 0}, 0))
     assert pull_back.out_tree == jax.tree.structure({"y": 0})
     assert len(pull_back.jaxpr.invars) == 2
+
+
+@pytest.mark.feature("PG-06")
+def test_results_of_linearize_and_vjp_print_their_linear_program():
+    for linear in (jax.linearize(jnp.sin, 2.0)[1], jax.vjp(jnp.sin, 2.0)[1]):
+        assert repr(linear) == "{ lambda a:f32[]; b:f32[]. let c:f32[] = mul b a in (c,) }"
