@@ -200,13 +200,15 @@ def constrained_lines(module: ir.Module) -> Constrained:
     return found
 
 
-def propagated(module: ir.Module) -> str:
+def propagated(module: ir.Module, *, debug_info: bool = False) -> str:
     """The text of a module once Shardy has placed the values that the user has not.
+
+    With `debug_info` it tells where operations come from.
 
     Raises:
         InternalError: Shardy refuses the module.
     """
-    return str(_after(_PROPAGATION, module))
+    return str(_after(_PROPAGATION, module).get_asm(enable_debug_info=debug_info))
 
 
 def _after(passes: str, module: ir.Module) -> Any:
