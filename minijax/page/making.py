@@ -22,7 +22,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import discharge
 from minijax.lowering import planning, program
-from minijax.page import columns, marking, reasons, recording, sources
+from minijax.page import columns, devices, marking, reasons, recording, sources
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
@@ -167,8 +167,16 @@ class _Making:
             "columns": [_column(column) for column in shown],
             "equations": self._equations(stages),
             "graph": {"nodes": graph.nodes, "edges": graph.edges},
+            "devices": self._devices(),
             "values": recording.record(self._marked, self._closed, args),
         }
+
+    def _devices(self) -> Data | None:
+        found = devices.steps_of(self._marked.equations)
+        for step in () if found is None else found["steps"]:
+            places = self._places[step["number"]] if step["number"] >= 0 else ()
+            step["line"] = places[0].text if places else ""
+        return found
 
     def _equations(self, stages: Sequence[Column]) -> list[Data]:
         found = reasons.found_in(stages)

@@ -65,7 +65,12 @@ function Page({ data }: { data: Data }) {
   ];
   const titles = [...data.columns, ...extra];
   const [closed, setClosed] = useState<Set<string>>(
-    () => new Set(titles.filter((c) => STARTS_CLOSED.has(c.key)).map((c) => c.key)),
+    () =>
+      new Set(
+        titles
+          .filter((c) => STARTS_CLOSED.has(c.key) || (c.key === "values" && data.devices))
+          .map((c) => c.key),
+      ),
   );
   const [chosen, setChosen] = useState<number[]>([]);
   // Keys come faster than the page is rendered: what they start from is not state.

@@ -110,7 +110,7 @@ function Cell({ step, device, isNow, names }: { step: Step; device: number; isNo
   return (
     <td class={`${isNow ? "now" : ""} ${own.waits ? "waits" : ""} ${step.kind}`}>
       {from.length && from.some((giver) => giver !== device) ? (
-        <div class="from">← {from.map((giver) => names[giver]).join(" ")}</div>
+        <div class="from">← {from.map((giver) => names[giver]!.split(" ")[0]).join(" ")}</div>
       ) : null}
       <div class="terms">
         {own.cells.map((cell) => (
