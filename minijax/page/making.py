@@ -184,6 +184,7 @@ class _Making:
         alive = set(marking.left_in(program.cleaned(pure, keep_unused=True)[0].jaxpr))
         equations = self._marked.equations
         users = marking.uses(equations)
+        known = reasons.Reasons()
         every = []
         for x, places in zip(equations, self._places, strict=True):
             there = {key: x.number in numbers for key, numbers in found}
@@ -197,9 +198,9 @@ class _Making:
                     "types": [v.aval.str_short() for v in x.eqn.outvars],
                     "explained": reasons.explained(x),
                     "bytes": sum(_bytes(v.aval) for v in x.eqn.outvars),
-                    "meaning": reasons.meaning_of(x),
-                    "why": reasons.why(x, [equations[i] for i in users[x.number]]),
-                    "role": reasons.role_of(x),
+                    "meaning": known.meaning_of(x),
+                    "why": known.why(x, [equations[i] for i in users[x.number]]),
+                    "role": known.origin_of(x).role,
                     "line": places[0].text if places else "",
                     "called": [place.text for place in places[1:]],
                     "fate": fate,

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
 
 from minijax import lax
 from minijax.core import source, vma
@@ -39,7 +40,6 @@ _MEANINGS = {
     "threefry2x32": "Scrambles counters with a key: the random generator.",
 }
 _ROLES = {
-    "primal": "computes the function itself",
     "derivative": "is part of the derivative",
     "batched": "works on a whole batch",
 }
@@ -49,8 +49,7 @@ _SAME_VALUE = frozenset(
 )  # fmt: skip
 
 
-def meaning_of(equation: Equation) -> str:
-    """What the operation of an equation means, in one sentence."""
+def _meaning_of(equation: Equation) -> str:
     name = equation.eqn.primitive.name
     if name in _MEANINGS:
         return _MEANINGS[name]
@@ -84,53 +83,87 @@ def explained(equation: Equation) -> list[str]:
     return list(dict.fromkeys(found))
 
 
-def role_of(equation: Equation) -> str:
-    """Whether an equation computes the function, belongs to its derivative, or to a batch."""
-    traceback = equation.eqn.source
+class Origin(NamedTuple):
+    """What the traceback of an equation says of its making.
+
+    Attributes:
+        call: the public function that the user's line calls; None if it is not known.
+        role: whether it computes the function, is part of its derivative, or works on a batch.
+        rule: the rule that made it, as a sentence; or nothing.
+    """
+
+    call: str | None
+    role: str
+    rule: str
+
+
+class Reasons:
+    """Tells why equations are there.  Many have the same frames, which are read once."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[tuple[str, str], ...], Origin] = {}
+        self._meanings: dict[str, str] = {}
+
+    def meaning_of(self, equation: Equation) -> str:
+        """What the operation of an equation means, in one sentence."""
+        name = equation.eqn.primitive.name
+        if name not in self._meanings:
+            self._meanings[name] = _meaning_of(equation)
+        return self._meanings[name]
+
+    def origin_of(self, equation: Equation) -> Origin:
+        """What the traceback says."""
+        traceback = equation.eqn.source
+        frames = []
+        for frame in () if traceback is None else traceback.frames:
+            if not source.is_internal(frame.file_name):
+                break
+            frames.append((frame.file_name, frame.function_name))
+        key = tuple(frames)
+        found = self._known.get(key)
+        if found is None:
+            found = Origin(source.public_call(traceback), _role_of(key), _rule(key))
+            self._known[key] = found
+        return found
+
+    def why(self, equation: Equation, users: Sequence[Equation]) -> str:
+        """Why an equation is there."""
+        name = equation.eqn.primitive.name
+        origin = self.origin_of(equation)
+        sentences = []
+        if name in _CASTS:
+            axes = sorted(vma.of(equation.eqn.outvars[0].aval).varying, key=str)
+            wanted = f"`{users[0].eqn.primitive.name}` wants" if users else "what follows wants"
+            over = ", ".join(map(str, axes))
+            sentences.append(
+                f"{wanted} all operands to vary over {over}, and this one does not; "
+                "the transpose of this cast is the psum of the backward pass"
+            )
+        call = origin.call
+        if call is not None and call.rpartition(".")[2] != name and "grad" not in call:
+            sentences.append(f"`{call}` on this line is made of it")
+        if origin.rule:
+            sentences.append(origin.rule)
+        elif origin.role != "primal":
+            sentences.append(f"it {_ROLES[origin.role]}")
+        return "; ".join(sentences or ["your line asks for it"]) + "."
+
+
+def _role_of(frames: Iterable[tuple[str, str]]) -> str:
     role = "primal"
-    for frame in () if traceback is None else traceback.frames:
-        if not source.is_internal(frame.file_name):
-            break
-        file = os.path.basename(frame.file_name)
+    for file, function in frames:
         # The traces through which an operation went, the innermost first.
-        if "known" in frame.function_name:
+        if "known" in function:
             return "primal"
-        if file == "transpose.py" or frame.function_name.startswith("PartialTrace."):
+        name = os.path.basename(file)
+        if name == "transpose.py" or function.startswith("PartialTrace."):
             return "derivative"
-        if file == "batching.py":
+        if name == "batching.py":
             role = "batched"
-        elif role == "primal" and frame.function_name.endswith(".jvp"):
-            role = "derivative" if "tangent" in frame.function_name else role
     return role
 
 
-def why(equation: Equation, users: Sequence[Equation]) -> str:
-    """Why an equation is there."""
-    eqn = equation.eqn
-    name = eqn.primitive.name
-    sentences = []
-    if name in ("pvary", "pbroadcast", "pcast"):
-        axes = sorted(vma.of(eqn.outvars[0].aval).varying, key=str)
-        wanted = f"`{users[0].eqn.primitive.name}` wants" if users else "what follows wants"
-        over = ", ".join(map(str, axes))
-        sentences.append(
-            f"{wanted} all operands to vary over {over}, and this one does not; "
-            "the transpose of this cast is the psum of the backward pass"
-        )
-    call = source.public_call(eqn.source)
-    rule = _rule(equation)
-    if call is not None and call.rpartition(".")[2] != name and "grad" not in call:
-        sentences.append(f"`{call}` on this line is made of it")
-    if rule:
-        sentences.append(rule)
-    role = role_of(equation)
-    if role != "primal" and not rule:
-        sentences.append(f"it {_ROLES[role]}")
-    if not sentences:
-        sentences.append("your line asks for it")
-    return "; ".join(sentences) + "."
-
-
+_CASTS = ("pvary", "pbroadcast", "pcast")
 _RULES = (
     ("add_tangents", "a value is used more than once, so its cotangents are added"),
     ("like_primal", "a gradient has the dtype of what it is taken by"),
@@ -140,14 +173,11 @@ _RULES = (
 )
 
 
-def _rule(equation: Equation) -> str:
+def _rule(frames: Iterable[tuple[str, str]]) -> str:
     """The rule that has made an equation, as far as the traceback names it."""
-    traceback = equation.eqn.source
-    for frame in () if traceback is None else traceback.frames:
-        if not source.is_internal(frame.file_name):
-            break
+    for _, function in frames:
         for start, text in _RULES:
-            if frame.function_name.rpartition(".")[2].startswith(start):
+            if function.rpartition(".")[2].startswith(start):
                 return text
     return ""
 
@@ -209,7 +239,7 @@ def _optimized_away(equation: Equation, equations: Sequence[Equation]) -> str:
         return "folded: XLA computes it while it compiles"
     if eqn.primitive.name in _SAME_VALUE:
         return "merged: another view of the same memory, or of its operand's values"
-    if eqn.primitive.name in ("pvary", "pcast", "pbroadcast"):
+    if eqn.primitive.name in _CASTS:
         return "merged: it moves nothing"
     if eqn.primitive.multiple_results:
         return "merged: what it holds stands in its place"

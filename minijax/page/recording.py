@@ -24,7 +24,7 @@ Record = dict[str, Any]
 
 _MOST_NUMBERS = 128
 _MOST_ELEMENTS = 1 << 20
-_MOST_VALUES = 300
+_MOST_VALUES = 200
 _SIDE = 24
 
 
