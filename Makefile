@@ -30,7 +30,9 @@ unexport PYTHONDONTWRITEBYTECODE
 FEATURES := .features.json
 SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) docs/features.md
 
-.PHONY: help demo test test-all bench check features size parity fuzz soak mutants clean
+WEB := web/node_modules/.package-lock.json
+
+.PHONY: help demo test test-all test-web web bench check features size parity fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -43,6 +45,12 @@ test: $(INSTALLED) ## run every test on a sample of its parameters, within six m
 
 test-all: $(INSTALLED) ## run every test on all of its parameters, compiled as users compile
 	$(PYTEST) --features-report=$(FEATURES)
+
+web: $(WEB) ## build the front end of pages anew; needs node and npm, which users do not
+	cd web && npm run --silent check && npm run --silent build
+
+test-web: $(INSTALLED) $(WEB) ## open pages in Chromium, point, click, search; screenshots go to out/pages
+	$(BIN)/python -m pytest -q tests/page/test_browser.py --sample=$(SEED)
 
 check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
 	$(BIN)/python -m tools.check
@@ -70,7 +78,7 @@ mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count tho
 	$(BIN)/python -m tests.mutants.run
 
 clean: ## remove the environments and everything generated
-	rm -rf $(VENV) $(JAX_VENV) $(FEATURES) build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) $(FEATURES) web/node_modules build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A failing test must not hide the table: the report counts it as not passing.
@@ -85,6 +93,10 @@ $(INSTALLED): pyproject.toml
 
 $(INSTALLED_DEV): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(WEB): web/package-lock.json
+	cd web && npm ci --silent
 	touch $@
 
 $(INSTALLED_JAX): benchmarks/requirements.txt

@@ -76,17 +76,11 @@ def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, i
 
 @overload
 def jvp(
-    fun: Callable[..., R],
-    primals: Values,
-    tangents: Values,
-    has_aux: Literal[False] = ...,
+    fun: Callable[..., R], primals: Values, tangents: Values, has_aux: Literal[False] = ...
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
-    fun: Callable[..., tuple[R, A]],
-    primals: Values,
-    tangents: Values,
-    has_aux: Literal[True],
+    fun: Callable[..., tuple[R, A]], primals: Values, tangents: Values, has_aux: Literal[True]
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(
@@ -187,6 +181,9 @@ class _Linear:
     def kept(self) -> Values:
         """What the linear program reads of the point where it was made."""
         return self.residuals
+
+    def __repr__(self) -> str:
+        return str(self.call.jaxpr)
 
     def _check(self, name: str, given: Any, expected_tree: Any, avals: Avals) -> list[Any]:
         leaves, given_tree = tree.flatten(given)
