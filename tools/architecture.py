@@ -65,6 +65,8 @@ ROOMS = {
     "explain": Room(9, _NUMPY),
     # Additions (decision 0024).
     "as_jax": Room(10),
+    "example_libraries": Room(10, _NUMPY),
+    "ode": Room(10, _NUMPY),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     # Among what it offers to tests of programs are the checks of `explain`.
     "testing": Room(10, (*_NUMPY, "hypothesis", "pytest")),
