@@ -66,6 +66,8 @@ ROOMS = {
     # Additions (decision 0024).
     "as_jax": Room(10),
     "page": Room(10, _NUMPY),
+    "example_libraries": Room(10, _NUMPY),
+    "ode": Room(10, _NUMPY),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     # Among what it offers to tests of programs are the checks of `explain`.
     "testing": Room(10, (*_NUMPY, "hypothesis", "pytest")),
