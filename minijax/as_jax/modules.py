@@ -10,6 +10,7 @@ import importlib
 import importlib.abc
 import importlib.metadata
 import importlib.util
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
@@ -21,6 +22,7 @@ from minijax.as_jax.version import __version_info__ as version_info
 from minijax.core import deferral
 from minijax.core.deferral import ROOT
 from minijax.core.errors import error
+from minijax.core.trace import Trace, Tracer
 
 _JAX = "jax"
 _NAMES = f"{ROOT}.as_jax.names"
@@ -44,6 +46,13 @@ _LACKING = {
     f"{ROOT}.extend.mlir": f"{_NAMES}.interpreters.mlir",
 }
 """Modules that have more names while `jax` means minijax, and where these are listed."""
+
+
+_ATTRIBUTES = (
+    (Tracer, "_trace", property(operator.attrgetter("traced_by"))),
+    (Trace, "main", property(lambda trace: trace)),
+)
+"""Attributes that tracers and traces have meanwhile; equinox asks whose tracer a value is."""
 
 
 class Jax(ModuleType):
@@ -143,6 +152,8 @@ def install() -> None:
         )
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    for cls, name, value in _ATTRIBUTES:
+        setattr(cls, name, value)
     for package, more in _LACKING.items():
         importlib.import_module(package)
         importlib.import_module(more)
@@ -159,6 +170,8 @@ def uninstall() -> None:
         for name in names:
             deferral.homes_of[package].pop(name, None)
             vars(sys.modules[package]).pop(name, None)
+    for cls, name, _ in _ATTRIBUTES if _lent else ():
+        delattr(cls, name)
     _lent.clear()
     if isinstance(sys.modules.get(_JAX), Jax):
         for name in [name for name in sys.modules if f"{name}.".startswith(f"{_JAX}.")]:

@@ -21,7 +21,7 @@ from minijax.core.effects import Effect
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from minijax.core.native import Traceback
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import Zero, jvp_of_linear
 from minijax.interpreters.structural import add_tangents, to_batch_dim
@@ -52,6 +52,10 @@ class Primitive(core_primitive.Primitive):
         # Users declare the same name again when they run a cell or a test twice.
         core_primitive.PRIMITIVES.pop(name, None)
         super().__init__(name)
+
+    def get_bind_params(self, params: Params) -> tuple[list[Any], Params]:
+        """The functions and the parameters that `bind` takes for the parameters of an equation."""
+        return [], params
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
         """Gives the eager implementation.  Returns `impl`, so it is a decorator as well."""
