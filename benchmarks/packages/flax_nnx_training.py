@@ -9,7 +9,7 @@ from flax import nnx
 
 class Block(nnx.Module):
     def __init__(self, width, rngs):
-        self.linear = nnx.Linear(width, width, rngs=rngs)
+        self.linear = nnx.Linear(width, width, use_bias=False, rngs=rngs)
         self.norm = nnx.BatchNorm(width, rngs=rngs)
         self.dropout = nnx.Dropout(0.1, rngs=rngs)
 
