@@ -370,6 +370,9 @@ class ShapedArray(AbstractValue):
                 self._tangent = self.update(dtype=dtypes.float0, weak_type=False)
         return self._tangent
 
+    # Names of JAX.
+    at_least_vspace = to_tangent_aval = tangent_aval
+
     def cotangent_aval(self) -> ShapedArray:
         """As `tangent_aval`; what is unreduced is reduced there, and the other way round."""
         varying, unreduced, reduced = self.manual_axis_type

@@ -148,7 +148,7 @@ def compile_module(
         may_store: whether the program may come from a store of programs, and go into one.
 
     Raises:
-        ValueError: XLA does not know an option.
+        JaxRuntimeError: XLA does not know an option.
     """
     compile_options = options_for(
         devices, options=options, free=free, num_args=num_args, replicas=replicas
@@ -163,7 +163,14 @@ def compile_module(
             problem = "XLA does not know a compiler option."
             got = str(dict(options))
             expected = "fields of XLA's DebugOptions"
-            error(ValueError, "compile", problem, got=got, expected=expected, cause=caught)
+            error(
+                xla_client.XlaRuntimeError,
+                "compile",
+                problem,
+                got=got,
+                expected=expected,
+                cause=caught,
+            )
         raise
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 import numpy as np
 
 from minijax.core import config, dtypes, refs, source, tree, tree_errors, tree_registry, vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import ShapedArray, aval_of, has_aval
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
@@ -62,7 +62,21 @@ class _Aux:
             problem = f"with has_aux=True {self.__name__} must return a pair (value, aux)."
             got = tree_errors.describe(tree.structure(out), tree.leaves(out))
             error(TypeError, self.name, problem, got=got, fix="return value, aux")
-        return tuple(out)
+        return out[0], tree.map(lambda x: x if has_aval(x) else _Beside(x), out[1])
+
+
+@tree_registry.register_static
+class _Beside:
+    """An auxiliary result that is neither an array nor a number."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def _is_beside(x: object) -> bool:
+    return type(x) is _Beside
 
 
 def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, int, Any]:
@@ -71,7 +85,9 @@ def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, i
         return out_tree, len(outs), None
     value_tree, aux_tree = out_tree.children()
     count = value_tree.num_leaves
-    return value_tree, count, tree.unflatten(aux_tree, outs[count:])
+    aux = tree.unflatten(aux_tree, outs[count:])
+    aux = tree.map(lambda x: x.value if _is_beside(x) else x, aux, is_leaf=_is_beside)
+    return value_tree, count, aux
 
 
 @overload
@@ -185,20 +201,24 @@ class _Linear:
     def __repr__(self) -> str:
         return str(self.call.jaxpr)
 
-    def _check(self, name: str, given: Any, expected_tree: Any, avals: Avals) -> list[Any]:
-        leaves, given_tree = tree.flatten(given)
-        if given_tree != expected_tree:
-            problem = "the argument has the wrong tree."
-            error(ValueError, name, problem, got=str(given_tree), expected=str(expected_tree))
-        leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
-        for x, aval in zip(leaves, avals, strict=True):
-            given = aval_of(x)
-            # Whatever the cotangent of integers is, it says nothing.
-            is_nothing = name == "vjp" and aval.dtype == dtypes.float0
-            if not same_type(given.update(dtype=aval.dtype) if is_nothing else given, aval):
-                problem = "an argument has the wrong type."
-                error(ValueError, name, problem, got=str(aval_of(x)), expected=str(aval))
-        return list(leaves)
+
+def _checked_leaves(
+    name: str, given: Any, expected_tree: Any, avals: Avals, kind: type[Exception] = ValueError
+) -> list[Any]:
+    """The leaves of tangents or cotangents that a user gives to a linear function."""
+    leaves, given_tree = tree.flatten(given)
+    if given_tree != expected_tree:
+        problem = "the argument has the wrong tree."
+        error(kind, name, problem, got=str(given_tree), expected=str(expected_tree))
+    leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+    for x, aval in zip(leaves, avals, strict=True):
+        given = aval_of(x)
+        # Whatever the cotangent of integers is, it says nothing.
+        is_nothing = name == "vjp" and aval.dtype == dtypes.float0
+        if not same_type(given.update(dtype=aval.dtype) if is_nothing else given, aval):
+            problem = "an argument has the wrong type."
+            error(kind, name, problem, got=str(aval_of(x)), expected=str(aval))
+    return leaves
 
 
 @source.boundaries("__call__")
@@ -209,7 +229,7 @@ class _PushForward(_Linear):
 
     def __call__(self, *tangents: Any) -> Any:
         call = self.call
-        dots = self._check("linearize", (tangents, {}), call.in_tree, call.in_avals)
+        dots = _checked_leaves("linearize", (tangents, {}), call.in_tree, call.in_avals)
         given = [t for t, nz in zip(dots, call.nonzero, strict=True) if nz]
         outs = iter(staging.eval_jaxpr(call.jaxpr, self.residuals, *given))
         made = [
@@ -259,7 +279,7 @@ class _PullBack(_Linear):
             got = f"{1 + len(more)} arguments"
             error(TypeError, "vjp", problem, got=got, expected=f"one of structure {call.out_tree}")
         expected = [aval.cotangent_aval() for aval in call.out_avals]
-        cts = self._check("vjp", cotangent, call.out_tree, expected)
+        cts = _checked_leaves("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
         kept = self.kept()
@@ -354,12 +374,9 @@ def _linearized(
     )
     lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
     out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
-    jaxpr = lin.jaxpr
-    if has_aux:
-        jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
     positions = {id(x): i for i, x in reversed(list(enumerate(leaves)))}
     call = _LinearCall(
-        jaxpr,
+        lin.jaxpr.replace(outvars=lin.jaxpr.outvars[: sum(lin.out_nonzero[:count])]),
         flat.in_tree,
         out_tree,
         tangent_avals,
@@ -668,14 +685,10 @@ def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: 
         error(TypeError, name, problem, got={place: aval})
     integral = dtypes.issubdtype(dtype, np.integer) or dtype == np.bool_
     if integral and not allow_int:
-        error(
-            TypeError,
-            name,
-            f"needs real or complex inputs, but {place} is not.",
-            got={place: aval},
-            fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
-            "other arguments (argnums), or give allow_int=True",
-        )
+        problem = f"needs real or complex inputs, but {place} is not."
+        fix = "pass a float (such as 3.0 in place of 3), differentiate with respect to "
+        fix += "other arguments (argnums), or give allow_int=True"
+        error(TypeError, name, problem, got={place: aval}, fix=fix)
 
 
 def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: bool) -> None:
@@ -693,15 +706,11 @@ def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: b
         error(TypeError, name, problem, got=f"a result of type {aval}", fix=fix)
     wanted = np.complexfloating if holomorphic else np.floating
     if not dtypes.issubdtype(aval.dtype, wanted):
-        error(
-            TypeError,
-            name,
-            f"{function} must return a {'complex' if holomorphic else 'real'} scalar.",
-            got=f"a result of type {aval}",
-            fix="holomorphic=True for holomorphic functions, else minijax.vjp"
-            if dtypes.issubdtype(aval.dtype, np.complexfloating)
-            else "return a float",
-        )
+        problem = f"{function} must return a {'complex' if holomorphic else 'real'} scalar."
+        fix = "return a float"
+        if dtypes.issubdtype(aval.dtype, np.complexfloating):
+            fix = "holomorphic=True for holomorphic functions, else minijax.vjp"
+        error(TypeError, name, problem, got=f"a result of type {aval}", fix=fix)
 
 
 def linear_transpose(
@@ -727,7 +736,7 @@ def linear_transpose(
     """
     eager.check_callable("linear_transpose", fun)
     leaves, flat = _flat(fun, primals)
-    avals = [aval_of(x).strip_weak_type() for x in leaves]
+    avals = [(x if isinstance(x, ShapedArray) else aval_of(x)).strip_weak_type() for x in leaves]
     jaxpr, consts = staging.stage(flat, avals, _info("linear_transpose", fun))
     out_tree = flat.out_tree
     out_avals = [v.aval for v in jaxpr.outvars]
@@ -737,16 +746,7 @@ def linear_transpose(
             error(TypeError, "linear_transpose", problem, got=str(aval))
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
-        cts, ct_tree = tree.flatten(cotangent)
-        if ct_tree != out_tree:
-            problem = "the cotangent has the wrong tree."
-            error(TypeError, "linear_transpose", problem, got=str(ct_tree), expected=str(out_tree))
-        cts = [_of_kind(ct, aval) for ct, aval in zip(cts, out_avals, strict=True)]
-        for ct, aval in zip(cts, out_avals, strict=True):
-            if not same_type(aval_of(ct), aval):
-                problem = "the cotangent has the wrong type."
-                got = str(aval_of(ct))
-                error(TypeError, "linear_transpose", problem, got=got, expected=str(aval))
+        cts = _checked_leaves("linear_transpose", cotangent, out_tree, out_avals, TypeError)
         linear, residuals = discharge.without_references_open(jaxpr, consts)
         outs = transpose.backward_pass(linear, residuals, cts)
         args, _ = tree.unflatten(flat.in_tree, list(map(_derivative, outs)))
