@@ -63,8 +63,8 @@ features: $(FEATURES) ## print which rows of docs/features.md no passing test sh
 size: $(INSTALLED) ## count what a reader faces, beside the limits
 	@$(BIN)/python -m tools.size
 
-bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
-	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python
+bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX, within ten minutes; every row goes to out/bench.txt
+	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python --table out/bench.txt
 
 parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python

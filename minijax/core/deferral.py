@@ -312,10 +312,14 @@ def module(name: str) -> Any:
 
     For what one function in a hundred programs needs:
 
+        gzip = deferral.module("gzip")
+
+    Of modules of the package type checkers should know more:
+
         if TYPE_CHECKING:
-            import gzip
+            from minijax.core import refs
         else:
-            gzip = deferral.module("gzip")
+            refs = deferral.module("minijax.core.refs")
     """
     return _Deferred(name)
 
