@@ -136,7 +136,6 @@ class Collective(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """The row of a table."""
-        near = "" if self.is_own_line else "near "
         return (
             self.kind,
             axes_text(self.axes),
@@ -144,7 +143,7 @@ class Collective(NamedTuple):
             bytes_text(self.bytes),
             "?" if self.times is None else str(self.times),
             " > ".join(self.inside),
-            "?" if self.line is None else f"{near}{self.line}",
+            "?" if self.line is None else "near " * (not self.is_own_line) + str(self.line),
         )
 
 
@@ -383,8 +382,7 @@ class _Search(NamedTuple):
             axes = groups.axes_of_groups(found, self.meshes)
         own = self.module.frame(instruction)
         operation = instruction.metadata.get("op_name", "")
-        if kind not in planning.REDUCTIONS:
-            own = self.lines.get((operation, own), own)
+        own = own if kind in planning.REDUCTIONS else self.lines.get((operation, own), own)
         line = own or self._line_nearby(neighbours, instruction)
         return Collective(
             kind, axes, operands, times, inside, line, own is not None, operation, instruction.name
