@@ -6,6 +6,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
+PACKAGES_VENV := .venv-packages
 
 # The first Python that runs, is new enough and can make environments; `make PYTHON=...` overrides.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -15,6 +16,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python;
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_JAX := $(JAX_VENV)/.installed
+INSTALLED_PACKAGES := $(PACKAGES_VENV)/.installed
 
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
@@ -32,7 +34,7 @@ SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) d
 
 WEB := web/node_modules/.package-lock.json
 
-.PHONY: help demo test test-all test-web web bench check features size parity fuzz soak mutants clean
+.PHONY: help demo test test-all test-web web bench check features size parity packages fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -61,11 +63,14 @@ features: $(FEATURES) ## print which rows of docs/features.md no passing test sh
 size: $(INSTALLED) ## count what a reader faces, beside the limits
 	@$(BIN)/python -m tools.size
 
-bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
-	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python
+bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX, within ten minutes; every row goes to out/bench.txt
+	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python --table out/bench.txt
 
 parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
+
+packages: $(INSTALLED_PACKAGES) ## run programs of optax, flax, diffrax and others against figures of JAX
+	$(BIN)/python -m tools.packages --python $(PACKAGES_VENV)/bin/python
 
 fuzz: $(INSTALLED) $(INSTALLED_JAX) ## compare random programs with JAX for MINUTES=30, and shorten those that differ
 	$(BIN)/python -m tools.fuzz --jax-python $(JAX_VENV)/bin/python --minutes $(MINUTES)
@@ -78,7 +83,7 @@ mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count tho
 	$(BIN)/python -m tests.mutants.run
 
 clean: ## remove the environments and everything generated
-	rm -rf $(VENV) $(JAX_VENV) $(FEATURES) web/node_modules build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) $(PACKAGES_VENV) $(FEATURES) web/node_modules build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A failing test must not hide the table: the report counts it as not passing.
@@ -103,4 +108,11 @@ $(INSTALLED_JAX): benchmarks/requirements.txt
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(JAX_VENV)/bin/python || $(PYTHON) -m venv $(JAX_VENV)
 	$(JAX_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+$(INSTALLED_PACKAGES): $(wildcard benchmarks/packages/requirements*.txt) | $(INSTALLED)
+	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
+	test -x $(PACKAGES_VENV)/bin/python || $(PYTHON) -m venv $(PACKAGES_VENV)
+	$(PACKAGES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/packages/requirements-rest.txt
+	$(PACKAGES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement benchmarks/packages/requirements.txt
 	touch $@

@@ -34,6 +34,7 @@ _pieces = Cache(
     "MLIR types and attributes",
     "types and attributes in MLIR's context",
     key="what they say",
+    emptied=True,
     counted=False,
 )
 
