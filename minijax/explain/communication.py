@@ -27,7 +27,6 @@ T = TypeVar("T")
 Neighbours = Mapping[str, Instruction]
 """The instructions of one computation, by name."""
 
-_NO_LINES: planning.Constrained = {}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -315,7 +314,7 @@ def _meshes_of(shardings: Sequence[Any]) -> list[Box]:
 
 
 def of_text(
-    name: str, text: str, meshes: Sequence[Box], lines: planning.Constrained = _NO_LINES
+    name: str, text: str, meshes: Sequence[Box], lines: planning.Constrained | None = None
 ) -> Collectives:
     """The collectives of a program that is given as the text of its optimized HLO.
 
@@ -326,7 +325,7 @@ def of_text(
         lines: the lines of constraints on where values are, by the operations that give these.
     """
     module = HloModule(text)
-    found = list(_Search(module, meshes, lines).walk(module.entry, 1, ())) if module.entry else []
+    found = list(_Search(module, meshes, lines or {}).walk(module.entry, 1, ()))
     return Collectives(name, found, meshes, module.devices)
 
 
