@@ -12,6 +12,7 @@ from minijax import (
     errors as errors,
     experimental as experimental,
     explain as explain,
+    export as export,
     extend as extend,
     ffi as ffi,
     flatten_util as flatten_util,

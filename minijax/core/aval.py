@@ -472,7 +472,7 @@ def _build(
     aval.ndim = len(shape)
     aval.size = math.prod(shape)
     # An element has 16 bytes at most; where there is none, the other dimensions may be too large.
-    if not 0 < aval.size <= MOST_BYTES // 16:
+    if not 0 < int(aval.size) <= MOST_BYTES // 16:
         check_size("", shape, dtype)
     aval.is_extended = dtypes.is_extended(dtype)
     aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL
@@ -514,7 +514,8 @@ def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
     if isinstance(shape, (int, np.integer)) or not np.iterable(shape):
         shape = (shape,)
     try:
-        dims = tuple(map(operator.index, shape))
+        # An int may be more than its number: a size that is a symbol.
+        dims = tuple(d if isinstance(d, int) else operator.index(d) for d in shape)
     except TypeError as caught:
         if type(caught) is not TypeError:
             raise
