@@ -503,6 +503,12 @@ def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:
 ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
+def whole_number(value: Param) -> int:
+    """An integer as a Python int; a size that is a symbol is more than its number, and stays."""
+    is_int = isinstance(value, int) and not isinstance(value, bool)
+    return value if is_int else operator.index(value)
+
+
 def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
     """A shape as a tuple of Python ints.
 
@@ -514,8 +520,7 @@ def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
     if isinstance(shape, (int, np.integer)) or not np.iterable(shape):
         shape = (shape,)
     try:
-        # An int may be more than its number: a size that is a symbol.
-        dims = tuple(d if isinstance(d, int) else operator.index(d) for d in shape)
+        dims = tuple(map(whole_number, shape))
     except TypeError as caught:
         if type(caught) is not TypeError:
             raise

@@ -1,7 +1,5 @@
-from minijax.export.exported import (
-    DisabledSafetyCheck as DisabledSafetyCheck,
-    Exported as Exported,
-)
+from minijax.export.checks import DisabledSafetyCheck as DisabledSafetyCheck
+from minijax.export.exported import Exported as Exported
 from minijax.export.exporting import (
     default_export_platform as default_export_platform,
     export as export,
@@ -9,8 +7,8 @@ from minijax.export.exporting import (
     minimum_supported_calling_convention_version as minimum_supported_calling_convention_version,
 )
 from minijax.export.files import deserialize as deserialize
+from minijax.export.scopes import SymbolicScope as SymbolicScope
 from minijax.export.symbols import (
-    SymbolicScope as SymbolicScope,
     is_symbolic_dim as is_symbolic_dim,
     symbolic_args_specs as symbolic_args_specs,
     symbolic_shape as symbolic_shape,

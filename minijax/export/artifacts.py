@@ -4,7 +4,7 @@ Input: an MLIR module.  Output: bytes that other versions of StableHLO read, and
 round.  A module whose sizes are symbols, or that is for several platforms, becomes an ordinary one
 when sizes and platform are known (`specialized`); `merged` puts a module into another one.
 
-Jaxlib ends the process over some damaged artifacts, so `check` looks at their frame before.
+Jaxlib ends the process over some damaged artifacts, so `check_frame` looks at them before.
 """
 
 from __future__ import annotations
@@ -12,12 +12,11 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
-from typing import Any
 
 import numpy as np
 from jaxlib import _jax
-from jaxlib.mlir import ir, passmanager
-from jaxlib.mlir.dialects import stablehlo as dialect
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo as hlo
 
 from minijax.core.errors import error
 from minijax.export.tables import DamagedError
@@ -26,7 +25,7 @@ from minijax.lowering.stablehlo import LoweringContext, string, symbol
 
 _create = ir.Operation.create
 _MAGIC = b"ML\xefR"
-_FOUR_WEEKS = dialect.StablehloCompatibilityRequirement.WEEK_4
+_FOUR_WEEKS = hlo.StablehloCompatibilityRequirement.WEEK_4
 _INNER = "_wrapped_jax_export_main"
 
 
@@ -35,7 +34,7 @@ def serialized(module: ir.Module) -> bytes:
 
     Whoever has updated since then can read it.
     """
-    target = dialect.get_version_from_compatibility_requirement(_FOUR_WEEKS)
+    target = hlo.get_version_from_compatibility_requirement(_FOUR_WEEKS)
     made: bytes = _jax.mlir.serialize_portable_artifact(module, target, True)
     return made
 
@@ -56,7 +55,7 @@ def module_of(artifact: bytes) -> ir.Module:
             "export",
             "the program in the file is damaged, or of another version of StableHLO.",
             got=f"{len(artifact)} bytes; {caught}",
-            expected=f"a portable artifact of StableHLO up to {dialect.get_current_version()}",
+            expected=f"a portable artifact of StableHLO up to {hlo.get_current_version()}",
             cause=None,
         )
 
@@ -80,11 +79,47 @@ def copied(module: ir.Module) -> ir.Module:
         return ir.Module.parse(bytecode(module))
 
 
-def run_passes(module: ir.Module, *names: str) -> None:
-    """Runs passes of MLIR over a module, in place."""
+def inline(module: ir.Module) -> None:
+    """Writes out all calls of a module's functions, in place; only `main` stays."""
+    found = functions(module)
     with stablehlo.context():
-        pipeline = passmanager.PassManager.parse(f"builtin.module({','.join(names)})")
-        pipeline.run(module.operation)
+        while calls := [op for op in operations(found["main"]) if op.name == "func.call"]:
+            for call in calls:
+                _write_out(call, found[call.attributes["callee"].value])
+        for name, function in found.items():
+            if name != "main":
+                function.erase()
+
+
+def _write_out(call: ir.Operation, callee: ir.Operation) -> None:
+    """Puts what a function computes in the place of a call."""
+    block = callee.regions[0].blocks[0]
+    outs = clone_body(block, list(call.operands), ir.InsertionPoint(call))
+    for old, new in zip(call.results, outs, strict=True):
+        old.replace_all_uses_with(new)
+    call.erase()
+
+
+def clone_body(
+    block: ir.Block, arguments: Sequence[ir.Value], point: ir.InsertionPoint
+) -> list[ir.Value]:
+    """Copies the operations of a block but for the last, which gives its results.
+
+    Args:
+        block: what is copied.
+        arguments: what stands for the arguments of the block.
+        point: where the copies go.
+    """
+    values = dict(zip(block.arguments, arguments, strict=True))
+    *inner, last = (op.operation for op in block.operations)
+    for op in inner:
+        copy = op.clone(point).operation
+        for one in operations(copy):
+            for i, operand in enumerate(one.operands):
+                if operand in values:
+                    one.operands[i] = values[operand]
+        values.update(zip(op.results, copy.results, strict=True))
+    return [values.get(x, x) for x in last.operands]
 
 
 def wrap_main(
@@ -150,7 +185,10 @@ def specialized(
         ValueError: the sizes do not fit, or the artifact is damaged.
     """
     module = module_of(artifact)
-    expected = list(functions(module)["main"].attributes["function_type"].value.inputs)
+    main = functions(module).get("main")
+    if main is None:
+        error(ValueError, "Exported.call", "the program in the file has no function `main`.")
+    expected = list(main.attributes["function_type"].value.inputs)
     if len(expected) != len(in_types) + (platform is not None):
         damaged = "it takes another number of arguments than the file says."
         error(ValueError, "export", damaged, got=f"{len(expected)} arguments")
@@ -193,32 +231,31 @@ def merged(ctx: LoweringContext, module: ir.Module, name: str) -> tuple[str, ir.
     """
     target = ctx.module
     tops = [op.operation for op in module.body.operations]
+    renamed = {}
     for op in tops:
         old = op.attributes["sym_name"].value
         if op.name == "sdy.mesh":
             new = target.partitioning.symbol_of_text(str(op.attributes["mesh"]), "mesh")
         else:
             new = target.fresh_name(name if old == "main" else f"{name}_{old}")
+        renamed[old] = new if new == old else f"{new}.new"
         if new != old:
             # First out of the way of a symbol that has the name now.
             op.attributes["sym_name"] = string(f"{new}.new")
             ir.SymbolTable.replace_all_symbol_uses(old, f"{new}.new", module.operation)
-    found = ""
+    main = functions(module)[renamed["main"]]
     for op in tops:
         marked = op.attributes["sym_name"].value
         new = marked.removesuffix(".new")
         if new != marked:
             op.attributes["sym_name"] = string(new)
             ir.SymbolTable.replace_all_symbol_uses(marked, new, module.operation)
+    _strip(main)
     for op in tops:
-        if op.name != "func.func":
-            continue
-        if op.attributes["sym_visibility"].value == "public" if "sym_visibility" in op.attributes else False:
-            found, signature = op.attributes["sym_name"].value, op.attributes["function_type"].value
+        if op.name == "func.func":
             op.attributes["sym_visibility"] = string("private")
-            _strip(op)
-        op.clone(target.point)
-    return found, signature
+            op.clone(target.point)
+    return main.attributes["sym_name"].value, main.attributes["function_type"].value
 
 
 _OF_ENTRIES = frozenset({"tf.aliasing_output", "jax.buffer_donor", "jax.result_info"})
@@ -295,15 +332,6 @@ def check_targets(module: ir.Module, name: str, allowed: Collection[str]) -> Non
             fix="export.export(..., disabled_checks=[DisabledSafetyCheck.custom_call(name)]) if "
             "whoever runs it has the function",
         )
-
-
-def check(exported: Any) -> None:
-    """Refuses an artifact whose bytes are visibly damaged.
-
-    Raises:
-        DamagedError: it is.
-    """
-    check_frame(exported.mlir_module_serialized)
 
 
 def check_frame(artifact: bytes) -> None:

@@ -8,21 +8,24 @@ never sees a symbol of another program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from minijax.core import dtypes, tree, vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
-from minijax.core.tree_errors import argument_paths, differences, mismatch_error
-from minijax.export import artifacts, symbols
-from minijax.export.exported import DisabledSafetyCheck, Exported
-from minijax.lowering.stablehlo import LoweringContext, symbol, type_of
+from minijax.core.tree_errors import differences, mismatch_error
+from minijax.export import artifacts, solving, symbols
+from minijax.export.checks import DisabledSafetyCheck
+from minijax.lowering.stablehlo import LoweringContext, symbol
 from minijax.runtime import call_targets
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.autodiff.custom_vjp import custom_vjp
+
+Program: TypeAlias = Any
+"""An `Exported`, of a module that uses this one."""
 
 
 class CallExported(Primitive):
@@ -38,12 +41,12 @@ class CallExported(Primitive):
     has_effects = True
     shard = rules.from_types
 
-    def abstract_eval(self, *avals: Any, exported: Exported) -> list[Any]:
+    def abstract_eval(self, *avals: Any, exported: Program) -> list[Any]:
         names = names_of_arguments(exported)
         for expected, actual, name in zip(exported.in_avals, avals, names, strict=True):
             _check_type(exported, expected, actual, name)
         shapes = [aval.shape for aval in avals]
-        sizes = symbols.solve(exported.fun_name, exported.in_avals, shapes, names)
+        sizes = solving.solve(exported.fun_name, exported.in_avals, shapes, names)
         placed = zip(exported.out_avals, exported._out_named_shardings, strict=True)
         return [
             _typed(
@@ -52,10 +55,10 @@ class CallExported(Primitive):
             for aval, place in placed
         ]
 
-    def effects(self, *avals: Any, exported: Exported) -> frozenset[Any]:
+    def effects(self, *avals: Any, exported: Program) -> frozenset[Any]:
         return frozenset(exported.ordered_effects + exported.unordered_effects)
 
-    def lower(self, ctx: LoweringContext, *values: Any, exported: Exported) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, exported: Program) -> list[Any]:
         platform = _platform(exported, ctx.platform)
         _check_devices(exported, ctx.module.devices)
         constrained = [
@@ -82,9 +85,7 @@ class CallExported(Primitive):
             ctx.operation("func.call", operands, attributes, list(signature.results)).results
         )
         ctx.tokens.update(zip(exported.ordered_effects, outs[: len(tokens)], strict=True))
-        placed = zip(
-            outs[len(tokens) :], exported._out_named_shardings, ctx.avals_out, strict=True
-        )
+        placed = zip(outs[len(tokens) :], exported._out_named_shardings, ctx.avals_out, strict=True)
         return [_constrained(ctx, x, place, aval) for x, place, aval in placed]
 
     def jvp(self, *args: Any, **params: Any) -> Any:
@@ -92,7 +93,7 @@ class CallExported(Primitive):
         fix = "differentiate in reverse mode, grad or vjp, or before exporting"
         error(NotImplementedError, "Exported.call", problem, fix=fix)
 
-    def batch(self, *args: Any, exported: Exported, **params: Any) -> Any:
+    def batch(self, *args: Any, exported: Program, **params: Any) -> Any:
         problem = "exported programs cannot be batched, as their code is fixed."
         fix = "export vmap(f), with a symbol for the batch, or call it in lax.map"
         error(NotImplementedError, "Exported.call", problem, got=exported.fun_name, fix=fix)
@@ -104,7 +105,7 @@ dtypes.knows_extended.set(True, CallExported)
 rules.constrains_results.set(False, CallExported)
 
 
-def names_of_arguments(exported: Exported) -> Sequence[str]:
+def names_of_arguments(exported: Program) -> Sequence[str]:
     """What messages call the flat arguments of a program: `args[0]`, `kwargs['x'][1]`."""
     return [
         f"{'args' if path[0].idx == 0 else 'kwargs'}{''.join(map(str, path[1:]))}"
@@ -112,13 +113,13 @@ def names_of_arguments(exported: Exported) -> Sequence[str]:
     ]
 
 
-def argument_paths_of(exported: Exported) -> list[Any]:
+def argument_paths_of(exported: Program) -> list[Any]:
     """The paths of the flat arguments in (args, kwargs)."""
     example = tree.unflatten(exported.in_tree, [0] * exported.in_tree.num_leaves)
     return [path for path, _ in tree.leaves_with_path(example)]
 
 
-def call(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(exported: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls an exported program.
 
     Raises:
@@ -140,7 +141,7 @@ def call(exported: Exported, args: tuple[Any, ...], kwargs: dict[str, Any]) -> A
     return tree.unflatten(exported.out_tree, flat(*leaves))
 
 
-def _differentiable(exported: Exported, flat: Any) -> Any:
+def _differentiable(exported: Program, flat: Any) -> Any:
     """A function of flat arguments with the derivative that the program brings along."""
     rule = custom_vjp(flat)
 
@@ -154,7 +155,7 @@ def _differentiable(exported: Exported, flat: Any) -> Any:
     return rule
 
 
-def _check_type(exported: Exported, expected: ShapedArray, actual: Any, name: str) -> None:
+def _check_type(exported: Program, expected: ShapedArray, actual: Any, name: str) -> None:
     """Refuses an argument of another rank or dtype, or of another size where that is a number."""
     problem = None
     if not isinstance(actual, ShapedArray):
@@ -192,7 +193,7 @@ def _constrained(
     return ctx.module.partitioning.constrained(ctx, value, place, physical_aval(aval).ndim)
 
 
-def _platform(exported: Exported, platform: str) -> int:
+def _platform(exported: Program, platform: str) -> int:
     """The number of a platform among those of a program.
 
     Raises:
@@ -212,7 +213,7 @@ def _platform(exported: Exported, platform: str) -> int:
     )
 
 
-def _check_devices(exported: Exported, devices: int) -> None:
+def _check_devices(exported: Program, devices: int) -> None:
     """Refuses a program for another number of devices than the caller runs on.
 
     Raises:

@@ -16,48 +16,12 @@ from minijax.core import effects, source
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.meshes import MeshAxes
-from minijax.export import artifacts
+from minijax.export import artifacts, calls, writing
+from minijax.export.checks import DisabledSafetyCheck
 from minijax.sharding.named import NamedSharding
 
 if TYPE_CHECKING:
     from minijax.core.native import PyTreeDef
-
-_CUSTOM_CALL = "custom_call:"
-
-
-class DisabledSafetyCheck:
-    """A check of exported programs that is left out, and stands so in their files.
-
-    Example:
-        >>> jax.export.DisabledSafetyCheck.custom_call("my_kernel")
-        custom_call:my_kernel
-    """
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    @classmethod
-    def platform(cls) -> DisabledSafetyCheck:
-        """The program may run on other platforms than it was made for."""
-        return cls("platform")
-
-    @classmethod
-    def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The program may call a function of this name, which other versions may not have."""
-        return cls(_CUSTOM_CALL + target_name)
-
-    def is_custom_call(self) -> str | None:
-        """The name of the function that may be called, if this is about one."""
-        return self._text.removeprefix(_CUSTOM_CALL) if _CUSTOM_CALL in self._text else None
-
-    def __repr__(self) -> str:
-        return self._text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DisabledSafetyCheck) and self._text == other._text
-
-    def __hash__(self) -> int:
-        return hash(self._text)
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -166,9 +130,7 @@ class Exported:
             TypeError: a dictionary has keys that are no strings.
             NotImplementedError: an effect or a dtype has no form in files.
         """
-        from minijax.export import files
-
-        return files.serialize(self, vjp_order)
+        return writing.serialized(self, vjp_order)
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the program, also inside of `jit`, `grad` or what is exported.
@@ -177,8 +139,6 @@ class Exported:
             ValueError: arguments have another structure, or other types, than it was made for, or
                 it was made for other platforms or another number of devices.
         """
-        from minijax.export import calls
-
         return calls.call(self, args, kwargs)
 
 

@@ -10,15 +10,14 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
 from jaxlib.mlir import ir
 
 from minijax.core import effects, source
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
-from minijax.core.jaxpr import ClosedJaxpr
 from minijax.export import artifacts, generalization, symbols
-from minijax.export.exported import DisabledSafetyCheck, Exported
+from minijax.export.checks import DisabledSafetyCheck
+from minijax.export.exported import Exported
 from minijax.interpreters import staging
 from minijax.lowering import program, stablehlo
 from minijax.lowering.module import host_value
@@ -116,14 +115,21 @@ def _export(
     scope = symbols.common_scope(traced.fun_name, avals)
     if scope is None:
         module, made = _joined([_module(traced, name) for name in platforms])
+        out_avals = traced._closed.out_avals
     else:
-        module, made = generalization.generalized(
+        module, probes, shape_of = generalization.generalized(
             lambda probe: _at_probe(fun, traced, args, kwargs, probe, platforms),
             traced.fun_name,
             avals,
             scope,
             has_platform=len(platforms) > 1,
         )
+        made = probes[0]
+        results = zip(*(one.lowered.jaxpr.outvars for one in probes), strict=True)
+        out_avals = [
+            values[0].aval.update(shape=shape_of([v.aval.shape for v in values]))
+            for values in results
+        ]
     uses_constants = scope is not None or len(platforms) > 1
     with stablehlo.context():
         flag = ir.BoolAttr.get(uses_constants)
@@ -132,13 +138,13 @@ def _export(
     artifacts.check_targets(module, traced.fun_name, targets)
     found = made.lowered.jaxpr.effects
     ordered = effects.ordered_among(found)
-    ins, outs = _placements(made, len(avals), traced._closed.out_avals)
+    ins, outs = _placements(made, len(avals), out_avals)
     return Exported(
         fun_name=traced.fun_name,
         in_tree=traced.in_tree,
         in_avals=tuple(avals),
         out_tree=traced.out_tree,
-        out_avals=tuple(traced._closed.out_avals),
+        out_avals=tuple(out_avals),
         _has_named_shardings=True,
         _in_named_shardings=ins,
         _out_named_shardings=outs,
@@ -153,7 +159,7 @@ def _export(
         calling_convention_version=maximum_supported_calling_convention_version,
         module_kept_var_idx=made.kept,
         uses_global_constants=uses_constants,
-        _get_vjp=lambda exported: _vjp(exported, traced._closed),
+        _get_vjp=lambda exported: _vjp(exported, _function_at(fun, traced, args, kwargs)),
     )
 
 
@@ -169,6 +175,8 @@ def _at_probe(
     if probe:
         args, kwargs = symbols.at_probe((args, kwargs), probe)
         traced = fun.trace(*args, **kwargs)
+    # Sizes follow from arguments, also from those that are used for nothing else.
+    traced._options = traced._options._replace(keep_unused=True)
     return _joined([_module(traced, name) for name in platforms])
 
 
@@ -215,7 +223,6 @@ def _with_constants(module: ir.Module, made: program.Lowered) -> None:
         return items[:tokens] + items[tokens + count :]
 
     artifacts.wrap_main(module, rest(types), arguments, rest(attributes))
-    artifacts.run_passes(module, "inline")
 
 
 def _joined(made: Sequence[_Module]) -> tuple[ir.Module, _Module]:
@@ -283,7 +290,7 @@ def _choose(module: ir.Module, names: Sequence[str], types: Sequence[ir.Type]) -
             callee = {"callee": stablehlo.symbol(name)}
             return lambda inner: inner.ops("func.call", values, callee, out_types)
 
-        regions = [([], branch(name)) for name in names]
+        regions: list[tuple[list[ir.Type], Any]] = [([], branch(name)) for name in names]
         outs = ctx.ops("stablehlo.case", [number], types=out_types, regions=regions)
         ir.Operation.create("func.return", [], outs, ip=ctx.point)
 
@@ -310,29 +317,40 @@ def _abstract(sharding: Sharding | None) -> NamedSharding | None:
     return sharding.abstract if isinstance(sharding, NamedSharding) else None
 
 
-def _vjp(exported: Exported, closed: ClosedJaxpr) -> Exported:
+def _function_at(
+    fun: Any, traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Callable[..., list[Any]]:
+    """The function of flat arguments; sizes that are symbols have the arguments' probe."""
+
+    def flat(*values: Any) -> list[Any]:
+        probe = symbols.probe_of([aval_of(x) for x in values])
+        closed = traced._closed
+        if probe:
+            moved, named = symbols.at_probe((args, kwargs), probe)
+            closed = fun.trace(*moved, **named)._closed
+        return list(staging.eval_closed_jaxpr(closed, *values))
+
+    return flat
+
+
+def _vjp(exported: Exported, function: Callable[..., list[Any]]) -> Exported:
     """The derivative of an exported program in reverse mode, exported for the same platforms."""
     count = len(exported.in_avals)
 
     def backward(*values: Any) -> Any:
-        function = _flat_function(closed)
         _, pull_back = grad.vjp(function, *values[:count])
         return pull_back(list(values[count:]))
 
     cotangents = [aval.tangent_aval() for aval in exported.out_avals]
     ins = exported._in_named_shardings
-    placed = {}
+    placed: dict[str, Any] = {}
     if any(s is not None for s in (*ins, *exported._out_named_shardings)):
         placed = {
             "in_shardings": (*ins, *exported._out_named_shardings),
             "out_shardings": ins,
         }
     backward.__name__ = f"{exported.fun_name}_vjp"
-    function = jit.jit(backward, **placed)
+    jitted = jit.jit(backward, **placed)
     given = [ShapeDtypeStruct(a.shape, a.dtype) for a in (*exported.in_avals, *cotangents)]
     checks = exported.disabled_safety_checks
-    return export(function, platforms=exported.platforms, disabled_checks=checks)(*given)
-
-
-def _flat_function(closed: ClosedJaxpr) -> Callable[..., Any]:
-    return lambda *values: list(staging.eval_closed_jaxpr(closed, *values))
+    return export(jitted, platforms=exported.platforms, disabled_checks=checks)(*given)

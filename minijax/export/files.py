@@ -1,7 +1,6 @@
-"""Files of exported programs, in the format that JAX 0.10 writes and reads.
+"""Files of exported programs: how they are read.
 
-Input: an `Exported`.  Output: bytes, and the other way round.  `SCHEMA` is the format: tables and
-their fields in order.  The program inside is a portable artifact of StableHLO.
+Input: bytes in the format of `schema`, which JAX may have written.  Output: an `Exported`.
 """
 
 from __future__ import annotations
@@ -9,230 +8,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
-import ml_dtypes
-import numpy as np
-
-from minijax.core import dtypes, effects, source
+from minijax.core import effects, source
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
-from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
-from minijax.export import artifacts, trees
-from minijax.export.exported import DisabledSafetyCheck, Exported
-from minijax.export.symbols import SymbolicScope, symbolic_shape
-from minijax.export.tables import DamagedError, Reader, Record, Writer
-from minijax.random import generators, keys
+from minijax.core.meshes import AbstractMesh, PartitionSpec
+from minijax.export import artifacts, seals, trees, trials
+from minijax.export.checks import DisabledSafetyCheck
+from minijax.export.exported import Exported
+from minijax.export.schema import (
+    AXIS_TYPES,
+    DTYPES,
+    EFFECTS_OF_JAX,
+    MEMORIES,
+    OF_CUSTOM_CALL,
+    OF_PLATFORM,
+    SCHEMA,
+)
+from minijax.export.scopes import SymbolicScope
+from minijax.export.symbols import symbolic_shape
+from minijax.export.tables import DamagedError, Reader, Record
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
-
-SCHEMA = {
-    "PyTreeDef": {
-        "kind": "int8",
-        "children": "[PyTreeDef]",
-        "names": "[string]",
-        "custom_name": "string",
-        "custom_data": "[uint8]",
-    },
-    "AbstractDevice": {"device_kind": "string", "num_cores": "uint32", "platform": "string"},
-    "AbstractMesh": {
-        "axis_sizes": "[uint32]",
-        "axis_names": "[string]",
-        "axis_types": "[int8]",
-        "abstract_device": "AbstractDevice",
-    },
-    "PartitionSpecOneAxis": {"axes": "[string]"},
-    "PartitionSpec": {
-        "partitions": "[PartitionSpecOneAxis]",
-        "reduced": "[string]",
-        "unreduced": "[string]",
-    },
-    "NamedSharding": {
-        "mesh": "AbstractMesh",
-        "spec": "PartitionSpec",
-        "memory_kind": "string",
-        "abstract_mesh_idx": "uint32",
-    },
-    "AbstractValue": {"kind": "int8", "shape": "[string]", "dtype": "int8", "memory_space": "int8"},
-    "Sharding": {"kind": "int8", "hlo_proto": "[uint8]", "named_sharding": "NamedSharding"},
-    "Effect": {"type_name": "string"},
-    "DisabledSafetyCheck": {"kind": "int8", "custom_call_target": "string"},
-    "Exported": {
-        "serialization_version": "uint16",
-        "function_name": "string",
-        "in_tree": "PyTreeDef",
-        "in_avals": "[AbstractValue]",
-        "out_tree": "PyTreeDef",
-        "out_avals": "[AbstractValue]",
-        "nr_devices_short": "int16",
-        "in_shardings": "[Sharding]",
-        "out_shardings": "[Sharding]",
-        "platforms": "[string]",
-        "ordered_effects": "[Effect]",
-        "unordered_effects": "[Effect]",
-        "disabled_checks": "[DisabledSafetyCheck]",
-        "module": "[uint8]",
-        "calling_convention_version": "uint16",
-        "kept_arguments": "[uint16]",
-        "uses_global_constants": "bool",
-        "vjp": "Exported",
-        "nr_devices": "uint32",
-        "unique_avals": "[AbstractValue]",
-        "unique_meshes": "[AbstractMesh]",
-        "unique_shardings": "[NamedSharding]",
-        "in_aval_numbers": "[uint32]",
-        "out_aval_numbers": "[uint32]",
-        "in_sharding_numbers": "[uint32]",
-        "out_sharding_numbers": "[uint32]",
-    },
-}
-# All versions since this one are read; JAX's own readers look for it too.
-_VERSION = 3
-
-_DTYPES: tuple[Any, ...] = (
-    *map(np.dtype, ("bool", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u8")),
-    *map(np.dtype, ("f2", "f4", "f8", "c8", "c16", ml_dtypes.bfloat16)),
-    *map(np.dtype, (ml_dtypes.int4, ml_dtypes.uint4, ml_dtypes.float8_e4m3b11fnuz)),
-    *map(np.dtype, (ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e4m3fnuz, ml_dtypes.float8_e5m2)),
-    *map(np.dtype, (ml_dtypes.float8_e5m2fnuz, dtypes.float0, ml_dtypes.float8_e4m3)),
-    *map(np.dtype, (ml_dtypes.float8_e3m4, ml_dtypes.float8_e8m0fnu, ml_dtypes.float4_e2m1fn)),
-    *(
-        keys.KeyDType(generators.GENERATORS[name])
-        for name in ("threefry2x32", "rbg", "unsafe_rbg")
-    ),
-)
-"""The dtypes in the order of their numbers in files."""
-
-_MEMORIES = (None, None, "pinned_host", None)
-"""Kinds of memory by their numbers: not given, the device's own, the host's, any."""
-_DEVICE_MEMORY, _HOST_MEMORY = 1, 2
-_AXIS_TYPES = (None, AxisType.Auto, AxisType.Explicit, AxisType.Manual)
-_OF_PLATFORM, _OF_CUSTOM_CALL = 0, 1
-_MOST_ORDERS = 20
-
-
-def serialize(exported: Exported, vjp_order: int = 0) -> bytearray:
-    """The bytes of an exported program, with so many orders of derivatives."""
-    record = _record(exported, vjp_order)
-    return bytearray(Writer(SCHEMA).bytes_of("Exported", record))
-
-
-def _record(exported: Exported, vjp_order: int) -> Record:
-    in_avals = list(map(_aval_record, exported.in_avals))
-    out_avals = list(map(_aval_record, exported.out_avals))
-    avals, meshes, shardings = _Distinct(), _Distinct(), _Distinct()
-    ins, outs = exported._in_named_shardings, exported._out_named_shardings
-    for sharding in filter(None, (*ins, *outs)):
-        meshes.number(sharding.mesh.abstract_mesh)
-        shardings.number(sharding)
-
-    def numbers(given: Sequence[NamedSharding | None]) -> list[int]:
-        return [0 if s is None else 1 + shardings.number(s) for s in given]
-
-    def named(given: Sequence[NamedSharding | None]) -> list[Record]:
-        return [{} if s is None else {"named_sharding": _sharding_record(s, meshes)} for s in given]
-
-    vjp = None
-    if vjp_order > 0:
-        if not exported.has_vjp():
-            problem = f"the program has no derivative of order {vjp_order} to write."
-            error(ValueError, "Exported.serialize", problem, got=exported.fun_name)
-        vjp = _record(exported.vjp(), vjp_order - 1)
-    return {
-        "serialization_version": _VERSION,
-        "function_name": exported.fun_name,
-        "in_tree": trees.record_of(exported.in_tree),
-        "in_avals": in_avals,
-        "out_tree": trees.record_of(exported.out_tree),
-        "out_avals": out_avals,
-        "in_shardings": named(ins),
-        "out_shardings": named(outs),
-        "platforms": list(exported.platforms),
-        "ordered_effects": list(map(_effect_record, exported.ordered_effects)),
-        "unordered_effects": list(map(_effect_record, exported.unordered_effects)),
-        "disabled_checks": list(map(_check_record, exported.disabled_safety_checks)),
-        "module": exported.mlir_module_serialized,
-        "calling_convention_version": exported.calling_convention_version,
-        "kept_arguments": list(exported.module_kept_var_idx),
-        "uses_global_constants": exported.uses_global_constants,
-        "vjp": vjp,
-        "nr_devices": exported.nr_devices,
-        "in_aval_numbers": [avals.number(aval) for aval in exported.in_avals],
-        "out_aval_numbers": [avals.number(aval) for aval in exported.out_avals],
-        "unique_avals": [_aval_record(aval) for aval in avals.values],
-        "unique_meshes": [_mesh_record(mesh) for mesh in meshes.values],
-        "unique_shardings": [_sharding_record(s, meshes) for s in shardings.values],
-        "in_sharding_numbers": numbers(ins),
-        "out_sharding_numbers": numbers(outs),
-    }
-
-
-class _Distinct:
-    """Values, each with a number: that of its first appearance."""
-
-    def __init__(self) -> None:
-        self.values: list[Any] = []
-        self._numbers: dict[Any, int] = {}
-
-    def number(self, value: Any) -> int:
-        """The number of a value, which is noted."""
-        found = self._numbers.setdefault(value, len(self.values))
-        if found == len(self.values):
-            self.values.append(value)
-        return found
-
-
-def _aval_record(aval: ShapedArray) -> Record:
-    if aval.dtype not in _DTYPES:
-        problem = f"files have no number for {aval.dtype.name}."
-        error(NotImplementedError, "Exported.serialize", problem, got=str(aval))
-    memory = _DEVICE_MEMORY if aval.memory_kind is None else _HOST_MEMORY
-    shape = list(map(str, aval.shape))
-    return {"shape": shape, "dtype": _DTYPES.index(aval.dtype), "memory_space": memory}
-
-
-def _mesh_record(mesh: AbstractMesh) -> Record:
-    return {
-        "axis_sizes": list(mesh.axis_sizes),
-        "axis_names": list(mesh.axis_names),
-        "axis_types": [_AXIS_TYPES.index(kind) for kind in mesh.axis_types],
-    }
-
-
-def _sharding_record(sharding: NamedSharding, meshes: _Distinct) -> Record:
-    spec, mesh = sharding.spec, sharding.mesh.abstract_mesh
-    return {
-        "mesh": _mesh_record(mesh),
-        "spec": {
-            "partitions": [{"axes": list(names_of(entry))} for entry in spec],
-            "reduced": sorted(spec.reduced),
-            "unreduced": sorted(spec.unreduced),
-        },
-        "memory_kind": sharding.memory_kind,
-        "abstract_mesh_idx": meshes.number(mesh),
-    }
-
-
-_EFFECTS_OF_JAX = {"<class 'jax._src.ffi.FfiEffect'>": "<class 'minijax.lax.foreign.FfiEffect'>"}
-"""Effects that both libraries have, by the names that JAX writes."""
-
-
-def _effect_record(effect: effects.Effect) -> Record:
-    kind: Any = type(effect)
-    try:
-        is_alone = kind() == effect and hash(kind()) == hash(effect)
-    except Exception:  # whatever a class of the user's raises
-        is_alone = False
-    if not is_alone:
-        problem = "an effect stands in files by its class alone, whose objects must be equal."
-        error(NotImplementedError, "Exported.serialize", problem, got=repr(effect))
-    own = str(kind)
-    return {"type_name": next((one for one, two in _EFFECTS_OF_JAX.items() if two == own), own)}
-
-
-def _check_record(check: DisabledSafetyCheck) -> Record:
-    target = check.is_custom_call()
-    if target is None:
-        return {"kind": _OF_PLATFORM}
-    return {"kind": _OF_CUSTOM_CALL, "custom_call_target": target}
 
 
 @source.boundary
@@ -258,7 +54,8 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         problem = "takes the bytes of a file."
         error(TypeError, "export.deserialize", problem, got=type(blob).__name__)
     try:
-        return _exported(Reader(SCHEMA, bytes(blob)).root("Exported"))
+        data, is_ours = seals.opened(bytes(blob))
+        return _exported(Reader(SCHEMA, data).root("Exported"), is_ours)
     except DamagedError as caught:
         error(
             ValueError,
@@ -270,8 +67,8 @@ def deserialize(blob: bytes | bytearray) -> Exported:
         )
 
 
-def _exported(record: Record) -> Exported:
-    """The program that a record tells of."""
+def _exported(record: Record, is_ours: bool) -> Exported:
+    """The program that a record tells of; unless it is ours, its code is tried before."""
     given = cast(dict[str, Any], record)
     if not given["function_name"] or given["in_tree"] is None or given["out_tree"] is None:
         raise DamagedError("it has no name, or no structure of arguments and results")
@@ -303,7 +100,7 @@ def _exported(record: Record) -> Exported:
     if not given["platforms"]:
         raise DamagedError("it names no platform")
     vjp = given["vjp"]
-    derivative = None if vjp is None else _exported(vjp)
+    derivative = None if vjp is None else _exported(vjp, is_ours)
     ordered = tuple(map(_effect, given["ordered_effects"]))
     found = Exported(
         fun_name=given["function_name"],
@@ -327,7 +124,9 @@ def _exported(record: Record) -> Exported:
         uses_global_constants=bool(given["uses_global_constants"]),
         _get_vjp=None if derivative is None else lambda _: derivative,
     )
-    artifacts.check(found)
+    artifacts.check_frame(found.mlir_module_serialized)
+    if not is_ours:
+        trials.check(found.mlir_module_serialized)
     return found
 
 
@@ -348,8 +147,8 @@ def _aval(record: dict[str, Any], scope: SymbolicScope) -> ShapedArray:
             shape = symbolic_shape(",".join(texts), scope=scope)
         except (ValueError, SyntaxError, TypeError) as caught:
             raise DamagedError(f"{','.join(texts)!r} is no shape: {caught}") from None
-    kind = _entry(_MEMORIES, record["memory_space"])
-    return ShapedArray(shape, _entry(_DTYPES, record["dtype"]), memory_kind=kind)
+    kind = _entry(MEMORIES, record["memory_space"])
+    return ShapedArray(shape, _entry(DTYPES, record["dtype"]), memory_kind=kind)
 
 
 def _placed(aval: ShapedArray, sharding: NamedSharding | None) -> Any:
@@ -368,7 +167,7 @@ def _checked(make: Callable[[], Any]) -> Any:
 
 
 def _mesh(record: dict[str, Any]) -> AbstractMesh:
-    types = [_entry(_AXIS_TYPES, n) for n in record["axis_types"]]
+    types = [_entry(AXIS_TYPES, n) for n in record["axis_types"]]
     sizes, names = tuple(record["axis_sizes"]), tuple(record["axis_names"])
     if None in types or not len(sizes) == len(names) == len(types):
         raise DamagedError("a mesh has other numbers of names, sizes and types of axes")
@@ -409,7 +208,7 @@ def _placement(record: dict[str, Any], meshes: Sequence[AbstractMesh]) -> NamedS
 
 def _effect(record: dict[str, Any]) -> effects.Effect:
     name = record["type_name"]
-    own = _EFFECTS_OF_JAX.get(name, name)
+    own = EFFECTS_OF_JAX.get(name, name)
     for kind in _classes(effects.Effect):
         if str(kind) == own:
             return kind()
@@ -425,8 +224,8 @@ def _classes(base: type[effects.Effect]) -> Iterator[type[effects.Effect]]:
 
 
 def _check(record: dict[str, Any]) -> DisabledSafetyCheck:
-    if record["kind"] == _OF_CUSTOM_CALL and record["custom_call_target"]:
+    if record["kind"] == OF_CUSTOM_CALL and record["custom_call_target"]:
         return DisabledSafetyCheck.custom_call(record["custom_call_target"])
-    if record["kind"] != _OF_PLATFORM:
+    if record["kind"] != OF_PLATFORM:
         raise DamagedError(f"there is no check of number {record['kind']}")
     return DisabledSafetyCheck.platform()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Callable, Iterable, Mapping
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import NamedTuple, NoReturn, TypeAlias, TypeVar
 
 from minijax.core.errors import error
 
 N = TypeVar("N")
+_MOST_POWER = 64
 
 Monomial: TypeAlias = "tuple[tuple[Factor, int], ...]"
 Factor: TypeAlias = "str | Operation"
@@ -142,23 +143,15 @@ class Polynomial:
         )
 
     def __str__(self) -> str:
-        if not self.terms:
-            return "0"
         text = ""
         for monomial, coefficient in self.terms:
             parts = [str(f) if p == 1 else f"{f}^{p}" for f, p in monomial]
-            if abs(coefficient) != 1 or not parts:
+            # Where a minus opens the text, the number stands behind it.
+            if abs(coefficient) != 1 or not parts or (coefficient < 0 and not text):
                 parts.insert(0, str(abs(coefficient)))
-            sign = "-" if coefficient < 0 else "+"
-            body = "*".join(parts)
-            if not text:
-                text = body if sign == "+" else f"-{parts[0]}*" + "*".join(parts[1:])
-                if sign == "-":
-                    numbered = parts if parts[0].isdecimal() else ["1", *parts]
-                    text = "-" + "*".join(numbered)
-            else:
-                text += f" {sign} {body}"
-        return text
+            signs = (" - ", " + ") if text else ("-", "")
+            text += signs[coefficient > 0] + "*".join(parts)
+        return text or "0"
 
     __repr__ = __str__
 
@@ -204,7 +197,6 @@ def exact_quotient(x: Polynomial, y: Polynomial) -> tuple[Polynomial, Polynomial
     return quotient, rest
 
 
-@functools.lru_cache(maxsize=4096)
 def floor_quotient(x: Polynomial, y: Polynomial) -> Polynomial:
     """x // y: the part that divides exactly, and an operation for the rest."""
     quotient, rest = exact_quotient(x, y)
@@ -219,7 +211,6 @@ def floor_quotient(x: Polynomial, y: Polynomial) -> Polynomial:
     return quotient + Polynomial.of(Operation("floordiv", rest, y))
 
 
-@functools.lru_cache(maxsize=4096)
 def remainder(x: Polynomial, y: Polynomial) -> Polynomial:
     """x % y, of what does not divide exactly."""
     _, rest = exact_quotient(x, y)
@@ -247,9 +238,8 @@ def parsed(text: str, name: str) -> list[ast.expr]:
         tree = ast.parse(f"({inner.replace('^', '**')},)", mode="eval")
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         refuse(name, text, "it is no list of dimensions")
-    if not isinstance(tree.body, ast.Tuple):
-        refuse(name, text, "it is no list of dimensions")
-    return list(tree.body.elts)
+    assert isinstance(tree.body, ast.Tuple)
+    return tree.body.elts
 
 
 def _is_whole(text: str) -> bool:
@@ -262,7 +252,7 @@ def _is_whole(text: str) -> bool:
     return False
 
 
-def refuse(name: str, text: str, why: str) -> None:
+def refuse(name: str, text: str, why: str) -> NoReturn:
     """Raises the error of a text that is no shape."""
     error(
         ValueError,
@@ -273,45 +263,39 @@ def refuse(name: str, text: str, why: str) -> None:
     )
 
 
+_SIGNS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}
+
+
 def combine(
-    node: ast.expr, of_name: Callable[[str], N], operation: Callable[[str, N, N], N]
-) -> N | int:
-    """The value of a dimension that Python has read.
+    node: ast.expr, operation: Callable[[str, Polynomial, Polynomial], Polynomial]
+) -> Polynomial:
+    """The polynomial of a dimension that Python has read.
 
     Args:
         node: one of `parsed`.
-        of_name: the values of names.
         operation: the operations +, -, *, floordiv, mod, max and min, by name.
 
     Raises:
         ValueError: it is none.
     """
-
-    def value(one: ast.expr) -> N | int:
-        return combine(one, of_name, operation)
-
     match node:
         case ast.Constant(value=int() as number) if type(number) is int:
-            return number
+            return Polynomial.of(number)
         case ast.Name(id=name):
-            return of_name(name)
+            return Polynomial.of(name)
         case ast.UnaryOp(op=ast.USub(), operand=one):
-            return operation("*", -1, value(one))  # type: ignore[arg-type]
+            return -combine(one, operation)
         case ast.UnaryOp(op=ast.UAdd(), operand=one):
-            return value(one)
-        case ast.BinOp(op=ast.Add() | ast.Sub() | ast.Mult() as sign, left=left, right=right):
-            symbol = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*"}[type(sign)]
-            return operation(symbol, value(left), value(right))  # type: ignore[arg-type]
-        case ast.BinOp(
-            op=ast.Pow(), left=left, right=ast.Constant(value=int() as power)
-        ) if 0 < power <= 64:
-            base = value(left)
-            return functools.reduce(
-                lambda x, y: operation("*", x, y),
-                [base] * power,  # type: ignore[arg-type, list-item]
-            )
+            return combine(one, operation)
+        case ast.BinOp(op=ast.Pow(), left=left, right=ast.Constant(value=int() as power)):
+            if 0 < power <= _MOST_POWER:
+                base = combine(left, operation)
+                return functools.reduce(lambda x, y: x * y, [base] * power)
+        case ast.BinOp(op=sign, left=left, right=right) if type(sign) in _SIGNS:
+            name = _SIGNS[type(sign)]
+            return operation(name, combine(left, operation), combine(right, operation))
         case ast.Call(func=ast.Name(id=name), args=[left, right], keywords=[]) if name in NUMBERS:
-            return operation(name, value(left), value(right))  # type: ignore[arg-type]
+            return operation(name, combine(left, operation), combine(right, operation))
     raise ValueError(f"{ast.unparse(node)} is no dimension")
 
 

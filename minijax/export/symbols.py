@@ -5,231 +5,28 @@ for the shapes of their operands and do not know that a size is a symbol.  Its a
 dimensions again, and comparisons are decided for all sizes at once, or refused.  The number that
 it has as an int is that of a probe: an export traces a function with several probes, and compares
 (`generalization`).  What took the number for the size shows there, and is refused.
-
-A scope says what is known of its symbols: that they are at least 1, and what the user adds.
 """
 
 from __future__ import annotations
 
 import ast
-import random
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
+
+import numpy as np
 
 from minijax.core import source, tree
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.export import polynomials
-from minijax.export.polynomials import NUMBERS, Operation, Polynomial
+from minijax.export.polynomials import Polynomial
+from minijax.export.scopes import SymbolicScope, refuse_decision
 from minijax.transforms.jit.stages import ShapeDtypeStruct
 
-PROBES = 3
 _LARGEST = 2**31 - 1
-_INFINITE = float("inf")
-
-
-class InconclusiveDimensionOperation(Exception):
-    """An operation on sizes that are symbols has no answer that holds for all sizes."""
-
-
-@source.boundaries("__init__")
-class SymbolicScope:
-    """What is known of the symbols of a program; those of different scopes do not mix.
-
-    Args:
-        constraints_str: what holds, such as `"a >= 4"`, `"a <= b"`, `"mod(b, 8) == 0"`.
-
-    Raises:
-        ValueError: a constraint is none.
-
-    Example:
-        >>> scope = jax.export.SymbolicScope(["a >= 4"])
-        >>> a, b = jax.export.symbolic_shape("a, b", scope=scope)
-        >>> a >= 4, a + b > 4
-        (True, True)
-    """
-
-    def __init__(self, constraints_str: Sequence[str] = ()) -> None:
-        if isinstance(constraints_str, str):
-            problem = "constraints_str is a sequence of constraints."
-            error(ValueError, "SymbolicScope", problem, got=repr(constraints_str))
-        self.constraints: list[str] = []
-        # What is at least 0, and what factors are written as.
-        self._known: list[Polynomial] = []
-        self._rewritten: dict[Any, Polynomial] = {}
-        self._least: dict[str, int] = {}
-        self._sizes: list[dict[str, int]] = [{} for _ in range(PROBES)]
-        self.noted: dict[Polynomial, None] = {}
-        self.ratios: dict[tuple[Any, Any], None] = {}
-        for text in constraints_str:
-            self._add(text)
-
-    def _add(self, text: str) -> None:
-        sign = next((s for s in ("==", ">=", "<=") if s in str(text)), None)
-        parts = str(text).split(sign) if sign else []
-        if len(parts) != 2:
-            problem = f"Unsupported parsing of constraint {text!r}."
-            expected = "two dimensions with >=, <= or == between"
-            error(ValueError, "SymbolicScope", problem, expected=expected)
-        left, right = (self.parse(part, "SymbolicScope") for part in parts)
-        self.constraints.append(text)
-        if sign == "==":
-            self._rewrite(left, right, text)
-        else:
-            known = left - right if sign == ">=" else right - left
-            self._known.append(known)
-            terms = dict(known.terms)
-            least = -terms.pop((), 0)
-            name, *more = known.names() or ("",)
-            if not more and terms == {((name, 1),): 1}:
-                self._least[name] = max(least, self._least.get(name, 1))
-
-    def _rewrite(self, left: Polynomial, right: Polynomial, text: str) -> None:
-        ((monomial, coefficient), *more) = left.terms or (((), 0),)
-        if more or coefficient != 1 or len(monomial) != 1 or monomial[0][1] != 1:
-            problem = f"Invalid equality constraint {text!r}."
-            expected = "on its left a symbol, or mod, floordiv, max or min of two dimensions"
-            error(ValueError, "SymbolicScope", problem, expected=expected)
-        self._rewritten[monomial[0][0]] = right
-
-    def parse(self, text: str, name: str) -> Polynomial:
-        """The polynomial that a text writes."""
-        nodes = polynomials.parsed(text, name)
-        if len(nodes) != 1:
-            polynomials.refuse(name, text, "it is not one dimension")
-        return self.combine(nodes[0], text, name)
-
-    def combine(self, node: ast.expr, text: str, name: str) -> Polynomial:
-        """The polynomial of a dimension that Python has read."""
-        try:
-            value = polynomials.combine(node, Polynomial.of, self._operation)
-        except (ValueError, RecursionError) as caught:
-            polynomials.refuse(name, text, str(caught))
-        return self.normal(Polynomial.of(value) if isinstance(value, int) else value)
-
-    def _operation(self, sign: str, x: Any, y: Any) -> Polynomial:
-        x, y = (Polynomial.of(v) if isinstance(v, int) else v for v in (x, y))
-        made: Polynomial = _SIGNS[sign](x, y) if sign in _SIGNS else self.operation(sign, x, y)
-        return made
-
-    def operation(self, name: str, x: Polynomial, y: Polynomial) -> Polynomial:
-        """One of floordiv, mod, max and min, as simple as it can be written."""
-        if name in ("max", "min"):
-            low, high = self.bounds(x - y)
-            if low >= 0 or high <= 0:
-                return x if (low >= 0) == (name == "max") else y
-            return self.normal(Polynomial.of(Operation(name, x, y)))
-        if y.constant == 0:
-            raise ZeroDivisionError("integer division or modulo by zero")
-        division = polynomials.floor_quotient if name == "floordiv" else polynomials.remainder
-        return self.normal(division(x, y))
-
-    def normal(self, polynomial: Polynomial) -> Polynomial:
-        """A polynomial with what the constraints say that is equal put in place."""
-        for factor, by in self._rewritten.items():
-            polynomial = polynomial.replaced(factor, by)
-        return polynomial
-
-    def bounds(self, polynomial: Polynomial, depth: int = 2) -> tuple[float, float]:
-        """Between which numbers a polynomial is, for all sizes that fit the constraints."""
-        low, high = self._interval(polynomial)
-        if depth:
-            for known in self._known:
-                # What is known is at least 0, so that to leave it away shows a bound.
-                for factor in (1, 2, 3, 4):
-                    times = known * Polynomial.of(factor)
-                    low = max(low, self.bounds(polynomial - times, depth - 1)[0])
-                    high = min(high, self.bounds(polynomial + times, depth - 1)[1])
-                    if low > 0 or high < 0:
-                        return low, high
-        return low, high
-
-    def _interval(self, polynomial: Polynomial) -> tuple[float, float]:
-        """Bounds that follow of those of each symbol."""
-        for name, least in self._least.items():
-            polynomial = polynomial.replaced(name, Polynomial({((name, 1),): 1, (): least}))
-        for name in polynomial.names() - self._least.keys():
-            polynomial = polynomial.replaced(name, Polynomial({((name, 1),): 1, (): 1}))
-        low: float = 0
-        high: float = 0
-        for monomial, coefficient in polynomial.terms:
-            ends: tuple[float, float] = (1, 1)
-            for factor, power in monomial:
-                is_name = not isinstance(factor, Operation)
-                # Names stand for what exceeds their least size now.
-                own = (0, _INFINITE) if is_name else self._factor_bounds(factor)
-                for _ in range(power):
-                    ends = _product(ends, own)
-            first, second = _product(ends, (coefficient, coefficient))
-            low, high = low + first, high + second
-        return low, high
-
-    def _factor_bounds(self, factor: Any) -> tuple[float, float]:
-        left, right = (self.bounds(p, 1) for p in (factor.left, factor.right))
-        by = factor.right.constant
-        if factor.name == "mod":
-            return (0, right[1] - 1) if right[0] > 0 else (right[0] + 1, max(right[1] - 1, 0))
-        if factor.name == "floordiv":
-            if by is not None and by > 0:
-                return left[0] // by, left[1] // by
-            return (0 if left[0] >= 0 else -_INFINITE, left[1]) if right[0] > 0 else _ANYWHERE
-        choose = max if factor.name == "max" else min
-        return choose(left[0], right[0]), choose(left[1], right[1])
-
-    def sizes(self, probe: int, names: Iterable[str]) -> Mapping[str, int]:
-        """The numbers of symbols at a probe; they fit the constraints, and differ."""
-        missing = [n for n in sorted(names) if n not in self._sizes[probe]]
-        if missing:
-            self._choose(missing)
-        return self._sizes[probe]
-
-    def _choose(self, names: Sequence[str]) -> None:
-        """Chooses numbers for symbols that have none."""
-        chance = random.Random(" ".join(names))
-        involved = sorted({*names, *polynomials.variables(self._known)})
-        for probe, sizes in enumerate(self._sizes):
-            lacking = [n for n in involved if n not in sizes]
-            for attempt in range(20000):
-                most = 200 + attempt // 5
-                tried = {**sizes, **{n: chance.randint(90, most) for n in lacking}}
-                if attempt > 5000:
-                    tried |= {n: chance.randint(1, most) for n in lacking}
-                others = [other.get(n) for other in self._sizes[:probe] for n in lacking]
-                is_new = len({tried[n] for n in lacking}) == len(lacking)
-                is_new = is_new and not {tried[n] for n in lacking} & set(others)
-                if (is_new or attempt > 10000) and self._fits(tried):
-                    sizes.update(tried)
-                    break
-            else:
-                problem = "no sizes were found that fit the constraints."
-                error(ValueError, "SymbolicScope", problem, got=", ".join(self.constraints))
-
-    def _fits(self, sizes: Mapping[str, int]) -> bool:
-        def value(polynomial: Polynomial) -> int | None:
-            given = polynomial.names() <= sizes.keys()
-            return polynomial.number(sizes) if given else None
-
-        if any((v := value(p)) is not None and v < 0 for p in self._known):
-            return False
-        for factor, by in self._rewritten.items():
-            one, two = value(Polynomial.of(factor)), value(by)
-            if one is not None and two is not None and one != two:
-                return False
-        return True
-
-
-_ANYWHERE = (-_INFINITE, _INFINITE)
-_SIGNS: Mapping[str, Callable[[Polynomial, Polynomial], Polynomial]] = {
-    "+": lambda x, y: x + y,
-    "-": lambda x, y: x - y,
-    "*": lambda x, y: x * y,
-}
-
-
-def _product(x: tuple[float, float], y: tuple[float, float]) -> tuple[float, float]:
-    ends = [0 if 0 in (a, b) else a * b for a in x for b in y]
-    return min(ends), max(ends)
+_COMPARISONS = {">=": (0, False), ">": (1, False), "<": (0, True), "<=": (1, True)}
+"""From which difference on comparisons have another answer, and whether it is that they fail."""
 
 
 class Ratio(float):
@@ -253,7 +50,7 @@ class Dimension(int):
         value = polynomial.number(scope.sizes(probe, polynomial.names()))
         made = int.__new__(cls, value)
         made.polynomial, made.scope, made.probe = polynomial, scope, probe
-        scope.noted[polynomial] = None
+        scope.note(polynomial, probe, value)
         return made
 
     def at(self, probe: int) -> Dimension:
@@ -273,9 +70,10 @@ class Dimension(int):
             if other.scope is not self.scope:
                 _refuse_scopes(self, other)
             return other.polynomial
-        if isinstance(other, int) or type(other).__module__ == "numpy" and hasattr(other, "item"):
+        if isinstance(other, int | np.integer):
             value = other if isinstance(other, int) else other.item()
-            return Polynomial.of(int(value)) if isinstance(value, int) else None
+            if isinstance(value, int):
+                return self.scope.recovered(int(value), self.probe)
         return None
 
     def _binary(self, other: Any, sign: str, *, reflected: bool = False) -> Any:
@@ -283,7 +81,7 @@ class Dimension(int):
         if given is None:
             return NotImplemented
         x, y = (given, self.polynomial) if reflected else (self.polynomial, given)
-        return self._made(self.scope._operation(sign, x, y))
+        return self._made(self.scope.combined(sign, x, y))
 
     def __add__(self, other: Any) -> Any:
         return self._binary(other, "+")
@@ -319,7 +117,7 @@ class Dimension(int):
     def __rdivmod__(self, other: Any) -> Any:
         return other // self, other % self
 
-    def __pow__(self, power: Any, modulo: None = None) -> Any:
+    def __pow__(self, power: Any, modulo: None = None) -> Any:  # type: ignore[override]
         if not isinstance(power, int) or isinstance(power, Dimension) or power < 0:
             return NotImplemented
         made: Any = 1
@@ -357,6 +155,8 @@ class Dimension(int):
         if isinstance(other, Dimension):
             same = self.scope is other.scope and self.probe == other.probe
             return same and self.polynomial == other.polynomial
+        if isinstance(other, int) and int.__eq__(self, other):
+            return self.scope.recovered(int(other), self.probe) == self.polynomial
         return False
 
     def __ne__(self, other: object) -> bool:
@@ -365,39 +165,39 @@ class Dimension(int):
     def __hash__(self) -> int:
         return hash((self.polynomial, id(self.scope), self.probe))
 
-    def _at_least(self, other: Any, more: int, what: str) -> Any:
-        """Whether this is at least `other` and `more`, for all sizes."""
+    def _compared(self, other: Any, sign: str) -> Any:
+        """Whether a comparison holds, if that is the same for all sizes."""
         given = self._of(other)
         if given is None:
             return NotImplemented
-        low, high = self.scope.bounds(self.polynomial - given - Polynomial.of(more))
-        if low >= 0:
-            return True
-        constant = given.constant
-        is_huge = constant is not None and constant + more > _LARGEST
-        if high < 0 or is_huge:
-            return False
-        refuse_decision(
-            f"Symbolic dimension comparison '{self}' {what} '{other}' is inconclusive."
-        )
+        low, high = self.scope.bounds(self.polynomial - given)
+        least, is_less = _COMPARISONS[sign]
+        if low >= least:
+            return not is_less
+        if high < least or (given.constant or 0) >= _LARGEST:
+            return is_less
+        # Our own code chooses among ways that are right for all sizes, and checks what XLA checks
+        # again; the user may mean anything.
+        if source.is_internal(sys._getframe(2).f_code.co_filename):
+            number = int.__int__(self) - (int.__int__(other) if isinstance(other, int) else other)
+            return (number < least) == is_less
+        refuse_decision(f"Symbolic dimension comparison '{self}' {sign} '{other}' is inconclusive.")
 
     def __ge__(self, other: Any) -> Any:
-        return self._at_least(other, 0, ">=")
+        return self._compared(other, ">=")
 
     def __gt__(self, other: Any) -> Any:
-        return self._at_least(other, 1, ">")
+        return self._compared(other, ">")
 
     def __lt__(self, other: Any) -> Any:
-        found = self._at_least(other, 0, "<")
-        return found if found is NotImplemented else not found
+        return self._compared(other, "<")
 
     def __le__(self, other: Any) -> Any:
-        found = self._at_least(other, 1, "<=")
-        return found if found is NotImplemented else not found
+        return self._compared(other, "<=")
 
     def __bool__(self) -> bool:
         low, high = self.scope.bounds(self.polynomial)
-        if low > 0 or high < 0:
+        if low > 0 or high < 0 or source.is_internal(sys._getframe(1).f_code.co_filename):
             return True
         refuse_decision(f"Symbolic dimension '{self}' used in a boolean context is inconclusive.")
 
@@ -431,18 +231,6 @@ class Dimension(int):
 
     def __deepcopy__(self, memo: object) -> Dimension:
         return self
-
-
-def refuse_decision(problem: str) -> NoReturn:
-    """Raises the error of a question that has no answer for all sizes."""
-    error(
-        InconclusiveDimensionOperation,
-        "",
-        problem,
-        expected="a question with the same answer for all sizes",
-        fix="add a constraint: symbolic_shape('a, b', constraints=['a >= 8', 'a <= b']), or "
-        "export for known sizes",
-    )
 
 
 def _refuse_scopes(one: Dimension, other: Dimension) -> NoReturn:
@@ -584,6 +372,11 @@ def at_probe(arguments: Any, probe: int) -> Any:
     return tree.map(moved, arguments)
 
 
+def probe_of(avals: Iterable[ShapedArray]) -> int:
+    """The probe of the symbols in types; 0 if there are none."""
+    return next((d.probe for a in avals for d in a.shape if isinstance(d, Dimension)), 0)
+
+
 def common_scope(name: str, avals: Iterable[ShapedArray]) -> SymbolicScope | None:
     """The scope of the symbols in types; None if there are none.
 
@@ -598,163 +391,3 @@ def common_scope(name: str, avals: Iterable[ShapedArray]) -> SymbolicScope | Non
                     _refuse_scopes(found, d)
                 found = found or d
     return None if found is None else found.scope
-
-
-class Solution:
-    """The sizes of the symbols of a program, for arguments of known shapes."""
-
-    def __init__(self, sizes: Mapping[str, Any]) -> None:
-        self.sizes = sizes
-
-    def of(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """A shape with the symbols replaced."""
-        return tuple(self.size(d) for d in shape)
-
-    def size(self, d: int) -> Any:
-        """A dimension with the symbols replaced."""
-        return evaluated(d.polynomial, self.sizes) if isinstance(d, Dimension) else d
-
-
-def evaluated(polynomial: Polynomial, sizes: Mapping[str, Any]) -> Any:
-    """A polynomial of sizes, which may be symbols of another scope."""
-
-    def operation(op: Operation, of: Callable[[Polynomial], Any]) -> Any:
-        x, y = of(op.left), of(op.right)
-        for given in (x, y):
-            if isinstance(given, Dimension) and op.name in ("max", "min"):
-                left, right = (given._of(v) or Polynomial({}) for v in (x, y))
-                return given._made(given.scope.operation(op.name, left, right))
-        return NUMBERS[op.name](x, y)
-
-    return polynomial.evaluate(lambda name: sizes[name], int, operation)
-
-
-class Equation:
-    """How a symbol follows of a dimension of an argument: size = (dimension - rest) / factor."""
-
-    def __init__(
-        self, name: str, place: tuple[int, int], factor: int, rest: Polynomial
-    ) -> None:
-        self.name, self.place, self.factor, self.rest = name, place, factor, rest
-
-
-def equations(name: str, avals: Sequence[ShapedArray]) -> list[Equation]:
-    """How all symbols in types follow, one after the other.
-
-    Raises:
-        ValueError: one does not.
-    """
-    dims = [
-        ((i, j), d.polynomial)
-        for i, aval in enumerate(avals)
-        for j, d in enumerate(aval.shape)
-        if isinstance(d, Dimension)
-    ]
-    unknown = set(polynomials.variables(p for _, p in dims))
-    found: list[Equation] = []
-    while unknown:
-        solved = next(
-            (e for place, p in dims if (e := _solvable(p, place, unknown)) is not None), None
-        )
-        if solved is None:
-            listed = ", ".join(sorted(unknown))
-            shapes = ", ".join(str(p) for _, p in dims)
-            problem = f"Cannot solve for values of dimension variables {{{listed}}}."
-            expected = "for each symbol an argument with a dimension that is linear in it"
-            fix = "pass an argument of that size, if only for its shape"
-            error(ValueError, name, problem, got=shapes, expected=expected, fix=fix)
-        unknown.remove(solved.name)
-        found.append(solved)
-    return found
-
-
-def _solvable(
-    polynomial: Polynomial, place: tuple[int, int], unknown: set[str]
-) -> Equation | None:
-    names = polynomial.names() & unknown
-    if len(names) != 1:
-        return None
-    (name,) = names
-    linear = ((name, 1),)
-    factor = dict(polynomial.terms).get(linear, 0)
-    rest = polynomial - Polynomial({linear: factor})
-    return Equation(name, place, factor, rest) if factor and name not in rest.names() else None
-
-
-def solve(
-    name: str,
-    avals: Sequence[ShapedArray],
-    shapes: Sequence[Sequence[int]],
-    arguments: Sequence[str],
-) -> Solution:
-    """The sizes of the symbols in types, for arguments of given shapes.
-
-    Args:
-        name: the function, for messages.
-        avals: the types, whose sizes may be symbols.
-        shapes: those of the arguments.
-        arguments: the names of the arguments, for messages.
-
-    Raises:
-        ValueError: the shapes do not fit the types.
-    """
-    sizes: dict[str, Any] = {}
-    for equation in equations(name, avals):
-        i, j = equation.place
-        left = shapes[i][j] - evaluated(equation.rest, sizes)
-        known = sizes[equation.name] = left // equation.factor
-        if left % equation.factor != 0 or not known >= 1:
-            _refuse_sizes(name, avals, shapes, arguments, equation.place, sizes)
-    for i, aval in enumerate(avals):
-        for j, d in enumerate(aval.shape):
-            if isinstance(d, Dimension) and evaluated(d.polynomial, sizes) != shapes[i][j]:
-                _refuse_sizes(name, avals, shapes, arguments, (i, j), sizes)
-    scope = common_scope(name, avals)
-    if scope is not None:
-        _check_constraints(name, scope, sizes)
-    return Solution(sizes)
-
-
-def _check_constraints(name: str, scope: SymbolicScope, sizes: Mapping[str, Any]) -> None:
-    for text, holds in requirements(scope):
-        if holds.names() <= sizes.keys() and not evaluated(holds, sizes) >= 0:
-            given = ", ".join(f"{n} = {sizes[n]}" for n in sorted(holds.names()))
-            problem = "Input shapes do not match the polymorphic shapes specification: a "
-            error(ValueError, "Exported.call", f"{problem}constraint does not hold.", got=given,
-                  expected=text)
-
-
-def requirements(scope: SymbolicScope) -> list[tuple[str, Polynomial]]:
-    """What a scope demands: polynomials that must be at least 0, as users have written them."""
-    found = []
-    known = iter(scope._known)
-    equal = iter(scope._rewritten.items())
-    for text in scope.constraints:
-        if "==" in text:
-            factor, by = next(equal)
-            difference = Polynomial.of(factor) - by
-            found += [(text, difference), (text, -difference)]
-        else:
-            found.append((text, next(known)))
-    return found
-
-
-def _refuse_sizes(
-    name: str,
-    avals: Sequence[ShapedArray],
-    shapes: Sequence[Sequence[int]],
-    arguments: Sequence[str],
-    place: tuple[int, int],
-    sizes: Mapping[str, Any],
-) -> NoReturn:
-    i, j = place
-    d: Any = avals[i].shape[j]
-    listed = ", ".join(f"{n} = {size}" for n, size in sizes.items())
-    error(
-        ValueError,
-        "Exported.call",
-        "Input shapes do not match the polymorphic shapes specification: "
-        f"{arguments[i]}.shape[{j}] is {shapes[i][j]}, where {name} was exported for {d}.",
-        got=f"{listed}; {arguments[i]}.shape = {tuple(shapes[i])}",
-        expected=f"{arguments[i]}.shape = {avals[i].shape}",
-    )

@@ -134,7 +134,7 @@ def register_namedtuple_serialization(nodetype: type[T], *, serialized_name: str
         nodetype,
         serialized_name=serialized_name,
         serialize_auxdata=lambda _: json.dumps(fields).encode(),
-        deserialize_auxdata=lambda raw: json.loads(raw),
+        deserialize_auxdata=json.loads,
         from_children=build,
     )
 
@@ -220,7 +220,7 @@ def _node(record: Record, leaves: Any) -> PyTreeDef:
         return _custom_node(record, children)
     nodetype = next((one for one, number in _PLAIN.items() if number == kind), None)
     if nodetype is None:
-        raise DamagedError(f"there is no kind of tree of number {kind}")
+        raise DamagedError(f"there is no kind of tree of number {kind!r}")
     keys = cast(Any, record["names"])
     if nodetype is dict and (len(keys) != len(children) or sorted(set(keys)) != keys):
         raise DamagedError("a dictionary has other keys than values")
@@ -236,7 +236,7 @@ def _made(nodetype: type, data: Any, children: Sequence[PyTreeDef]) -> PyTreeDef
 
 
 def _custom_node(record: Record, children: Sequence[PyTreeDef]) -> PyTreeDef:
-    name = cast(str, record["custom_name"])
+    name = cast(Any, record["custom_name"])
     form = _by_name.get(name)
     if form is None:
         problem = f"nothing says which class {name!r} is."

@@ -327,7 +327,7 @@ class Cumulative(Primitive):
     def _in_blocks(self, x: Array, axis: int, reverse: bool) -> Any:
         shape = x.shape
         length = shape[axis]
-        if length <= _BLOCK:
+        if type(length) is not int or length <= _BLOCK:
             return self._over_windows(x, axis, reverse)
         blocks = -(-length // _BLOCK)
         missing = blocks * _BLOCK - length
