@@ -6,6 +6,7 @@
 VENV := .venv
 BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
+PACKAGES_VENV := .venv-packages
 
 # The first Python that runs, is new enough and can make environments; `make PYTHON=...` overrides.
 PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
@@ -15,6 +16,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python;
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_JAX := $(JAX_VENV)/.installed
+INSTALLED_PACKAGES := $(PACKAGES_VENV)/.installed
 
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
@@ -30,7 +32,9 @@ unexport PYTHONDONTWRITEBYTECODE
 FEATURES := .features.json
 SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) docs/features.md
 
-.PHONY: help demo test test-all bench check features size parity fuzz soak mutants clean
+WEB := web/node_modules/.package-lock.json
+
+.PHONY: help demo test test-all test-web web bench check features size parity packages fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -44,6 +48,12 @@ test: $(INSTALLED) ## run every test on a sample of its parameters, within six m
 test-all: $(INSTALLED) ## run every test on all of its parameters, compiled as users compile
 	$(PYTEST) --features-report=$(FEATURES)
 
+web: $(WEB) ## build the front end of pages anew; needs node and npm, which users do not
+	cd web && npm run --silent check && npm run --silent build
+
+test-web: $(INSTALLED) $(WEB) ## open pages in Chromium, point, click, search; screenshots go to out/pages
+	$(BIN)/python -m pytest -q tests/page/test_browser.py --sample=$(SEED)
+
 check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
 	$(BIN)/python -m tools.check
 
@@ -53,11 +63,14 @@ features: $(FEATURES) ## print which rows of docs/features.md no passing test sh
 size: $(INSTALLED) ## count what a reader faces, beside the limits
 	@$(BIN)/python -m tools.size
 
-bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX
-	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python
+bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX, within ten minutes; every row goes to out/bench.txt
+	$(BIN)/python benchmarks/run.py --jax-python $(JAX_VENV)/bin/python --table out/bench.txt
 
 parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
+
+packages: $(INSTALLED_PACKAGES) ## run programs of optax, flax, diffrax and others against figures of JAX
+	$(BIN)/python -m tools.packages --python $(PACKAGES_VENV)/bin/python
 
 fuzz: $(INSTALLED) $(INSTALLED_JAX) ## compare random programs with JAX for MINUTES=30, and shorten those that differ
 	$(BIN)/python -m tools.fuzz --jax-python $(JAX_VENV)/bin/python --minutes $(MINUTES)
@@ -70,7 +83,7 @@ mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count tho
 	$(BIN)/python -m tests.mutants.run
 
 clean: ## remove the environments and everything generated
-	rm -rf $(VENV) $(JAX_VENV) $(FEATURES) build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) $(JAX_VENV) $(PACKAGES_VENV) $(FEATURES) web/node_modules build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A failing test must not hide the table: the report counts it as not passing.
@@ -87,8 +100,19 @@ $(INSTALLED_DEV): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	touch $@
 
+$(WEB): web/package-lock.json
+	cd web && npm ci --silent
+	touch $@
+
 $(INSTALLED_JAX): benchmarks/requirements.txt
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(JAX_VENV)/bin/python || $(PYTHON) -m venv $(JAX_VENV)
 	$(JAX_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	touch $@
+
+$(INSTALLED_PACKAGES): $(wildcard benchmarks/packages/requirements*.txt) | $(INSTALLED)
+	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
+	test -x $(PACKAGES_VENV)/bin/python || $(PYTHON) -m venv $(PACKAGES_VENV)
+	$(PACKAGES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/packages/requirements-rest.txt
+	$(PACKAGES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement benchmarks/packages/requirements.txt
 	touch $@

@@ -6,9 +6,11 @@ start of the process, the reader of that line holds the watch.
 
 from __future__ import annotations
 
+import gc
 import importlib
 import sys
 import time
+from collections.abc import Callable
 from typing import Any
 
 START = time.perf_counter()
@@ -28,24 +30,12 @@ def _main(library: str, name: str) -> None:
     seconds = time.perf_counter() - START
     if name == "import":
         _report(seconds)
-    elif name == "unused_rooms":
-        _report(sum(f"{library}.{room}" in sys.modules for room in UNUSED_ROOMS))
-    elif name == "all_rooms":
-        for room in UNUSED_ROOMS:
-            importlib.import_module(f"{library}.{room}")
-        _report(time.perf_counter() - START)
     elif name == "memory":
         _report(_memory(jax, raw))
-    elif name == "first_result":
-        jnp = jax.numpy
-        _report(None, [float(jax.jit(lambda x: jnp.sum(jnp.tanh(x) * 2))(jnp.arange(8.0)))])
-    elif name == "first_step":
-        _report(None, [_first_step(jax)])
-    elif name in ("first_lowering", "first_parameters"):
-        first = _first_lowering if name == "first_lowering" else _first_parameters
-        _report(*first(jax))
+    elif name in _FROM_THE_START:
+        _report(None, [_FROM_THE_START[name](jax)])
     else:
-        raise ValueError(f"no row of a process of its own is called {name}")
+        _report(*_MEASURED[name](jax))
 
 
 def _report(figure: object, checksum: object = None) -> None:
@@ -58,6 +48,21 @@ def _private_memory() -> int:
     with open("/proc/self/status", encoding="ascii") as lines:
         sizes = dict(line.split(":", 1) for line in lines)
     return int(sizes["RssAnon"].split()[0]) * 1024
+
+
+def _unused_rooms(jax: Any) -> tuple[int, None]:
+    return sum(f"{jax.__name__}.{room}" in sys.modules for room in UNUSED_ROOMS), None
+
+
+def _all_rooms(jax: Any) -> tuple[float, None]:
+    for room in UNUSED_ROOMS:
+        importlib.import_module(f"{jax.__name__}.{room}")
+    return time.perf_counter() - START, None
+
+
+def _first_result(jax: Any) -> float:
+    jnp = jax.numpy
+    return float(jax.jit(lambda x: jnp.sum(jnp.tanh(x) * 2))(jnp.arange(8.0)))
 
 
 def _first_lowering(jax: Any) -> tuple[float, None]:
@@ -74,19 +79,52 @@ def _memory(jax: Any, raw: bool) -> list[int]:
     imported = _private_memory()
     if raw:
         return [imported]
-    np = importlib.import_module("numpy")
-    lax = jax.lax
+    traced = _traced(jax)
+    staged = _private_memory()
+    if len(traced.jaxpr.eqns) != EQUATIONS:
+        raise RuntimeError(f"{len(traced.jaxpr.eqns)} equations were staged, not {EQUATIONS}")
+    return [imported, staged]
+
+
+EQUATIONS = 5000
+
+
+def _traced(jax: Any) -> Any:
+    np, lax = importlib.import_module("numpy"), jax.lax
 
     def function(x: Any) -> Any:
-        for _ in range(2500):
+        for _ in range(EQUATIONS // 2):
             x = lax.mul(lax.sin(x), x)
         return x
 
-    traced = jax.jit(function).trace(np.ones(4, np.float32))
-    staged = _private_memory()
-    if len(traced.jaxpr.eqns) != 5000:
-        raise RuntimeError(f"{len(traced.jaxpr.eqns)} equations were staged instead of 5000")
-    return [imported, staged]
+    return jax.jit(function).trace(np.ones(4, np.float32))
+
+
+def _memory_of_python(jax: Any) -> tuple[float, None]:
+    """Bytes that Python has allocated for each equation, and that are still held."""
+    jax.jit(lambda x: jax.lax.mul(jax.lax.sin(x), x)).trace(1.0)
+    tracemalloc = importlib.import_module("tracemalloc")
+    tracemalloc.start()
+    traced = _traced(jax)
+    gc.collect()
+    held, _ = tracemalloc.get_traced_memory()
+    return held / len(traced.jaxpr.eqns), None
+
+
+def _first_step_of_transformer(jax: Any) -> float:
+    """A step of gradient descent on a transformer of 12 layers, written as a loop over them."""
+    models, measured = map(importlib.import_module, ("models", "measured"))
+    params = models.transformer_parameters(measured.LAYERS, length=measured.LENGTH)
+    text = models.tokens(measured.EXAMPLES, measured.LENGTH)
+
+    @jax.jit
+    def step(params: Any, text: Any) -> Any:
+        loss = jax.value_and_grad(lambda params: models.transformer_loss(jax, params, text))
+        value, grads = loss(params)
+        return value, jax.tree.map(lambda p, g: p - 0.1 * g, params, grads)
+
+    value, _ = step(params, text)
+    return float(value)
 
 
 def _first_step(jax: Any) -> float:
@@ -126,6 +164,19 @@ def _first_parameters(jax: Any) -> tuple[float, list[float]]:
     np = importlib.import_module("numpy")
     return seconds, [float(np.asarray(p["weight"]).sum()) for p in params]
 
+
+_FROM_THE_START: dict[str, Callable[[Any], float]] = {
+    "first_result": _first_result,
+    "first_step": _first_step,
+    "first_transformer": _first_step_of_transformer,
+}
+_MEASURED: dict[str, Callable[[Any], tuple[object, object]]] = {
+    "unused_rooms": _unused_rooms,
+    "all_rooms": _all_rooms,
+    "memory_python": _memory_of_python,
+    "first_lowering": _first_lowering,
+    "first_parameters": _first_parameters,
+}
 
 if __name__ == "__main__":
     _main(*sys.argv[1:])

@@ -76,8 +76,8 @@ def _number(jax: Any) -> Program:
 _LARGE = (1_000, 25_000)
 
 
-def _put(jax: Any) -> Program:
-    values, rows = np.ones(_LARGE, np.float32), _on(jax, mesh_of(jax, x=DEVICES), "x")
+def _put(jax: Any, shape: tuple[int, int] = _LARGE) -> Program:
+    values, rows = np.ones(shape, np.float32), _on(jax, mesh_of(jax, x=DEVICES), "x")
     return Program(
         result=lambda: jax.device_put(values, rows)[-1, -3:],
         action=lambda: jax.block_until_ready(jax.device_put(values, rows)),
@@ -234,6 +234,8 @@ BUILDERS: dict[str, Builder] = {
     "mesh_sum_20": functools.partial(_sum, leaves=20),
     "mesh_number": _number,
     "mesh_put": _put,
+    "mesh_put_1_KB": functools.partial(_put, shape=(8, 32)),
+    "mesh_put_1_MB": functools.partial(_put, shape=(1_000, 250)),
     "mesh_get": _get,
     "mesh_reshard": _reshard,
     **{

@@ -6,8 +6,11 @@ of a row of `budgets.py`.
 
 from __future__ import annotations
 
+import collections
+import concurrent.futures
 import functools
 import itertools
+import tempfile
 from collections.abc import Callable
 from typing import Any
 
@@ -17,14 +20,23 @@ import control_flow
 import meshes
 import models
 import per_device
-from measured import EXAMPLES, LAYERS, LENGTH, Program, lowering, repeated, staging, training
+from measured import (
+    EXAMPLES,
+    LAYERS,
+    LENGTH,
+    Program,
+    lowering,
+    repeated,
+    staging,
+    training,
+    unseen,
+)
 
 
 def build(name: str, jax: Any) -> Program:
     """The program of a row."""
-    return {**_BUILDERS, **control_flow.BUILDERS, **meshes.BUILDERS, **per_device.BUILDERS}[name](
-        jax
-    )
+    rooms = (control_flow, meshes, per_device)
+    return collections.ChainMap(_BUILDERS, *(room.BUILDERS for room in rooms))[name](jax)
 
 
 def _lax_code(jax: Any) -> Callable[[Any, Any], Any]:
@@ -126,6 +138,35 @@ def _compile_eager(jax: Any) -> Program:
     return Program(result=lambda: jax.lax.add(np.ones(7), np.ones(7)), fresh=fresh)
 
 
+def _compile_layers(jax: Any) -> Program:
+    params = models.transformer_parameters(2, length=LENGTH)
+    args = params, models.tokens(EXAMPLES, LENGTH)
+    gradient = jax.value_and_grad(functools.partial(models.transformer_loss, jax))
+
+    def fresh() -> Callable[[], Any]:
+        return lambda: jax.jit(unseen(gradient)).lower(*args).compile()
+
+    return Program(result=lambda: jax.eval_shape(gradient, *args), fresh=fresh)
+
+
+def _compile_threads(jax: Any) -> Program:
+    """The gradients of four networks of different widths."""
+    gradient = jax.value_and_grad(functools.partial(models.mlp_loss, jax))
+    x, y = np.ones((8, 16), np.float32), np.ones((8, 4), np.float32)
+    networks = [models.mlp_parameters((16, width, width, 4)) for width in (16, 32, 48, 64)]
+
+    def fresh() -> Callable[[], Any]:
+        lowered = [jax.jit(unseen(gradient)).lower(each, x, y) for each in networks]
+
+        def compile_all() -> Any:
+            with concurrent.futures.ThreadPoolExecutor(len(lowered)) as pool:
+                return list(pool.map(lambda each: each.compile(), lowered))
+
+        return compile_all
+
+    return Program(result=lambda: jax.eval_shape(gradient, networks[0], x, y), fresh=fresh)
+
+
 def _calling(jax: Any, function: Callable[..., Any], *args: Any, **kwargs: Any) -> Program:
     """Calls of a jitted function with arguments on the device."""
     jitted = jax.jit(function)
@@ -164,6 +205,18 @@ def _call_static(jax: Any) -> Program:
     return Program(result=lambda: jitted(x, 1, mode="sum"), action=lambda: jitted(x, 1, mode="sum"))
 
 
+def _call_donated(jax: Any) -> Program:
+    jitted = jax.jit(lambda x: x + 1, donate_argnums=0)
+    x = jax.device_put(_MATRIX)
+
+    def action() -> Any:
+        nonlocal x
+        x = jitted(x)
+        return x
+
+    return Program(result=lambda: jitted(jax.device_put(_MATRIX)), action=action)
+
+
 def _call_compiled(jax: Any) -> Program:
     x = jax.device_put(_MATRIX)
     compiled = jax.jit(lambda x: x + 1).lower(x).compile()
@@ -196,6 +249,19 @@ def _add_scalar(jax: Any) -> Program:
 def _lax_add(jax: Any) -> Program:
     x, add = jax.device_put(_VECTOR), jax.lax.add
     return repeated(lambda: add(x, x), lambda: jax.jit(add).lower(x, x).as_text())
+
+
+def _sin(jax: Any) -> Program:
+    x, sin = jax.device_put(_VECTOR), jax.numpy.sin
+    return repeated(lambda: sin(x), lambda: jax.jit(sin).lower(x).as_text())
+
+
+def _where(jax: Any) -> Program:
+    x, where = jax.device_put(_VECTOR), jax.numpy.where
+    condition = x > 0.5
+    return repeated(
+        lambda: where(condition, x, x), lambda: jax.jit(where).lower(condition, x, x).as_text()
+    )
 
 
 def _slice(jax: Any) -> Program:
@@ -252,37 +318,81 @@ def _vmap_of_jit(jax: Any) -> Program:
     )
 
 
-def _put_small(jax: Any) -> Program:
-    return repeated(lambda: jax.device_put(_VECTOR))
+def _aligned(size: int, offset: int = 0) -> Any:
+    """So many floats after an address that XLA takes memory from, which is a multiple of 64 bytes.
+
+    What starts `offset` floats later must be copied.
+    """
+    memory = np.empty(size + 128, np.float32)
+    start = (-memory.ctypes.data % 64) // 4 + offset
+    values = memory[start : start + size]
+    values[:] = np.arange(size)
+    return values
 
 
-def _large(offset: int) -> Any:
-    """100 MB so many floats after an address that XLA takes memory from: a multiple of 64 bytes."""
-    values = np.arange(25_000_128, dtype=np.float32)
-    start = (-values.ctypes.data % 64) // 4 + offset
-    return values[start : start + 25_000_000]
+_SIZES = {"1_KB": 256, "1_MB": 250_000, "100_MB": 25_000_000}
 
 
-def _putting(jax: Any, values: Any) -> Program:
+def _putting(jax: Any, values: Any, **options: Any) -> Program:
     return Program(
-        result=lambda: jax.device_put(values)[-3:],
-        action=lambda: jax.block_until_ready(jax.device_put(values)),
+        result=lambda: jax.device_put(values, **options)[-3:],
+        action=lambda: jax.block_until_ready(jax.device_put(values, **options)),
     )
 
 
-def _put_large(jax: Any) -> Program:
-    return _putting(jax, _large(1))
+def _put(jax: Any, size: str) -> Program:
+    return _putting(jax, _aligned(_SIZES[size], 1))
+
+
+def _asarray(jax: Any, size: str) -> Program:
+    values, asarray = _aligned(_SIZES[size], 1), jax.numpy.asarray
+    return Program(
+        result=lambda: asarray(values)[-3:], action=lambda: jax.block_until_ready(asarray(values))
+    )
+
+
+def _get(jax: Any, size: str) -> Program:
+    x = jax.device_put(_aligned(_SIZES[size], 1))
+    return Program(result=lambda: jax.device_get(x)[-3:], action=lambda: jax.device_get(x))
+
+
+def _view(jax: Any) -> Program:
+    values = _aligned(_SIZES["100_MB"], 1)
+
+    def fresh() -> Callable[[], Any]:
+        # Arrays remember their NumPy value, so each is read once only.
+        return functools.partial(np.asarray, jax.block_until_ready(jax.device_put(values)))
+
+    return Program(result=lambda: fresh()()[-3:], fresh=fresh)
 
 
 def _put_read_only(jax: Any) -> Program:
-    values = _large(0)
+    values = _aligned(_SIZES["100_MB"])
     values.base.flags.writeable = values.flags.writeable = False
     return _putting(jax, values)
 
 
-def _get_large(jax: Any) -> Program:
-    x = jax.device_put(_large(0))
-    return Program(result=lambda: jax.device_get(x)[-3:], action=lambda: jax.device_get(x))
+def _put_aligned(jax: Any) -> Program:
+    return _putting(jax, _aligned(_SIZES["100_MB"]))
+
+
+def _put_columns(jax: Any) -> Program:
+    values = _aligned(_SIZES["100_MB"]).reshape(5_000, 5_000).T
+    return _putting(jax, values)
+
+
+def _put_converted(jax: Any) -> Program:
+    return _putting(jax, np.arange(_SIZES["100_MB"] // 2, dtype=np.float64))
+
+
+def _put_may_alias(jax: Any) -> Program:
+    return _putting(jax, _aligned(_SIZES["100_MB"]), may_alias=True)
+
+
+def _put_mapped(jax: Any) -> Program:
+    with tempfile.NamedTemporaryFile() as file:
+        np.arange(_SIZES["100_MB"], dtype=np.float32).tofile(file.name)
+        return _putting(jax, np.memmap(file.name, np.float32, mode="r"))
 
 
 def _train_cnn(jax: Any) -> Program:
@@ -308,16 +418,21 @@ _BUILDERS: dict[str, Callable[[Any], Program]] = {
         _lower_transformer,
         _lower_grad,
         _compile_eager,
+        _compile_layers,
+        _compile_threads,
         _call_1,
         _call_20,
         _call_200,
         _call_static,
         _call_keywords,
         _call_numpy,
+        _call_donated,
         _call_compiled,
         _add_arrays,
         _add_scalar,
         _lax_add,
+        _sin,
+        _where,
         _slice,
         _index,
         _update,
@@ -325,11 +440,18 @@ _BUILDERS: dict[str, Callable[[Any], Program]] = {
         _grad_eager,
         _grad_of_jit,
         _vmap_of_jit,
-        _put_small,
-        _put_large,
         _put_read_only,
-        _get_large,
+        _put_aligned,
+        _put_may_alias,
+        _put_columns,
+        _put_converted,
+        _put_mapped,
+        _view,
         _train_cnn,
         _train_transformer,
     )
+} | {
+    f"{make.__name__.removeprefix('_')}_{size}": functools.partial(make, size=size)
+    for make in (_put, _asarray, _get)
+    for size in _SIZES
 }

@@ -15,9 +15,19 @@ PATIENCE = 300.0
 """Seconds after which an answer is no longer waited for."""
 
 
-def environment() -> dict[str, str]:
-    """The variables of a measured process: its Python keeps bytecode, as an installed one does."""
-    return {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+def environment(programs: str | None = None) -> dict[str, str]:
+    """The variables of a measured process: its Python keeps bytecode, as an installed one does.
+
+    Args:
+        programs: the folder of compiled programs that it uses; by default none.
+    """
+    kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    for prefix in ("MINIJAX", "JAX"):
+        kept[f"{prefix}_ENABLE_COMPILATION_CACHE"] = "0" if programs is None else "1"
+        if programs is not None:
+            kept[f"{prefix}_COMPILATION_CACHE_DIR"] = programs
+            kept[f"{prefix}_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+    return kept
 
 
 class WorkerError(RuntimeError):

@@ -29,8 +29,8 @@ BUDGETS = {"eager": 1.0, "stage": 0.25, "run": 1.0}
 
 NOISE = 0.05
 WORST = 10
-ROUNDS = 4
-SECONDS = 0.02
+ROUNDS = 3
+SECONDS = 0.01
 
 IDLE = frozenset({"bitcast", "constant", "get-tuple-element", "parameter", "tuple"})
 """Operations that take no time."""

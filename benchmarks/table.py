@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import math
+import statistics
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -10,6 +13,7 @@ import budgets
 from budgets import Row
 
 SHOWN_ERROR_LINES = 8
+SHOWN_MISSES = 25
 
 
 class Figures(NamedTuple):
@@ -67,7 +71,7 @@ def render(figures: dict[str, Figures]) -> str:
     """The whole table; `paired` is the ratio by medians of neighbouring turns."""
     blocks: list[tuple[str, ...] | str] = []
     for heading, rows in budgets.GROUPS.items():
-        present = [figures[row.name] for row in rows if row.name in figures]
+        present = _found(figures, rows)
         if present:
             blocks += [heading, *map(_cells, present)]
     lines = [HEADINGS, *(block for block in blocks if isinstance(block, tuple))]
@@ -94,12 +98,51 @@ def _notes(figures: dict[str, Figures]) -> Iterator[str]:
 
 
 def summary(figures: dict[str, Figures]) -> str:
+    """A line for each group, then each row that misses its budget; it fits a screen."""
+    lines = [f"{'':<20}{'rows':>5}{'within':>8}{'mean':>7}   worst, as a part of its budget"]
+    for heading, rows in budgets.GROUPS.items():
+        judged = [x for x in _found(figures, rows) if x.verdict in ("ok", "MISS", "DIFFERS")]
+        if not judged:
+            continue
+        within = sum(each.verdict == "ok" for each in judged)
+        mean = math.exp(statistics.fmean(math.log(max(each.ratio, 1e-3)) for each in judged))
+        worst = max(judged, key=_part)
+        text = f"{heading:<20}{len(judged):>5}{within:>8}{mean:>7.2f}   {_part(worst):.2f}  "
+        lines.append(text + worst.row.title)
+    failed = [
+        (heading, each)
+        for heading, rows in budgets.GROUPS.items()
+        for each in _found(figures, rows)
+        if each.verdict in ("MISS", "DIFFERS", "ERROR")
+    ]
+    failed.sort(key=lambda pair: -_part(pair[1]))
+    if failed:
+        lines += ["", f"{'':<72}{'ratio':>6}{'budget':>8}"]
+    for heading, each in failed[:SHOWN_MISSES]:
+        ratio = f"{each.ratio:.2f}" if each.best else ""
+        budget = f"{each.row.ratio:.2f}" if each.row.ratio is not None else ""
+        mark = "" if each.verdict == "MISS" else f"  {each.verdict}"
+        lines.append(f"{heading:<20}{each.row.title:<52}{ratio:>6}{budget:>8}{mark}")
+    if len(failed) > SHOWN_MISSES:
+        lines.append(f"and {len(failed) - SHOWN_MISSES} more, which the table of all rows shows")
+    return "\n".join([*lines, *_notes(figures)])
+
+
+def _found(figures: dict[str, Figures], rows: Iterable[Row]) -> list[Figures]:
+    return [figures[row.name] for row in rows if row.name in figures]
+
+
+def _part(figures: Figures) -> float:
+    """The ratio as a part of what it may be; what failed comes first."""
+    if not figures.best or figures.row.ratio is None:
+        return math.inf
+    return figures.ratio / figures.row.ratio
+
+
+def counts(figures: dict[str, Figures]) -> str:
     """How many rows met their budgets."""
-    counts: dict[str, int] = {}
-    for each in figures.values():
-        counts[each.verdict] = counts.get(each.verdict, 0) + 1
-    counts.pop("", None)
-    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(counts.items()))
+    found = Counter(each.verdict for each in figures.values() if each.verdict)
+    return ", ".join(f"{count} {verdict}" for verdict, count in sorted(found.items()))
 
 
 def _cells(figures: Figures) -> tuple[str, ...]:
@@ -130,6 +173,8 @@ def _limit(figures: Figures) -> str:
 def _quantity(value: float, unit: str) -> str:
     if unit == "B":
         return f"{value / 2**20:.1f} MiB"
+    if unit == "bytes":
+        return f"{value:.0f} B"
     if unit == "x":
         return f"{value:.2f}"
     if unit == "step":

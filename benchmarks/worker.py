@@ -54,6 +54,7 @@ class Worker:
             self.actions[row] = lambda: _timed(program.fresh())
         else:
             self.actions[row] = self._sampled(row, program.action, self.jax.block_until_ready)
+        gc.collect()
         return answer
 
     def stablehlo(self, row: str) -> dict[str, Any]:
@@ -63,7 +64,6 @@ class Worker:
 
     def measure(self, row: str, seconds: float) -> dict[str, Any]:
         """Samples of the cost of one action, taken for about `seconds`, one at least."""
-        gc.collect()
         sample = self.actions[row]
         samples: list[float] = []
         end = time.perf_counter() + seconds

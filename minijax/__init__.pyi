@@ -10,6 +10,7 @@ from minijax import (
     dlpack as dlpack,
     dtypes as dtypes,
     errors as errors,
+    example_libraries as example_libraries,
     experimental as experimental,
     explain as explain,
     export as export,

@@ -1,9 +1,9 @@
 """Dtypes and their promotion.  Mirrors jax.dtypes."""
 
+import ml_dtypes
 from minijax.core.dtype_queries import itemsize_bits as itemsize_bits
 from minijax.core.dtypes import (
     TypePromotionError as TypePromotionError,
-    bfloat16 as bfloat16,
     canonicalize_dtype as canonicalize_dtype,
     finfo as finfo,
     float0 as float0,
@@ -13,3 +13,5 @@ from minijax.core.dtypes import (
     scalar_type_of as scalar_type_of,
 )
 from minijax.core.dtypes import extended as extended, prng_key as prng_key
+
+bfloat16 = ml_dtypes.bfloat16

@@ -2,6 +2,7 @@
 
 import gc
 import importlib.abc
+import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,9 @@ settings.register_profile("deep", max_examples=1000, deadline=None)
 settings.load_profile("fast")
 
 config.update("check", True)
+
+# Nor do the programs that tests start write among the user's caches.
+config.update("compilation_cache_dir", os.environ.setdefault("MINIJAX_COMPILATION_CACHE_DIR", ""))
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -63,7 +63,10 @@ ROOMS = {
     "ffi": Room(9, _NUMPY),
     "explain": Room(9, _NUMPY),
     # Additions (decision 0024).
-    "as_jax": Room(10),
+    "as_jax": Room(10, (*_NUMPY, "jaxlib.mlir")),
+    "page": Room(10, _NUMPY),
+    "example_libraries": Room(10, _NUMPY),
+    "ode": Room(10, _NUMPY),
     "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     # Among what it offers to tests of programs are the checks of `explain`.

@@ -7,6 +7,6 @@ Modules are the same objects: `jax.numpy is minijax.numpy`.  Only the package it
 whose `__version__` is that of the JAX whose interface it has.  `uninstall` undoes it.
 """
 
-from minijax.as_jax.modules import VERSION as VERSION
 from minijax.as_jax.modules import install as install
 from minijax.as_jax.modules import uninstall as uninstall
+from minijax.as_jax.version import VERSION as VERSION

@@ -10,33 +10,62 @@ import importlib
 import importlib.abc
 import importlib.metadata
 import importlib.util
+import operator
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from minijax.as_jax.version import VERSION
+from minijax.as_jax.version import __version_info__ as version_info
+from minijax.core import deferral
 from minijax.core.deferral import ROOT
 from minijax.core.errors import error
-
-VERSION = "0.10.2"
-"""The version of JAX whose interface it is."""
+from minijax.core.trace import Trace, Tracer
 
 _JAX = "jax"
-_HOMES = {_JAX: ROOT, "jax.interpreters": "minijax.extend"}
+_NAMES = f"{ROOT}.as_jax.names"
+"""What else packages name: modules that minijax has not, and names that its modules lack."""
+
+_HOMES = {
+    _JAX: ROOT,
+    "jax.interpreters": f"{_NAMES}.interpreters",
+    **{f"jax.interpreters.{name}": f"{ROOT}.extend.{name}" for name in ("ad", "batching", "mlir")},
+}
 """Packages of JAX, and where minijax has what is in them."""
+
+_LACKING = {
+    f"{ROOT}.core": f"{_NAMES}.core",
+    f"{ROOT}.experimental": f"{_NAMES}.experimental",
+    f"{ROOT}.extend": f"{_NAMES}.extend",
+    f"{ROOT}.extend.core": f"{_NAMES}.extend.core",
+    f"{ROOT}.extend.core.primitives": f"{_NAMES}.extend.core.primitives",
+    f"{ROOT}.extend.ad": f"{_NAMES}.interpreters.ad",
+    f"{ROOT}.extend.batching": f"{_NAMES}.interpreters.batching",
+    f"{ROOT}.extend.mlir": f"{_NAMES}.interpreters.mlir",
+}
+"""Modules that have more names while `jax` means minijax, and where these are listed."""
+
+
+_ATTRIBUTES = (
+    (Tracer, "_trace", property(operator.attrgetter("traced_by"))),
+    (Trace, "main", property(lambda trace: trace)),
+)
+"""Attributes that tracers and traces have meanwhile; equinox asks whose tracer a value is."""
 
 
 class Jax(ModuleType):
     """The package `jax`: what minijax has, and JAX's version."""
 
     __version__ = VERSION
-    __version_info__ = tuple(map(int, VERSION.split(".")))
+    __version_info__ = version_info
 
     def __getattr__(self, name: str) -> Any:
-        if f"{_JAX}.{name}" in _HOMES:
-            return importlib.import_module(f"{_JAX}.{name}")
-        return getattr(sys.modules[ROOT], name)
+        if hasattr(sys.modules[ROOT], name) and f"{_JAX}.{name}" not in _HOMES:
+            return getattr(sys.modules[ROOT], name)
+        more = importlib.import_module(_NAMES)
+        return getattr(more if name in dir(more) else sys.modules[ROOT], name)
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules[ROOT])
@@ -87,18 +116,23 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 _finder = Finder()
 
+_lent: dict[str, list[str]] = {}
+"""The names that modules of minijax have now, and will not have after `uninstall`."""
+
 
 def _home(name: str) -> str | None:
     """The module of minijax that stands for one of JAX; None if there is none."""
     known = max((path for path in _HOMES if f"{name}.".startswith(f"{path}.")), key=len, default="")
     if not known:
         return None
-    home = _HOMES[known] + name[len(known) :]
-    if home not in sys.modules:
-        importlib.import_module(home.rpartition(".")[0])
-        if importlib.util.find_spec(home) is None:
-            return None
-    return home
+    homes = (_HOMES[known] + name[len(known) :], _NAMES + name[len(_JAX) :])
+    return next(filter(_exists, homes), None)
+
+
+def _exists(module: str) -> bool:
+    if module in sys.modules or module == ROOT:
+        return True
+    return _exists(module.rpartition(".")[0]) and importlib.util.find_spec(module) is not None
 
 
 def install() -> None:
@@ -118,12 +152,27 @@ def install() -> None:
         )
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
+    for cls, name, value in _ATTRIBUTES:
+        setattr(cls, name, value)
+    for package, more in _LACKING.items():
+        importlib.import_module(package)
+        importlib.import_module(more)
+        homes = deferral.homes_of[package]
+        _lent[package] = [name for name in deferral.homes_of[more] if name not in homes]
+        homes.update((name, (more, name)) for name in _lent[package])
 
 
 def uninstall() -> None:
     """Undoes `install`: what imports `jax` from now on gets what is installed by that name."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+    for package, names in _lent.items():
+        for name in names:
+            deferral.homes_of[package].pop(name, None)
+            vars(sys.modules[package]).pop(name, None)
+    for cls, name, _ in _ATTRIBUTES if _lent else ():
+        delattr(cls, name)
+    _lent.clear()
     if isinstance(sys.modules.get(_JAX), Jax):
         for name in [name for name in sys.modules if f"{name}.".startswith(f"{_JAX}.")]:
             del sys.modules[name]

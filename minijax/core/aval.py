@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import math
 import operator
+import threading
+import weakref
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -192,12 +194,10 @@ class AbstractTodo(AbstractValue):
     inner_aval: Aval
 
     def __new__(cls, inner_aval: ShapedArray) -> AbstractTodo:
-        found = _todos.get(inner_aval)
-        if found is None:
-            found = object.__new__(cls)
-            found.inner_aval = inner_aval
-            found = _todos.setdefault(inner_aval, found)
-        return found
+        made = object.__new__(cls)
+        made.inner_aval = inner_aval
+        with _making:
+            return _todos.setdefault(inner_aval, made)
 
     @property
     def manual_axis_type(self) -> ManualAxisType:  # type: ignore[override]
@@ -229,6 +229,7 @@ _types = Cache(
     "types",
     "types of values, each one object",
     key="shape, dtype, weak type, placement",
+    emptied=True,
     counted=False,
 )
 result_types = Cache(
@@ -238,7 +239,7 @@ result_types = Cache(
     emptied=True,
     counted=False,
 )
-_todos: dict[ShapedArray, AbstractTodo] = _types.table()
+_todos: weakref.WeakValueDictionary[ShapedArray, AbstractTodo] = _types.interned()
 
 
 class ShapedArray(AbstractValue):
@@ -369,6 +370,9 @@ class ShapedArray(AbstractValue):
                 self._tangent = self.update(dtype=dtypes.float0, weak_type=False)
         return self._tangent
 
+    # Names of JAX.
+    at_least_vspace = to_tangent_aval = tangent_aval
+
     def cotangent_aval(self) -> ShapedArray:
         """As `tangent_aval`; what is unreduced is reduced there, and the other way round."""
         varying, unreduced, reduced = self.manual_axis_type
@@ -420,6 +424,9 @@ class ShapedArray(AbstractValue):
 
 
 _interned: dict[tuple[object, ...], ShapedArray] = _types.table()
+# The types in use, which stay when the table above is emptied: one type is never two objects.
+_living: weakref.WeakValueDictionary[tuple[object, ...], ShapedArray] = _types.interned()
+_making = threading.RLock()
 _new = object.__new__
 
 
@@ -435,26 +442,23 @@ def _intern(
         return shaped_array(shape, dtype, weak_type)
     key = (shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
     aval = _interned.get(key)
-    return _interned.setdefault(key, _build(*key)) if aval is None else aval
+    return _build(key, *key) if aval is None else aval
 
 
 def _unpickle(*facts: Param) -> ShapedArray:
-    shape, dtype, weak_type, sharding, manual_axis_type, memory_kind = facts
-    if manual_axis_type == NOT_MANUAL:
-        manual_axis_type = NOT_MANUAL
-    return _intern(shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
+    shape, dtype, weak_type, sharding, kind, memory_kind = facts
+    return _intern(shape, dtype, weak_type, sharding, manual_type(*kind), memory_kind)
 
 
 def shaped_array(shape: Shape, dtype: ElementType, weak_type: bool = False) -> ShapedArray:
     """The type of an unplaced array; `shape` must be a tuple of ints and `dtype` canonical."""
     key = (shape, dtype, weak_type)
     aval = _interned.get(key)
-    if aval is None:
-        aval = _interned.setdefault(key, _build(shape, dtype, weak_type, None, NOT_MANUAL, None))
-    return aval
+    return _build(key, *key, None, NOT_MANUAL, None) if aval is None else aval
 
 
 def _build(
+    key: tuple[object, ...],
     shape: Shape,
     dtype: DType,
     weak_type: bool,
@@ -477,7 +481,8 @@ def _build(
     aval.is_extended = dtypes.is_extended(dtype)
     aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL
     aval._tangent = None
-    return aval
+    with _making:
+        return _interned.setdefault(key, _living.setdefault(key, aval))
 
 
 MOST_BYTES = 2**53
@@ -503,10 +508,9 @@ def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:
 ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
-def whole_number(value: Param) -> int:
+def whole_number(n: Param) -> int:
     """An integer as a Python int; a size that is a symbol is more than its number, and stays."""
-    is_int = isinstance(value, int) and not isinstance(value, bool)
-    return value if is_int else operator.index(value)
+    return n if isinstance(n, int) and not isinstance(n, bool) else operator.index(n)
 
 
 def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
@@ -542,13 +546,13 @@ def _aval_of_python_scalar(x: Operand) -> ShapedArray:
         # Such as members of an IntEnum.
         kind = next(base for base in kind.__mro__ if base in dtypes.python_scalar_dtypes)
     dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
-    if kind is int and not -(2**63) <= x < 2**63:
-        error(
-            OverflowError, "", f"the Python int {x} does not fit into {dtype}.", fix="use a float"
-        )
-    if kind is int and dtype.itemsize == 4 and not -(2**31) <= x < 2**31:
-        fix = "a uint32 or float array, or minijax.config.update('enable_x64', True)"
-        error(OverflowError, "", f"the Python int {x} does not fit into {dtype}.", fix=fix)
+    if kind is int and not -(2**31) <= x < 2**31:
+        problem = f"the Python int {x} does not fit into {dtype}."
+        if not -(2**63) <= x < 2**63:
+            error(OverflowError, "", problem, fix="use a float")
+        if dtype.itemsize == 4:
+            fix = "a uint32 or float array, or minijax.config.update('enable_x64', True)"
+            error(OverflowError, "", problem, fix=fix)
     return shaped_array((), dtype, kind is not bool)
 
 

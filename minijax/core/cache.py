@@ -90,8 +90,7 @@ class Cache:
         self.emptied = emptied
         self.counted = counted
         self.module: str = sys._getframe(1).f_globals["__name__"]
-        self.hits = 0
-        self.misses = 0
+        self.hits = self.misses = 0
         self._tables: list[Any] = []
         self._functions: list[Any] = []
         self._native: list[Any] = []
@@ -100,9 +99,7 @@ class Cache:
     @property
     def lives_as_long_as(self) -> str:
         """What the answers live as long as."""
-        found = f"the {self.owner}"
-        if self.most is not None:
-            found = f"the last {self.most:,}"
+        found = f"the {self.owner}" if self.most is None else f"the last {self.most:,}"
         return found + (", or until `clear_caches()`" if self.emptied else "")
 
     def table(self, made: Any = None) -> Any:
@@ -116,7 +113,7 @@ class Cache:
         return self.table(weakref.WeakKeyDictionary())
 
     def interned(self) -> weakref.WeakValueDictionary[Any, Any]:
-        """A table of objects by what they are made of, which lives on while they are used."""
+        """A table of objects by what they are made of, each there for as long as it is used."""
         return self.table(weakref.WeakValueDictionary())
 
     def function(self, function: Callable[P, T]) -> Callable[P, T]:
@@ -156,7 +153,7 @@ class Cache:
                 # Functions that are in use hold their own table.
                 for answers in _held(table):
                     answers.clear()
-            else:
+            elif not isinstance(table, weakref.WeakValueDictionary):
                 table.clear()
         for function in self._functions:
             function.cache_clear()

@@ -16,7 +16,7 @@ import logging
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Generic, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from jaxlib import _jax
 
@@ -26,10 +26,7 @@ from minijax.core.operators import Function, Param, Tree, Value
 from minijax.core.sequences import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
-if TYPE_CHECKING:
-    import difflib
-else:
-    difflib = deferral.module("difflib")
+difflib = deferral.module("difflib")
 
 F = TypeVar("F", bound=Function)
 T = TypeVar("T")
@@ -369,7 +366,7 @@ def _parse_text(name: str, value: object) -> str:
 
 def _parse_path(name: str, value: object) -> str | None:
     if value is None or isinstance(value, (str, os.PathLike)):
-        return None if value is None else os.fspath(value)
+        return None if value is None else os.fspath(value) or None
     expected = "a path, or None"
     error(ValueError, f"config.{name}", "not a path.", got=repr(value), expected=expected)
 
@@ -725,9 +722,24 @@ def enable_recoverability() -> None:
     """Let a process live on when others of its program have died: it does so in any case."""
 
 
-@state(None, parse=_parse_path)
+def _folder_of_programs() -> str | None:
+    """The user's own folder of programs; None where there is none, or processors look alike."""
+    caches = os.path.join(os.path.expanduser("~"), ".cache")
+    caches = os.path.join(caches, os.environ.get("XDG_CACHE_HOME", ""), "minijax", "programs")
+    return caches if os.path.isabs(caches) and os.path.exists("/proc/cpuinfo") else None
+
+
+@state(_folder_of_programs(), parse=_parse_path)
 def compilation_cache_dir() -> None:
-    """Folder where compiled programs are kept for other processes."""
+    """Folder where compiled programs are kept for other processes; None for no folder."""
+
+
+@state(-1)
+def compilation_cache_max_size() -> None:
+    """Bytes that the folder of compiled programs may hold: those used longest ago make room.
+
+    -1 means 512 MiB in the user's own folder, and no bound in one that was named.
+    """
 
 
 @state(True)
@@ -735,7 +747,7 @@ def enable_compilation_cache() -> None:
     """Use the folder or store of compiled programs, if any."""
 
 
-@state(1.0)
+@state(0.1)
 def persistent_cache_min_compile_time_secs() -> None:
     """Programs that were compiled in less time are not kept."""
 
@@ -908,8 +920,8 @@ _WITHOUT_EFFECT = {
     "large constants are arguments of programs": "captured_constants_warn_bytes=2_000_000_000 "
     "captured_constants_report_frames=0 embedded_constants_max_bytes=32",
     "XLA folds constants": "eager_constant_folding",
-    "the store of compiled programs has its own rules": "compilation_cache_max_size=-1 "
-    "compilation_cache_check_contents compilation_cache_include_metadata_in_key "
+    "the store of compiled programs has its own rules": "compilation_cache_check_contents "
+    "compilation_cache_include_metadata_in_key "
     "persistent_cache_enable_xla_caches='xla_gpu_per_fusion_autotune_cache_dir' "
     "remove_custom_partitioning_ptr_from_cache_key",
     "profiles do not guide the compiler": "enable_pgle pgle_profiling_runs=3 "

@@ -126,7 +126,7 @@ load_jaxlib()
 ROOT = "minijax"
 
 
-_homes: dict[str, dict[str, tuple[str, str]]] = {}
+homes_of: dict[str, dict[str, tuple[str, str]]] = {}
 """For each package with a stub, the names that it shows, with module and name in that."""
 
 # Stubs have the form that the formatter gives them.
@@ -150,7 +150,7 @@ def attach(
     """
     with open(file.rpartition(".")[0] + ".pyi", encoding="utf-8") as stub:
         text = stub.read()
-    homes = _homes[package] = exports(text)
+    homes = homes_of[package] = exports(text)
     declared = _DECLARATION.findall(text)
 
     def load(name: str) -> Any:
@@ -301,8 +301,8 @@ def exports(stub: str) -> dict[str, tuple[str, str]]:
 def loaded(package: str, name: str) -> Any:
     """What a package shows by a name, or None: if it has none, or has not loaded it."""
     value = getattr(sys.modules.get(package), "__dict__", {}).get(name)
-    if value is None and name in _homes.get(package, {}):
-        home, original = _homes[package][name]
+    if value is None and name in homes_of.get(package, {}):
+        home, original = homes_of[package][name]
         value = getattr(sys.modules.get(home), "__dict__", {}).get(original)
     return value
 
@@ -312,10 +312,14 @@ def module(name: str) -> Any:
 
     For what one function in a hundred programs needs:
 
+        gzip = deferral.module("gzip")
+
+    Of modules of the package type checkers should know more:
+
         if TYPE_CHECKING:
-            import gzip
+            from minijax.core import refs
         else:
-            gzip = deferral.module("gzip")
+            refs = deferral.module("minijax.core.refs")
     """
     return _Deferred(name)
 

@@ -11,15 +11,11 @@ import re
 import warnings
 from collections.abc import Callable, Iterable, Mapping
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from minijax.core import deferral, source
 
-if TYPE_CHECKING:
-    import difflib
-    import inspect
-else:
-    difflib, inspect = deferral.module("difflib"), deferral.module("inspect")
+difflib, inspect = deferral.module("difflib"), deferral.module("inspect")
 
 _Facts = str | Mapping[str, object] | None
 

@@ -56,6 +56,7 @@ class Frame(NamedTuple):
 
 def readable(name: str) -> str:
     """A name that XLA can read: characters that no text has are written as escapes."""
+    name = str(name)
     return name if name.isascii() else name.encode(errors="backslashreplace").decode()
 
 
@@ -387,7 +388,8 @@ def result_of(fun: Callable[..., Any]) -> Callable[[F], F]:
     """
 
     def decorate(function: F) -> F:
-        return cast(F, functools.wraps(fun, assigned=_NAMES)(boundary(function)))
+        names = [name for name in _NAMES if isinstance(getattr(fun, name, None), str)]
+        return cast(F, functools.wraps(fun, assigned=names)(boundary(function)))
 
     return decorate
 

@@ -98,7 +98,8 @@ def structure(tree: object, is_leaf: IsLeaf = None) -> PyTreeDef:
     return flatten(tree, is_leaf)[1]
 
 
-def _flatten_up_to(user: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[Any]]:
+def flatten_up_to(user: str, treedef: PyTreeDef, rest: Sequence[Any]) -> list[list[Any]]:
+    """What stands in other trees where a tree has its leaves; `user` asked for it."""
     try:
         return [treedef.flatten_up_to(tree) for tree in rest]
     except ValueError as error:
@@ -118,7 +119,7 @@ def map(f: Callable[..., Any], tree: object, *rest: Any, is_leaf: IsLeaf = None)
     values, treedef = flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(value) for value in values])
-    columns = _flatten_up_to("tree.map", treedef, rest)
+    columns = flatten_up_to("tree.map", treedef, rest)
     return treedef.unflatten(list(_map(f, values, *columns)))
 
 
@@ -177,7 +178,7 @@ def map_with_path(
         {'b': ('b', 2), 'w': ('w', 1)}
     """
     pairs, treedef = flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    columns = _flatten_up_to("tree.map_with_path", treedef, rest)
+    columns = flatten_up_to("tree.map_with_path", treedef, rest)
     paths = [path for path, _ in pairs]
     values = [value for _, value in pairs]
     return treedef.unflatten(list(_map(f, paths, values, *columns)))
@@ -291,7 +292,7 @@ def transpose(
     """
     values, treedef = flatten(pytree_to_transpose)
     if inner_treedef is None:
-        subtrees = _flatten_up_to("tree.transpose", outer_treedef, [pytree_to_transpose])[0]
+        subtrees = flatten_up_to("tree.transpose", outer_treedef, [pytree_to_transpose])[0]
         if not subtrees:
             problem = "there is no subtree from which to infer the inner structure."
             got = {"outer_treedef": outer_treedef}

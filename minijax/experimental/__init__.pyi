@@ -5,6 +5,7 @@ from minijax.experimental import (
     maps as maps,
     mesh_utils as mesh_utils,
     multihost_utils as multihost_utils,
+    ode as ode,
     pallas as pallas,
     pjit as pjit,
     pxla as pxla,

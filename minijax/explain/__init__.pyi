@@ -17,3 +17,4 @@ from minijax.explain.report import (
     no_retrace as no_retrace,
     retraces as retraces,
 )
+from minijax.page.making import Page as Page, page as page

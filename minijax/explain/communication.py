@@ -27,6 +27,7 @@ T = TypeVar("T")
 Neighbours = Mapping[str, Instruction]
 """The instructions of one computation, by name."""
 
+_NO_LINES: planning.Constrained = {}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -60,11 +61,8 @@ def table(
 
 def bytes_text(count: float) -> str:
     """A number of bytes with a unit."""
-    unit = 0
-    while count >= 1024 and unit < len(_UNITS) - 1:
-        count /= 1024
-        unit += 1
-    return f"{count:.4g} {_UNITS[unit]}"
+    unit = max(0, min((int(count).bit_length() - 1) // 10, len(_UNITS) - 1))
+    return f"{count / 1024**unit:.4g} {_UNITS[unit]}"
 
 
 def axes_text(axes: Sequence[str] | None) -> str:
@@ -289,12 +287,22 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
 
     def of(*args: Any, **kwargs: Any) -> Collectives:
         lowered: Lowered = given.lower(*args, **kwargs)
-        meshes = [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
         leaves = tree.leaves((args, kwargs))
-        meshes = meshes or _meshes_of([getattr(x, "sharding", None) for x in leaves])
-        return of_text(lowered.fun_name, lowered.compile().as_text(), meshes)
+        meshes = boxes_of(lowered) or _meshes_of([getattr(x, "sharding", None) for x in leaves])
+        lines = planning.constrained_lines(lowered.compiler_ir())
+        return of_text(lowered.fun_name, lowered.compile().as_text(), meshes, lines)
 
     return of
+
+
+def boxes_of(lowered: Lowered) -> list[Box]:
+    """The meshes that a program names; of one that is mapped as a whole, the axes of the map."""
+    copies = lowered.replicas
+    if copies is None or not copies.names:
+        return [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
+    axes = copies.axes
+    split = {str(n): size for n, size in zip(axes.names, axes.sizes, strict=True) if size > 1}
+    return [Box(tuple(split), np.arange(copies.number).reshape(tuple(split.values())))]
 
 
 def _meshes_of(shardings: Sequence[Any]) -> list[Box]:
@@ -307,16 +315,19 @@ def _meshes_of(shardings: Sequence[Any]) -> list[Box]:
     ]
 
 
-def of_text(name: str, text: str, meshes: Sequence[Box]) -> Collectives:
+def of_text(
+    name: str, text: str, meshes: Sequence[Box], lines: planning.Constrained = _NO_LINES
+) -> Collectives:
     """The collectives of a program that is given as the text of its optimized HLO.
 
     Args:
         name: the name of the function.
         text: what `Compiled.as_text` gives.
         meshes: the meshes whose axes the groups of devices are matched with.
+        lines: the lines of constraints on where values are, by the operations that give these.
     """
     module = HloModule(text)
-    found = list(_Search(module, meshes).walk(module.entry, 1, ())) if module.entry else []
+    found = list(_Search(module, meshes, lines).walk(module.entry, 1, ())) if module.entry else []
     return Collectives(name, found, meshes, module.devices)
 
 
@@ -331,6 +342,7 @@ class _Search(NamedTuple):
 
     module: HloModule
     meshes: Sequence[Box]
+    lines: planning.Constrained
 
     def walk(
         self, computation: str, times: int | None, inside: tuple[str, ...]
@@ -370,11 +382,12 @@ class _Search(NamedTuple):
             found = groups.read_groups(instruction.attributes, self.module.devices)
             axes = groups.axes_of_groups(found, self.meshes)
         own = self.module.frame(instruction)
-        line = own or self._line_nearby(neighbours, instruction)
         operation = instruction.metadata.get("op_name", "")
-        is_own = own is not None
+        if kind not in planning.REDUCTIONS:
+            own = self.lines.get((operation, own), own)
+        line = own or self._line_nearby(neighbours, instruction)
         return Collective(
-            kind, axes, operands, times, inside, line, is_own, operation, instruction.name
+            kind, axes, operands, times, inside, line, own is not None, operation, instruction.name
         )
 
     def _line_nearby(self, neighbours: Neighbours, instruction: Instruction) -> Frame | None:

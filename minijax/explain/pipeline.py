@@ -115,14 +115,9 @@ def _readable(hlo: str) -> str:
 
 def _shards(compiled: Compiled) -> Iterator[str]:
     """For each argument and result: its type, its placement, and which devices hold what of it."""
-    args, kwargs = compiled.input_shardings
-    in_args, in_kwargs = compiled.in_avals
-    sides = (
-        ("args", in_args, args),
-        ("kwargs", in_kwargs, kwargs),
-        ("result", compiled.out_avals, compiled.output_shardings),
-    )
-    for side, avals, shardings in sides:
+    types = *compiled.in_avals, compiled.out_avals
+    given = *compiled.input_shardings, compiled.output_shardings
+    for side, avals, shardings in zip(("args", "kwargs", "result"), types, given, strict=True):
         places = tree.leaves(shardings, is_leaf=tree.is_none)
         for (path, aval), place in zip(tree.leaves_with_path(avals), places, strict=True):
             name = side + tree_errors.keystr(path)
@@ -138,5 +133,8 @@ def _shards(compiled: Compiled) -> Iterator[str]:
 
 
 def _index_text(index: tuple[Any, ...], shape: tuple[int, ...]) -> str:
-    bounds = [part.indices(size) for part, size in zip(index, shape, strict=True)]
-    return f"[{', '.join(f'{start}:{stop}' for start, stop, _ in bounds)}]"
+    def bounds(part: Any, size: int) -> str:
+        # A slice of a `pmap` may be without the mapped dimension.
+        return "{}:{}".format(*part.indices(size)) if type(part) is slice else str(part)
+
+    return f"[{', '.join(map(bounds, index, shape))}]"

@@ -26,7 +26,7 @@ from minijax.sharding import contexts
 from minijax.sharding.mesh import Mesh
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit.jit import jitted
-from minijax.transforms.jit.stages import ShapeDtypeStruct
+from minijax.transforms.jit.stages import Lowered, ShapeDtypeStruct
 
 _TITLES = ("kind", "axes", "result", "bytes", "times", "moved", "inside", "line")
 _NUMERIC = ("bytes", "times", "moved")
@@ -255,7 +255,7 @@ def plan(function: Callable[..., Any], mesh: Mesh | AbstractMesh) -> Callable[..
         args, kwargs = tree.unflatten(structure, placed)
         with contexts.use_abstract_mesh(abstract):
             lowered = given.trace(*args, **kwargs).lower()
-        return of_module(lowered.fun_name, lowered.compiler_ir(), abstract)
+        return _planned(lowered, abstract)
 
     return of
 
@@ -276,13 +276,12 @@ def _placed(x: Any, mesh: AbstractMesh) -> Any:
     return ShapeDtypeStruct(x.shape, x.dtype, sharding=sharding.abstract, weak_type=weak)
 
 
-def of_module(name: str, module: Any, mesh: MeshAxes) -> Plan:
-    """The plan for a lowered module whose shardings speak of `mesh`."""
-    planned: Planned = planning.plan(module)
-    boxes = [groups.Box(*found) for found in planning.meshes(module)]
+def _planned(lowered: Lowered, mesh: MeshAxes) -> Plan:
+    planned: Planned = planning.plan(lowered.compiler_ir())
+    boxes = communication.boxes_of(lowered)
     found = [_collective(x, boxes) for x in planned.movements]
     values = [[_value(x) for x in side] for side in (planned.arguments, planned.results)]
-    return Plan(name, mesh, found, *values)
+    return Plan(lowered.fun_name, mesh, found, *values)
 
 
 def _collective(movement: planning.Movement, meshes: Sequence[groups.Box]) -> PlannedCollective:

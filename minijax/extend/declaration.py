@@ -21,7 +21,7 @@ from minijax.core.effects import Effect
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from minijax.core.native import Traceback
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import Zero, jvp_of_linear
 from minijax.interpreters.structural import add_tangents, to_batch_dim
@@ -52,6 +52,10 @@ class Primitive(core_primitive.Primitive):
         # Users declare the same name again when they run a cell or a test twice.
         core_primitive.PRIMITIVES.pop(name, None)
         super().__init__(name)
+
+    def get_bind_params(self, params: Params) -> tuple[list[Any], Params]:
+        """The functions and the parameters that `bind` takes for the parameters of an equation."""
+        return [], params
 
     def def_impl(self, impl: Callable[..., Any]) -> Callable[..., Any]:
         """Gives the eager implementation.  Returns `impl`, so it is a decorator as well."""
@@ -242,9 +246,12 @@ class RuleTable(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
         setattr(primitive, self._rule, self._adapt(rule))
 
     def __getitem__(self, primitive: core_primitive.Primitive) -> Callable[..., Any]:
+        return getattr(self._checked(primitive), self._rule)
+
+    def _checked(self, primitive: core_primitive.Primitive) -> core_primitive.Primitive:
         if primitive not in self:
             error(KeyError, primitive.name, f"the primitive has no rule {self._rule!r}.")
-        return getattr(primitive, self._rule)
+        return primitive
 
     def __delitem__(self, primitive: core_primitive.Primitive) -> None:
         delattr(primitive, self._rule)
@@ -331,12 +338,12 @@ def _plain(rule: Callable[..., Any]) -> Callable[..., Any]:
     """JAX's form, without the size of the batch, as our own."""
 
     def batch(size: int, args: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-        return rule(args, dims, **params)
+        return rule(tuple(args), tuple(dims), **params)
 
     return batch
 
 
-class _Declared(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
+class _Declared(RuleTable):
     """A table of rules of the package: setting an entry declares the rule of one primitive.
 
     Source:     mirrors jax.interpreters.batching.spmd_axis_primitive_batchers (0.10).
@@ -347,29 +354,20 @@ class _Declared(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
     """
 
     def __init__(self, table: rules.Rules) -> None:
+        super().__init__(table.name)
         self._table = table
 
     def __setitem__(self, primitive: core_primitive.Primitive, rule: Callable[..., Any]) -> None:
         self._table.set(rule, primitive)
 
     def __getitem__(self, primitive: core_primitive.Primitive) -> Callable[..., Any]:
-        found: Callable[..., Any] | None = self._table.of(primitive)
-        if found is None:
-            name = self._table.name
-            error(KeyError, primitive.name, f"the primitive has no rule {name!r}.")
-        return found
+        return self._table.of(self._checked(primitive))
 
     def __delitem__(self, primitive: core_primitive.Primitive) -> None:
         self._table.remove(primitive)
 
     def __contains__(self, primitive: object) -> bool:
         return self._table.of(primitive) is not None
-
-    def __iter__(self) -> Iterator[core_primitive.Primitive]:
-        return (p for p in core_primitive.PRIMITIVES.values() if p in self)
-
-    def __len__(self) -> int:
-        return sum(1 for _ in self)
 
 
 primitive_batchers = RuleTable("batch", _plain)

@@ -566,7 +566,7 @@ def refuse_shapes(name: str, operands: Mapping[str, ShapedArray]) -> NoReturn:
     error(
         IncompatibleShapesError,
         name,
-        f"operand shapes {shapes} do not fit together.",
+        f"operand shapes {shapes} do not fit together: got incompatible shapes for broadcasting.",
         got=operands,
         expected="dimensions, aligned at the end, that are equal or 1",
         fix=_missing_dimension(operands),

@@ -144,7 +144,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> Shape:
     for sizes in zip(*[(1,) * (rank - len(s)) + s for s in found], strict=True):
         distinct = set(sizes) - {1}
         if len(distinct) > 1:
-            problem = "the shapes do not fit together."
+            problem = "the shapes do not fit together: Incompatible shapes for broadcasting."
             got = " ".join(map(str, found))
             expected = "dimensions, aligned at the end, that are equal or 1"
             error(ValueError, "lax.broadcast_shapes", problem, got=got, expected=expected)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 import numpy as np
 
@@ -32,10 +32,7 @@ from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.sharding import rules
 
-if TYPE_CHECKING:
-    import json
-else:
-    json = deferral.module("json")
+json = deferral.module("json")
 
 _State = TypeVar("_State", bound=tuple[Any, ...])
 

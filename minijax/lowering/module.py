@@ -76,9 +76,7 @@ class Lowering:
         self._functions: dict[int, str] = {}
         self._kept_alive: list[ClosedJaxpr] = []
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
-            code_to_filename=_user_file,
-            frame_limit=_FRAMES_IN_LOCATIONS,
-            context=context,
+            code_to_filename=_user_file, frame_limit=_FRAMES_IN_LOCATIONS, context=context
         )
 
     @contextlib.contextmanager

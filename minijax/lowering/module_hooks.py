@@ -98,10 +98,7 @@ def set_outfeed_rewriter(rewrite: OutfeedRewriter | None) -> None:
 
 
 _rewritten = Cache(
-    "outfeeds",
-    "programs as the outfeed rewriter wants them",
-    key="the rewriter",
-    owner="jaxpr",
+    "outfeeds", "programs as the outfeed rewriter wants them", key="the rewriter", owner="jaxpr"
 )
 
 

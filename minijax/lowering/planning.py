@@ -48,6 +48,12 @@ _ESCAPE = re.compile(rb"\\([0-9A-F]{2})")
 _FRAME = re.compile(r'"([^"]*)"\("([^"]*)":(\d+):')
 _BITS = re.compile(r"\d+")
 
+REDUCTIONS = ("all_reduce", "reduce_scatter")
+"""Movements that complete an operation; others bring a value to where it is wanted."""
+
+Constrained = dict[tuple[str, Frame | None], Frame]
+"""The lines of constraints on where values are, by name and line of what gives the value."""
+
 Axis = tuple[str, int]
 """A mesh axis, or part of one as Shardy writes it (`x:(2)4`), and its size."""
 
@@ -173,16 +179,36 @@ def plan(module: ir.Module) -> Planned:
         InternalError: Shardy refuses the module.
     """
     with stablehlo.context():
-        return _Reader(_after(_PASSES, module)).read()
+        return _Reader(_after(_PASSES, module), constrained_lines(module)).read()
 
 
-def propagated(module: ir.Module) -> str:
+def constrained_lines(module: ir.Module) -> Constrained:
+    """The lines of constraints on where values are that nothing else takes.
+
+    Propagation moves such a constraint to the operation that gives the value, and what that needs.
+    """
+    found: Constrained = {}
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name == "sdy.sharding_constraint" and (line := _frame(operation.location)):
+            giver = _operation_of(operation.operands[0])
+            if giver is not None and len(list(operation.operands[0].uses)) == 1:
+                found[_origin(giver)] = line
+        return ir.WalkResult.ADVANCE
+
+    module.operation.walk(visit)
+    return found
+
+
+def propagated(module: ir.Module, *, debug_info: bool = False) -> str:
     """The text of a module once Shardy has placed the values that the user has not.
+
+    With `debug_info` it tells where operations come from.
 
     Raises:
         InternalError: Shardy refuses the module.
     """
-    return str(_after(_PROPAGATION, module))
+    return str(_after(_PROPAGATION, module).get_asm(enable_debug_info=debug_info))
 
 
 def _after(passes: str, module: ir.Module) -> Any:
@@ -199,7 +225,8 @@ def _after(passes: str, module: ir.Module) -> Any:
 class _Reader:
     """Reads a module that the passes have run on."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.Module, lines: Constrained) -> None:
+        self._lines = lines
         # Operations do not keep the module alive that they are in.
         self._module = module
         self._functions: dict[str, Any] = {}
@@ -287,7 +314,8 @@ class _Reader:
         else:
             axes = _axes_in_text(str(operation.attributes[_AXES_ATTRIBUTES[name]]), sizes)
         kind = name.removeprefix("sdy.")
-        line = _frame_needing(operation, kind) or place.caller
+        line = None if kind in REDUCTIONS else self._lines.get(_origin(operation))
+        line = line or _frame_needing(operation, kind) or place.caller
         return Movement(kind, axes, None, (value,), *place[:3], line)
 
     def _movement_of_user(self, operation: ir.Operation, place: _Place) -> Movement:
@@ -376,7 +404,7 @@ def _frame_needing(operation: ir.Operation, kind: str) -> Frame | None:
     serve the operation that takes the result, and fall back on the one that gives the operand.
     """
     own = _frame(operation.location)
-    if kind in ("all_reduce", "reduce_scatter"):
+    if kind in REDUCTIONS:
         return own
     user = operation
     while True:
@@ -388,6 +416,10 @@ def _frame_needing(operation: ir.Operation, kind: str) -> Frame | None:
             break
     needing = None if user.name.endswith(".return") else _frame(user.location)
     return needing or own
+
+
+def _origin(operation: ir.Operation) -> tuple[str, Frame | None]:
+    return _name_of(operation.location), _frame(operation.location)
 
 
 def _frame(location: ir.Location) -> Frame | None:

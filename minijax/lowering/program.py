@@ -357,17 +357,18 @@ def compile_lowered(
     placed_programs.log_compilation(lowered, where)
     if config.dump_ir_to.value:
         _dump(lowered)
-    given: dict[str, Param] = {
-        "options": {**dict(lowered.options.compiler_options), **(options or {})},
-        "free": lowered.free,
-        "num_args": len(lowered.large_consts) + len(in_avals),
-        "replicas": 1 if copies is None else copies.number,
-    }
+    wanted = compile.options_for(
+        where.devices,
+        options={**dict(lowered.options.compiler_options), **(options or {})},
+        free=lowered.free,
+        num_args=len(lowered.large_consts) + len(in_avals),
+        replicas=1 if copies is None else copies.number,
+    )
     module = module_hooks.refined(lowered.module)
     compiler = compile.compiler_of(where.devices)
     loaded = None
     if compiler is None:
-        loaded = _compiled(lowered, module, where, originals, given)
+        loaded = _compiled(lowered, module, where, originals, wanted)
     consts = lowered.large_consts
     ins, outs = placed_programs.natives(loaded, lowered, where, originals)
     found = lowered.options.outer_effects(lowered.jaxpr.effects)
@@ -389,7 +390,6 @@ def compile_lowered(
         diagnose=None if copies is not None and copies.names else _diagnosis(name, lowered.origin),
     )
     if compiler is not None:
-        wanted = compile.options_for(where.devices, **given)
         is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
         compile.hand_over(compiler, executable, name, module, wanted, is_trivial=is_trivial)
     return executable
@@ -413,7 +413,7 @@ def _compiled(
     module: ir.Module,
     where: Assignment,
     originals: Sequence[Sharding],
-    given: Mapping[str, Param],
+    wanted: Operand,
 ) -> Operand:
     """Jaxlib's executable of a lowered program."""
     name = lowered.options.name
@@ -429,12 +429,9 @@ def _compiled(
         module_hooks.compiling(lowered.jaxpr, where, originals, lowered.inspected),
     ):
         try:
+            may_store = module_hooks.effect not in effects_of
             loaded = compile.compile_module(
-                module,
-                where.devices,
-                host_callbacks=lowered.host_callbacks,
-                may_store=module_hooks.effect not in effects_of,
-                **given,
+                module, where.devices, wanted, lowered.host_callbacks, may_store=may_store
             )
         except RuntimeError:
             verify(lowered.module, lowered.jaxpr)

@@ -150,7 +150,7 @@ class ReplicaAxes(DeviceAxes):
         return ReplicaAxes((*names, name), (*self.sizes[:-1], size), self.replicas)
 
 
-_REST = object()
+_REST = "of maps inside"
 _HIDDEN = object()
 
 

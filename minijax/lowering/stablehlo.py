@@ -34,6 +34,7 @@ _pieces = Cache(
     "MLIR types and attributes",
     "types and attributes in MLIR's context",
     key="what they say",
+    emptied=True,
     counted=False,
 )
 
@@ -288,14 +289,7 @@ class LoweringContext:
         if type is None:
             aval = self.avals_out[0]
             type = _types.get(aval) or type_of(aval)
-        return _create(
-            name,
-            [type],
-            operands,
-            attributes,
-            loc=self.location,
-            ip=self.point,
-        ).result
+        return _create(name, [type], operands, attributes, loc=self.location, ip=self.point).result
 
     def ops(
         self,

@@ -491,9 +491,9 @@ def polyval(p: ArrayLike, x: ArrayLike, *, unroll: int = 16) -> Array:
 
 
 def _of_one_length(name: str, a1: ArrayLike, a2: ArrayLike) -> tuple[Any, Any]:
-    p, q = (_coefficients(name, a) for a in promote_dtypes(name, a1, a2))
-    size = max(p.size, q.size)
-    p, q = (concatenate([full_like(a, 0, shape=(size - a.size,)), a]) for a in (p, q))
+    p, q = (atleast_1d(asarray(a)) for a in promote_dtypes(name, a1, a2))
+    size = max(len(p), len(q))
+    p, q = (concatenate([full_like(a, 0, shape=(size - len(a), *a.shape[1:])), a]) for a in (p, q))
     return p, q
 
 

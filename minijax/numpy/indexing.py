@@ -466,6 +466,8 @@ def _dynamic_box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) ->
             starts[d], sizes[d] = entry.start, entry.size
         else:
             strided[d] = entry
+    if len({positions_dtype(start) for start in starts if type(start) is not int}) > 1:
+        starts = [creation.convert_element_type(start, np.int64) for start in starts]
     x = slicing.dynamic_slice(x, starts, sizes, allow_negative_indices=False)
     return _static_box(x, strided)
 

@@ -64,20 +64,26 @@ def _binary(function: Callable[..., Any], name: str) -> dict[str, _Operator]:
     # An exponent may be static: the function itself sees to that.
     native = function if function is elementary.power else native_program(body)
     made = function, body, native
-    return {f"__{name}__": _operator(*made), f"__r{name}__": _reflection(*made)}
+    return {f"__{name}__": _operator(*made), f"__r{name}__": _operator(*made, True)}
 
 
 def _operator(
-    function: Callable[..., Any], body: Callable[..., Any], native: Callable[..., Any]
+    function: Callable[..., Any],
+    body: Callable[..., Any],
+    native: Callable[..., Any],
+    is_reflected: bool = False,
 ) -> _Operator:
     @source.is_boundary
     def operate(self: Any, other: ArrayLike) -> Any:
+        own, kind = type(self), type(other)
+        if is_reflected:
+            self, other = other, self
         try:
-            kind = type(other)
             try:
-                if kind in _FAST or kind is type(self):
-                    return native(self, other) if type(self) is Array else body(self, other)
-                return function(self, other) if _is_operand(other) else NotImplemented
+                if kind in _FAST or kind is own:
+                    return native(self, other) if own is Array else body(self, other)
+                is_operand = _is_operand(self if is_reflected else other)
+                return function(self, other) if is_operand else NotImplemented
             except ValueError as caught:
                 explain_deleted(caught, self, other)
                 raise
@@ -87,34 +93,9 @@ def _operator(
                 source.filter_frames(exception)
                 raise
         with again:
-            return operate(self, other)
+            return function(self, other)
 
     return operate
-
-
-def _reflection(
-    function: Callable[..., Any], body: Callable[..., Any], native: Callable[..., Any]
-) -> _Operator:
-    @source.is_boundary
-    def reflected(self: Any, other: ArrayLike) -> Any:
-        try:
-            kind = type(other)
-            try:
-                if kind in _FAST or kind is type(self):
-                    return native(other, self) if type(self) is Array else body(other, self)
-                return function(other, self) if _is_operand(other) else NotImplemented
-            except ValueError as caught:
-                explain_deleted(caught, self, other)
-                raise
-        except Exception as exception:
-            again = unchecked()
-            if again is None:
-                source.filter_frames(exception)
-                raise
-        with again:
-            return reflected(self, other)
-
-    return reflected
 
 
 def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
@@ -152,9 +133,8 @@ def _set_item(self: Any, index: object, value: object) -> None:
 
 def _contains(self: Any, item: ArrayLike) -> bool:
     if self.ndim != 1:
-        error(
-            ValueError, "in", "only an array of one dimension can be searched.", got=str(self.aval)
-        )
+        problem = "only an array of one dimension can be searched."
+        error(ValueError, "in", problem, got=str(self.aval))
     return bool(reductions.any(logic.equal(self, item)))
 
 
@@ -369,9 +349,8 @@ def _byte_count(self: Any) -> int:
 
 def _flat(self: Any) -> NoReturn:
     """Refuses: elements of arrays on devices are not visited one by one."""
-    error(
-        NotImplementedError, "flat", "arrays have no iterator over all elements.", fix="x.ravel()"
-    )
+    problem = "arrays have no iterator over all elements."
+    error(NotImplementedError, "flat", problem, fix="x.ravel()")
 
 
 _ARITHMETIC = {

@@ -414,7 +414,7 @@ def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
     try:
         return np.broadcast_shapes(*shapes)
     except ValueError:
-        problem = "operand shapes do not fit together."
+        problem = "operand shapes do not fit together: Incompatible shapes for broadcasting."
         got = "shapes " + ", ".join(map(str, shapes))
         expected = "dimensions, aligned at the end, that are equal or 1"
         error(ValueError, title(name), problem, got=got, expected=expected, cause=None)

@@ -166,9 +166,8 @@ def unique(
             error(ConcretizationTypeError, "numpy.unique", problem, got=str(ar.aval), fix=fix)
         size = int(last[-1]) + 1 if number.aval.size else 0
     elif fill_value is None and size and not number.aval.size:
-        error(
-            ValueError, "numpy.unique", "an empty array needs a fill_value to fill up the result."
-        )
+        problem = "an empty array needs a fill_value to fill up the result."
+        error(ValueError, "numpy.unique", problem)
     values, first, inverse, counts = _collected(rows, order, number, fill_value, axis, size)
     inverse = shaping.reshape_array(inverse, dims) if flat else inverse
     chosen = ((return_index, first), (return_inverse, inverse), (return_counts, counts))

@@ -244,7 +244,7 @@ class IndexUpdateRef:
             Array([1., 2., 3.], dtype=float32)
         """
         options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
-        x, template, operands = indexing.parse(self.array, self.index, dynamic=False)
+        x, template, operands = _parsed(self.array, self.index, options, dynamic=False)
         if unique_indices or not any(aval_of(v).ndim for v in operands):
             chosen = self.get(mode="clip", wrap_negative_indices=wrap_negative_indices)
             return self.set(func(chosen), **options._asdict())
@@ -282,25 +282,17 @@ class IndexUpdateRef:
         """
         if mode is None and wrap_negative_indices and out_sharding is None:
             return indexing.getitem(self.array, self.index)
+        mode = mode or "promise_in_bounds"
         options = Options(
-            indices_are_sorted,
-            unique_indices,
-            mode or "promise_in_bounds",
-            out_sharding,
-            wrap_negative_indices,
+            indices_are_sorted, unique_indices, mode, out_sharding, wrap_negative_indices
         )
-        x, template, operands = indexing.parse(self.array, self.index, dynamic=indexing.is_eager())
-        fill_value = static_fill_value(fill_value)
-        settings: dict[str, Any] = {
-            "template": template,
-            "options": options,
-            "fill_value": fill_value,
-        }
+        x, template, operands = _parsed(self.array, self.index, options)
+        fill = static_fill_value(fill_value)
+        read = functools.partial(_read, template=template, options=options, fill_value=fill)
         if out_sharding is not None:
-            read = functools.partial(_read, **settings)
             return explicit.auto_axes(read, out_sharding=out_sharding)(x, *operands)
         run = _read_program if current.value is eager.EAGER else _read
-        return run(x, *operands, **settings)
+        return run(x, *operands, **read.keywords)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.array!r}, {self.index!r})"
@@ -346,6 +338,14 @@ def _read(
 _read_program = native_program(_read, ("template", "options", "fill_value"))
 
 
+def _parsed(x: Array, index: Any, options: Options, *, dynamic: bool | None = None) -> Any:
+    """An index as `indexing.parse` has it; a number that must not wrap around is an operand."""
+    if not options.wrap_negative_indices:
+        items = index if type(index) is tuple else (index,)
+        index = tuple(creation.asarray(i) if type(i) is int and i < 0 else i for i in items)
+    return indexing.parse(x, index, dynamic=indexing.is_eager() if dynamic is None else dynamic)
+
+
 def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> Any:
     gather_numbers.GatherScatterMode.from_any(options.mode)
     if isinstance(values, (list, tuple)):
@@ -364,7 +364,7 @@ def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> A
         run = _masked_program if current.value is eager.EAGER else _masked
         return run(x, index, values, kind=kind)
     aval = aval_of(x)
-    x, template, operands = indexing.parse(x, index, dynamic=indexing.is_eager())
+    x, template, operands = _parsed(x, index, options)
     if options.mode is None:
         wrap = options.wrap_negative_indices
         indexing.assert_in_bounds(_SCATTER[kind].__name__, x, template, operands, wrap=wrap)

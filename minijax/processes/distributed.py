@@ -490,6 +490,11 @@ def is_initialized() -> bool:
     return _state.membership is not None
 
 
+def connection() -> Any:
+    """jaxlib's client of the service by which processes have met; None where there is one only."""
+    return None if _state.membership is None else _state.membership.connection
+
+
 @atexit.register
 def _end() -> None:
     """Leaves the other processes at the end of the program."""

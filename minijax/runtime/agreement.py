@@ -5,7 +5,7 @@ They compare digests, through process 0: no device takes part.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -16,10 +16,7 @@ from minijax.runtime.watch import Joint
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import device_list
 
-if TYPE_CHECKING:
-    import hashlib
-else:
-    hashlib = deferral.module("hashlib")
+hashlib = deferral.module("hashlib")
 
 
 def joint_program(name: str, jaxpr: Any, devices: Any, module: Any) -> Joint | None:

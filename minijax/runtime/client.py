@@ -17,7 +17,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, overload
+from typing import Any, Literal, NamedTuple, overload
 
 import numpy as np
 from jaxlib import _jax, version, xla_client
@@ -28,10 +28,7 @@ from minijax.core.errors import error, warn
 from minijax.core.native import Device
 from minijax.runtime import in_flight, watch
 
-if TYPE_CHECKING:
-    import ctypes
-else:
-    ctypes = deferral.module("ctypes")
+ctypes = deferral.module("ctypes")
 
 JAXLIB = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
 _BEFORE_0_11 = JAXLIB < (0, 11)
@@ -167,6 +164,12 @@ def _number_of_cpu_devices(count: int) -> int:
     return count
 
 
+def cores() -> int:
+    """How many processors this process may use."""
+    has_affinity = hasattr(os, "sched_getaffinity")
+    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
+
+
 @contextlib.contextmanager
 def _thread_beside(number: int) -> Iterator[None]:
     """While a client is made: it gets more threads than it has devices.
@@ -174,9 +177,7 @@ def _thread_beside(number: int) -> Iterator[None]:
     A program that calls Python keeps one for each device, and what Python starts needs one more.
     """
     before = os.environ.get("NPROC", "")
-    has_affinity = hasattr(os, "sched_getaffinity")
-    usual = len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-    if number >= (int(before) if before.isdecimal() else usual):
+    if number >= (int(before) if before.isdecimal() else cores()):
         os.environ["NPROC"] = str(number + 1)
     try:
         yield

@@ -126,12 +126,9 @@ logger = logging.getLogger("minijax")
 def compile_module(
     module: str | bytes,
     devices: tuple[Any, ...],
-    *,
-    options: Mapping[str, Any] | None = None,
+    options: _jax.CompileOptions,
     host_callbacks: Sequence[Any] = (),
-    free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
-    num_args: int = 0,
-    replicas: int = 1,
+    *,
     may_store: bool = True,
 ) -> Any:
     """Compiles a module for one device, or for several: partitioned, or as so many replicas.
@@ -139,31 +136,31 @@ def compile_module(
     Args:
         module: the MLIR module.
         devices: where it will run.
-        options: fields of XLA's DebugOptions by name.
+        options: what `options_for` gives.
         host_callbacks: Python functions that the module calls, by index.
-        free: which parameters and which results GSPMD may place as it likes; Shardy reads that
-            in the module.
-        num_args: how many arguments the module's main function has.
-        replicas: how many devices run a copy of the module.
         may_store: whether the program may come from a store of programs, and go into one.
 
     Raises:
-        ValueError: XLA does not know an option.
+        JaxRuntimeError: XLA does not know an option.
     """
-    compile_options = options_for(
-        devices, options=options, free=free, num_args=num_args, replicas=replicas
-    )
     backend = client.get_device_backend(devices[0])
     try:
         return program_store.compile_or_get_cached(
-            backend, module, devices, compile_options, host_callbacks, may_store=may_store
+            backend, module, devices, options, host_callbacks, may_store=may_store
         )
     except xla_client.XlaRuntimeError as caught:
-        if options and "No such compile option" in str(caught):
+        if "No such compile option" in str(caught):
             problem = "XLA does not know a compiler option."
-            got = str(dict(options))
+            got = str(dict(options.env_option_overrides))
             expected = "fields of XLA's DebugOptions"
-            error(ValueError, "compile", problem, got=got, expected=expected, cause=caught)
+            error(
+                xla_client.XlaRuntimeError,
+                "compile",
+                problem,
+                got=got,
+                expected=expected,
+                cause=caught,
+            )
         raise
 
 
@@ -175,7 +172,16 @@ def options_for(
     num_args: int = 0,
     replicas: int = 1,
 ) -> Any:
-    """Jaxlib's options for the compilation of a module; arguments as of `compile_module`."""
+    """Jaxlib's options for the compilation of a module.
+
+    Args:
+        devices: where it will run.
+        options: fields of XLA's DebugOptions by name.
+        free: which parameters and which results GSPMD may place as it likes; Shardy reads that
+            in the module.
+        num_args: how many arguments the module's main function has.
+        replicas: how many devices run a copy of the module.
+    """
     compile_options = xla_client.CompileOptions()
     build = compile_options.executable_build_options
     partitions = len(devices) // replicas

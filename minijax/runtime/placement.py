@@ -303,7 +303,8 @@ def put_host_value(
 
 def _lent(x: Any, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any]:
     """What C++ reads for an array on one device, and whether it may keep that memory."""
-    is_large = isinstance(x, np.ndarray) and x.nbytes >= _LARGE
+    # XLA turns columns into rows faster than NumPy.
+    is_large = isinstance(x, np.ndarray) and x.nbytes >= _LARGE and x.strides[-1] == min(x.strides)
     host = np.asarray(x) if is_large or may_alias else None
     if host is None or device.platform != "cpu" or dtypes.bit_width(host.dtype) < 8:
         return x, SEMANTICS.IMMUTABLE_ONLY_DURING_CALL

@@ -11,7 +11,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxlib import _profile_data, _profiler
 
@@ -19,12 +19,8 @@ from minijax.core import deferral, source
 from minijax.core.errors import error
 from minijax.runtime import client
 
-if TYPE_CHECKING:
-    import gzip
-    import json
-else:
-    gzip = deferral.module("gzip")
-    json = deferral.module("json")
+gzip = deferral.module("gzip")
+json = deferral.module("json")
 
 ProfileOptions = _profiler.ProfileOptions
 ProfileData = _profile_data.ProfileData

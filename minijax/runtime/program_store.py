@@ -1,12 +1,13 @@
 """Compiled programs that outlive the process: found by key instead of being compiled anew.
 
 Input: a module, devices and options.  Output: jaxlib's executable, from the store if it is there.
-The store is an object that a user installs, or the folder that `compilation_cache_dir` names;
-without either every program is compiled.
+The store is an object that a user installs, or the folder that `compilation_cache_dir` names, by
+default one among the user's caches; without either every program is compiled.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import platform
@@ -14,9 +15,9 @@ import re
 import stat
 import time
 import zlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from jaxlib import _jax, version
 
@@ -24,13 +25,9 @@ from minijax.core import config, deferral
 from minijax.core.cache import Cache
 from minijax.core.errors import error, warn
 from minijax.runtime import in_flight, placement
+from minijax.runtime.client import cores
 
-if TYPE_CHECKING:
-    import hashlib
-    import tempfile
-else:
-    hashlib = deferral.module("hashlib")
-    tempfile = deferral.module("tempfile")
+hashlib = deferral.module("hashlib")
 
 _DIGEST_BYTES = 32
 
@@ -90,6 +87,8 @@ class DirectoryStore:
 
     Args:
         path: the folder; it is made when the first program is stored, for its owner alone.
+        most: bytes that its files may have together, if they are bounded: files that were used
+            longest ago make room.
 
     Source:     own.
 
@@ -105,10 +104,11 @@ class DirectoryStore:
         (b'value', None)
     """
 
-    __slots__ = ("path",)
+    __slots__ = ("most", "path")
 
-    def __init__(self, path: os.PathLike[str] | str) -> None:
+    def __init__(self, path: os.PathLike[str] | str, most: int | None = None) -> None:
         self.path = Path(path)
+        self.most = most
 
     def __repr__(self) -> str:
         return f"DirectoryStore({str(self.path)!r})"
@@ -118,29 +118,53 @@ class DirectoryStore:
 
     def get(self, key: str) -> bytes | None:
         """The content of a key's file, or None if there is no file."""
-        try:
+        with contextlib.suppress(FileNotFoundError):
             _check_private(self.path, os.stat(self.path))
             # A pipe does not wait for who writes it.
             with open(os.open(self._file(key), os.O_RDONLY | os.O_NONBLOCK), "rb") as file:
                 facts = os.fstat(file.fileno())
                 _check_private(self.path, facts, self._file(key).name)
-                return file.read() if stat.S_ISREG(facts.st_mode) else None
-        except FileNotFoundError:
-            return None
+                if stat.S_ISREG(facts.st_mode):
+                    with contextlib.suppress(OSError):
+                        os.utime(file.fileno())
+                    return file.read()
+        return None
 
     def put(self, key: str, value: bytes) -> None:
         """Writes a key's file."""
+        if self.most is not None and len(value) > self.most:
+            return
         self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
         _check_private(self.path, os.stat(self.path))
-        number, name = tempfile.mkstemp(dir=self.path, prefix=f"{key}-", suffix=".part")
-        written = Path(name)
+        written = self.path / f"{key}-{os.urandom(8).hex()}.part"
         try:
-            with os.fdopen(number, "wb") as file:
+            with open(os.open(written, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb") as file:
                 file.write(value)
             written.replace(self._file(key))
         except BaseException:
             written.unlink(missing_ok=True)
             raise
+        if self.most is not None:
+            self._make_room(self.most)
+
+    def _make_room(self, most: int) -> None:
+        """Removes files that were used longest ago.
+
+        A small one counts for 16 KiB, as looking at many takes time.
+        """
+        found = []
+        for file in os.scandir(self.path):
+            # Another process may remove it meanwhile.
+            with contextlib.suppress(FileNotFoundError):
+                if file.name.endswith(("-cache", ".part")):
+                    facts = file.stat()
+                    found.append((facts.st_mtime, max(facts.st_size, 1 << 14), Path(file)))
+        excess = sum(size for _, size, _ in found) - most
+        for _, size, path in sorted(found):
+            if excess <= 0:
+                break
+            path.unlink(missing_ok=True)
+            excess -= size
 
 
 class _Installed:
@@ -183,14 +207,21 @@ def current_store() -> ProgramStore | None:
         return None
     if _Installed.store is not None:
         return _Installed.store
-    path = config.compilation_cache_dir.value
-    return None if path is None else DirectoryStore(path)
+    path, most = config.compilation_cache_dir.value, config.compilation_cache_max_size.value
+    if path is None:
+        return None
+    own = _MOST_BY_DEFAULT if path == config.compilation_cache_dir.default else None
+    return DirectoryStore(path, own if most < 0 else most)
+
+
+_MOST_BY_DEFAULT = 1 << 29
+"""Bytes of the user's own folder."""
 
 
 _stored = Cache(
     "stored",
     "compiled programs that outlive the process",
-    key="jaxlib, platform, kinds of devices, processor, options, environment, the module's text",
+    key="jaxlib, platform, devices, processor, cores, options, environment, the module's text",
     owner="folder `compilation_cache_dir`, or a store of the user's",
 )
 
@@ -218,7 +249,10 @@ def compile_or_get_cached(
     in_flight.check_not_forked()
     there = placement.native_devices(devices)
     callbacks = [list(host_callbacks)] if host_callbacks else []
-    store = current_store() if may_store and not callbacks else None
+    # What is dumped while XLA compiles is wanted each time.
+    flags = f"{os.environ.get('XLA_FLAGS')} {options.env_option_overrides}"
+    may_store = may_store and not callbacks and "xla_dump" not in flags
+    store = current_store() if may_store else None
     if store is None:
         return backend.compile_and_load(module, there, options, *callbacks)
     key = program_key(module, devices, options)
@@ -238,42 +272,44 @@ def _load(
     store: ProgramStore, key: str, backend: _jax.Client, there: Any, options: _jax.CompileOptions
 ) -> Any:
     """The executable under a key, or None: what cannot be read is as good as absent."""
-    try:
+    with _told("could not be read, and is compiled anew", key, store):
         value = store.get(key)
-        if value is None:
-            return None
-        return backend.deserialize_executable(_opened(key, value), there, options)
-    except Exception as error:
-        _warn("could not be read, and is compiled anew", key, store, error)
-        return None
+        if value is not None:
+            return backend.deserialize_executable(_opened(key, value), there, options)
+    return None
 
 
 def _keep(
     store: ProgramStore, key: str, backend: _jax.Client, loaded: _jax.LoadedExecutable
 ) -> None:
-    try:
+    with _told("could not be written", key, store):
         value = _sealed(key, backend.serialize_executable(loaded))
         if len(value) >= config.persistent_cache_min_entry_size_bytes.value:
             store.put(key, value)
-    except Exception as error:
-        _warn("could not be written", key, store, error)
 
 
-def _warn(problem: str, key: str, store: ProgramStore, error: Exception) -> None:
+@contextlib.contextmanager
+def _told(problem: str, key: str, store: ProgramStore) -> Iterator[None]:
     """Tells of a failure of the store, which programs do without; raises it if the user wants."""
-    if config.raise_persistent_cache_errors.value:
-        raise error
-    if isinstance(error, FolderRefusedError):
-        if repr(store) in _refused:
-            return
-        _refused.add(repr(store))
-    warn(
-        UserWarning,
-        "compilation cache",
-        f"a stored program {problem}.",
-        got=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
-        fix=f"if it happens again, remove {key} from {store!r}",
-    )
+    try:
+        yield
+    except Exception as error:
+        if config.raise_persistent_cache_errors.value:
+            raise
+        path = str(getattr(store, "path", ""))
+        if isinstance(error, OSError) and path == config.compilation_cache_dir.default:
+            return  # Nobody has asked for that folder.
+        if isinstance(error, FolderRefusedError):
+            if repr(store) in _refused:
+                return
+            _refused.add(repr(store))
+        warn(
+            UserWarning,
+            "compilation cache",
+            f"a stored program {problem}.",
+            got=f"{type(error).__name__}: {str(error).partition(chr(10))[0]}",
+            fix=f"if it happens again, remove {key} from {store!r}",
+        )
 
 
 _FORMAT = b"minijax program 2\n"
@@ -308,14 +344,16 @@ def program_key(module: str | bytes, devices: Sequence[Any], options: _jax.Compi
         devices: where it will run.
         options: jaxlib's compile options.
     """
-    client = devices[0].client
+    backend = devices[0].client
     text = str(module)
     parts: list[Any] = [
         version.__version__,
-        client.platform,
-        client.platform_version,
+        os.stat(_jax.__file__).st_size,
+        backend.platform,
+        backend.platform_version,
         [device.device_kind for device in devices],
-        _processor() if client.platform == "cpu" else "",
+        # XLA cuts loops into as many parts as there are cores, and has threads for all devices.
+        (_processor(), cores(), backend.device_count()) if backend.platform == "cpu" else "",
         # In the order of the flags: the last one of a name counts.
         sorted((k, v.split()) for k, v in os.environ.items() if _decides(k)),
         options.SerializeAsString(),
@@ -340,13 +378,12 @@ def _decides(name: str) -> bool:
 @functools.cache
 def _processor() -> str:
     """What host programs are compiled for: the kind of processor and its abilities."""
-    facts = [platform.machine(), platform.processor()]
     listed = Path("/proc/cpuinfo")
-    if listed.exists():
-        first = listed.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-        kept = ("model name", "flags", "Features", "CPU part")
-        facts += [line for line in first.splitlines() if line.startswith(kept)]
-    return "\n".join(facts)
+    if not listed.exists():
+        return f"{platform.machine()} {platform.processor()}"
+    first = listed.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
+    kept = ("model name", "flags", "Features", "CPU part")
+    return "\n".join(line for line in first.splitlines() if line.startswith(kept))
 
 
 def set_cache_dir(path: str | None) -> None:

@@ -290,7 +290,7 @@ class Error:
         >>> from minijax.experimental import checkify
         >>> error, _ = checkify.checkify(lambda x: checkify.check(x > 0, "x is {}", x))(-1)
         >>> print(error.get())
-        x is -1 (check at ... in <lambda>)
+        x is -1 (`check` failed) (check at ... in <lambda>)
     """
 
     __slots__ = ("_sites", "_state")
@@ -363,7 +363,8 @@ init_error = Error((np.int32(0), np.int32(0), np.zeros(0, np.uint32)), Sites((),
 
 
 def _text(error: CheckError) -> str:
-    return f"{error.detail} ({error.primitive} at {error.line or 'an unknown line'})"
+    failed = " (`check` failed)" if error.primitive == "check" else ""
+    return f"{error.detail}{failed} ({error.primitive} at {error.line or 'an unknown line'})"
 
 
 class _UserText:
@@ -407,7 +408,7 @@ def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs
         ...     return jnp.sqrt(x)
         >>> error, out = jax.jit(checkify.checkify(root))(-4.0)
         >>> print(error.get())
-        no root of -4.0 (check at ... in root)
+        no root of -4.0 (`check` failed) (check at ... in root)
     """
     aval = aval_of(pred) if has_aval(pred) else None
     if aval is None or aval.shape or aval.dtype != np.bool_:
@@ -442,7 +443,7 @@ def debug_check(pred: object, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> No
         >>> jax.jit(root)(-4.0)
         Array(nan, dtype=float32, weak_type=True)
         >>> print(checkify.checkify(root)(-4.0)[0].get())
-        no root of -4.0 (check at ... in root)
+        no root of -4.0 (`check` failed) (check at ... in root)
     """
     check(pred, msg, *fmt_args, debug=True, **fmt_kwargs)
 

@@ -36,7 +36,12 @@ def test_every_row_belongs_to_an_area() -> None:
 
 
 # Ids that the second inventory has given to what is not built yet.
-RESERVED: set[str] = set()
+RESERVED = {
+    *(f"CW-{number:02}" for number in range(1, 5)),
+    *(f"EC-{number:02}" for number in range(3, 10)),
+    *(f"EX-{number:02}" for number in range(5, 10)),
+    *(f"PG-{number:02}" for number in range(3, 6)),
+}
 
 
 def test_rows_of_an_area_are_numbered_without_gaps() -> None:

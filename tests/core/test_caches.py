@@ -111,6 +111,31 @@ def test_threads_that_make_one_mesh_get_one_object() -> None:
         sys.setswitchinterval(before)
 
 
+@pytest.mark.feature("RB-10")
+def test_a_type_is_one_object_while_threads_empty_the_caches() -> None:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    stop = threading.Event()
+
+    def empty() -> None:
+        while not stop.is_set():
+            cache.clear()
+
+    emptying = threading.Thread(target=empty)
+    emptying.start()
+    try:
+        for i in range(300):
+            kept = jax.ShapeDtypeStruct((i,), np.float32)
+            assert len(in_threads(lambda kept=kept: kept.aval)) == 1
+            held = kept.aval
+            cache.clear()
+            assert kept.aval is held
+    finally:
+        stop.set()
+        emptying.join()
+        sys.setswitchinterval(before)
+
+
 @pytest.mark.feature("LG-05")
 def test_cache_stats_count_meshes_and_what_is_made_of_them() -> None:
     def counted() -> dict[str, tuple[int, int]]:

@@ -77,6 +77,17 @@ def test_charlm_refuses_wrong_agreement(example: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@runs("model_file")
+def test_model_in_a_file_is_the_model(example: ModuleType) -> None:
+    result = example.main()
+
+    assert result.here >= 0.9
+    assert result.elsewhere[297] == result.here
+    assert result.losses[-1] < result.losses[0]
+    assert result.file_size < 20_000
+
+
+@pytest.mark.slow
 @runs("newton_logistic")
 def test_newton_finds_the_minimum_in_ten_steps(example: ModuleType) -> None:
     result = example.main()
@@ -147,3 +158,13 @@ def test_cores_multiply_sparse_matrices_and_differentiate(
     np.testing.assert_allclose(result.product, result.expected, atol=1e-4)
     np.testing.assert_allclose(result.gradient, rows @ parts.swapaxes(1, 2), atol=1e-2)
     assert "product: the cores 0 and 1 write to one place" in capsys.readouterr().out
+
+
+@pytest.mark.slow
+@pytest.mark.feature("EX-11", "EX-12")
+@runs("layers")
+def test_layers_read_97_percent_of_held_out_digits(example: ModuleType) -> None:
+    result = example.main()
+
+    assert result.accuracy >= 0.97
+    assert result.weights < 40_000

@@ -567,3 +567,31 @@ def test_fixed_point_lets_gradients_find_the_orbit(example: ModuleType) -> None:
 
     np.testing.assert_allclose(result.orbit, example.TRUE_ORBIT, atol=0.01)
     assert result.distance == pytest.approx(example.ERROR * math.sqrt(2), rel=0.15)
+
+
+@pytest.mark.slow
+@pytest.mark.feature("EX-10")
+@runs("epidemic")
+def test_epidemic_finds_what_made_the_counts(example: ModuleType) -> None:
+    result = example.main()
+
+    for name in example.Illness._fields:
+        found, error, truth = (getattr(part, name) for part in result)
+        assert abs(found - truth) < 4 * error
+        assert error < 0.05 * truth
+
+
+@pytest.mark.slow
+@pytest.mark.feature("EX-10")
+@runs("epidemic")
+def test_slopes_of_an_epidemic_equal_differences(example: ModuleType) -> None:
+    jax, vector = example.jax, np.array(example.GUESS, np.float64)
+
+    def missing(vector: np.ndarray) -> np.ndarray:
+        return np.asarray(example.residuals(example.Illness(*vector), np.zeros(len(example.DAYS))))
+
+    with jax.enable_x64(True):
+        found = example.slopes(example.Illness(*vector))
+        expected = finite_differences(missing, vector, step=1e-4)
+
+    np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())

@@ -294,3 +294,27 @@ def test_the_table_shows_totals():
         "all_reduce          y                  1     15    60 B",
         "collective_permute  x:(2)2             1   >= 1  >= 4 B",
     ]
+
+
+@pytest.mark.feature("PG-06")
+def test_collectives_of_a_pmap_name_its_axis():
+    scale = jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")
+    found = jax.explain.collectives(scale)(jnp.ones((8, 3)))
+    assert [(x.kind, x.axes, x.bytes) for x in found] == [("all_reduce", ("i",), 12)]
+
+
+@pytest.mark.feature("PG-06")
+def test_collective_of_a_constraint_is_on_the_line_of_the_constraint():
+    mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+
+    def function(x):
+        y = jnp.sin(x * 2)
+        z = jax.lax.with_sharding_constraint(y, jax.NamedSharding(mesh, jax.P()))
+        return z + 1
+
+    x = jax.device_put(jnp.ones((8, 3)), jax.NamedSharding(mesh, jax.P("x")))
+    line = function.__code__.co_firstlineno + 2
+    found = jax.explain.collectives(function)(x)
+    assert [(c.kind, c.line.line) for c in found] == [("all_gather", line)]
+    planned = jax.explain.plan(function, mesh)(x)
+    assert [(c.kind, c.line.line) for c in planned] == [("all_gather", line)]

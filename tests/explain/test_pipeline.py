@@ -102,3 +102,14 @@ def test_stages_of_no_function_are_refused() -> None:
     not_a_function: Any = 3
     with pytest.raises(TypeError, match=r"explain\.stages: expected a function"):
         stages(not_a_function)
+
+
+@pytest.mark.feature("PG-06")
+@pytest.mark.parametrize("unstacked", [False, True])
+def test_stages_of_a_pmap_say_which_device_holds_which_slice(unstacked: bool) -> None:
+    with minijax.cpu_devices(2), config.pmap_results_unstacked(unstacked):
+        mapped = minijax.pmap(lambda x: 2 * x)
+        found = stages(mapped)(np.ones((2, 3), np.float32))
+    assert list(found) == ["jaxpr", "stablehlo", "optimized", "shards"]
+    piece = "[1, 0:3]" if unstacked else "[1:2, 0:3]"
+    assert f"  {piece} on cpu:1" in found["shards"]

@@ -170,3 +170,12 @@ def test_an_argument_on_another_mesh_is_refused():
 def test_arguments_of_wrong_types_are_refused(function, mesh, problem):
     with pytest.raises(TypeError, match=f"explain.plan: {problem}"):
         explain.plan(function, mesh)
+
+
+@pytest.mark.feature("PG-06")
+def test_plan_of_a_pmap_counts_the_bytes_along_its_axis():
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+    mesh = AbstractMesh((8,), ("i",))
+    with jax.cpu_devices(8):
+        planned = jax.explain.plan(total, mesh)(jnp.ones((8, 4)))
+    assert planned.moved_by_axis == {"i": 2 * 16 * 7 / 8}

@@ -468,7 +468,7 @@ def test_assembling_pieces_of_another_dtype_is_refused(x) -> None:
 
 def test_unknown_compiler_option_is_refused(x) -> None:
     function = jax.jit(lambda x: x + 1, compiler_options={"xla_no_such_option": True})
-    with pytest.raises(ValueError, match="does not know a compiler option"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="does not know a compiler option"):
         function(x)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
 import warnings
@@ -74,7 +75,7 @@ def stored() -> tuple[int, int]:
     return found.hits, found.misses
 
 
-def test_nothing_is_stored_by_default() -> None:
+def test_tests_store_nothing() -> None:
     run_anew()
 
     assert program_store.current_store() is None
@@ -173,6 +174,27 @@ def key(**changes: Any) -> str:
 )
 def test_key_depends_on_what_is_compiled(change: dict[str, Any]) -> None:
     assert key(**change) != key()
+
+
+@pytest.mark.feature("CW-05")
+@pytest.mark.parametrize("name", ["_processor", "cores"])
+def test_key_depends_on_processor_and_number_of_cores(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    def found() -> str:
+        device = jax.devices()[0]
+        options = compilation.options_for((device,))
+        return program_store.program_key("module @jit_f { }", (device,), options)
+
+    before = found()
+    monkeypatch.setattr(program_store, name, lambda: "others")
+
+    assert found() != before
+
+
+@pytest.mark.feature("CW-05")
+def test_processor_is_told_with_its_abilities() -> None:
+    assert re.search("^(flags|Features).*:.{9}", program_store._processor(), re.MULTILINE)
 
 
 def test_key_depends_on_jaxlib_and_flags(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -401,6 +423,143 @@ def test_file_appears_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.Mo
 
     assert folder.get("a") == b"old"
     assert [file.name for file in tmp_path.iterdir()] == ["a-cache"]
+
+
+@pytest.mark.feature("CW-05")
+def test_files_used_longest_ago_make_room(tmp_path: Path) -> None:
+    size = 1 << 15
+    folder = program_store.DirectoryStore(tmp_path, most=3 * size)
+    (tmp_path / "notes").write_bytes(b"n" * 4 * size)
+    (tmp_path / "a-0.part").write_bytes(b"p" * size)  # left by a process that was ended
+    os.utime(tmp_path / "a-0.part", (999, 999))
+    for age, key in enumerate("abc"):
+        folder.put(key, key.encode() * size)
+        os.utime(tmp_path / f"{key}-cache", (1000 + age, 1000 + age))
+    assert folder.get("a") == b"a" * size
+
+    folder.put("d", b"d" * size)
+    folder.put("huge", b"h" * 4 * size)
+
+    assert {file.name for file in tmp_path.iterdir()} == {"notes", "a-cache", "c-cache", "d-cache"}
+
+
+@pytest.mark.feature("CW-05")
+def test_small_files_count_as_if_larger(tmp_path: Path) -> None:
+    folder = program_store.DirectoryStore(tmp_path, most=1 << 18)
+    for key in range(40):
+        folder.put(str(key), b"small")
+    assert len(list(tmp_path.iterdir())) == 16
+
+
+@pytest.mark.feature("CW-05")
+def test_setting_bounds_the_folder(tmp_path: Path) -> None:
+    with config.compilation_cache_dir(tmp_path):
+        assert program_store.current_store().most is None  # type: ignore[union-attr]
+        with config.compilation_cache_max_size(1 << 14):
+            for _ in range(2):
+                run_anew()
+                run_anew(lambda x: x - 3)
+    assert len(list(tmp_path.iterdir())) == 1
+    with config.compilation_cache_dir(config.compilation_cache_dir.default):
+        assert program_store.current_store().most == 1 << 29  # type: ignore[union-attr]
+
+
+@pytest.mark.feature("CW-05")
+def test_programs_that_xla_dumps_are_never_stored(store: DictStore, tmp_path: Path) -> None:
+    for _ in range(2):
+        run_anew(program, compiler_options={"xla_dump_to": str(tmp_path)})
+        assert any(tmp_path.iterdir())
+        for file in tmp_path.iterdir():
+            file.unlink()
+    assert store.asked == []
+
+
+USER = """
+import sys
+import numpy as np
+import minijax as jax
+jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+for i in range(int(sys.argv[1])):
+    out = jax.jit(lambda x: x * i + 1)(np.arange(3.0, dtype=np.float32))
+    assert out.tolist() == [1, i + 1, 2 * i + 1], out
+print(*jax.cache_stats()["stored"])
+"""
+
+
+def started(programs: int = 1, **variables: str) -> subprocess.Popen[str]:
+    """A process of a user who has set these variables."""
+    kept = {k: v for k, v in os.environ.items() if not k.startswith(("XDG", "MINIJAX"))}
+    return subprocess.Popen(
+        [sys.executable, "-W", "error", "-c", USER, str(programs)],
+        env={**kept, **variables, "PYTHONPATH": os.pathsep.join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def told(process: subprocess.Popen[str]) -> str:
+    out, trace = process.communicate(timeout=120)
+    assert (process.returncode, trace) == (0, "")
+    return out.strip()
+
+
+linux = pytest.mark.skipif(
+    not Path("/proc/cpuinfo").exists(),
+    reason="elsewhere a folder must be named",
+)
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.feature("CW-05")
+def test_programs_are_kept_among_the_users_caches(tmp_path: Path) -> None:
+    off = told(started(HOME=str(tmp_path), MINIJAX_ENABLE_COMPILATION_CACHE="0"))
+    assert (off, list(tmp_path.iterdir())) == ("0 0", [])
+
+    assert [told(started(HOME=str(tmp_path))) for _ in range(2)] == ["0 1", "1 0"]
+    folder = tmp_path / ".cache" / "minijax" / "programs"
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert [file.stat().st_mode & 0o777 for file in folder.iterdir()] == [0o600]
+
+    other = tmp_path / "other"
+    assert told(started(HOME=str(tmp_path), XDG_CACHE_HOME=str(other))) == "0 1"
+    assert len(list((other / "minijax" / "programs").iterdir())) == 1
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.feature("CW-05")
+@pytest.mark.parametrize("obstacle", ["file", "shared", "relative"])
+def test_folder_that_nobody_asked_for_fails_in_silence(tmp_path: Path, obstacle: str) -> None:
+    caches = tmp_path / "caches"
+    if obstacle == "file":
+        caches.write_text("no folder")
+    elif obstacle == "shared":
+        (caches / "minijax" / "programs").mkdir(parents=True)
+        (caches / "minijax" / "programs").chmod(0o777)
+    where = "caches" if obstacle == "relative" else str(caches)
+
+    assert told(started(HOME=str(tmp_path / "home"), XDG_CACHE_HOME=where)) == "0 1"
+    assert not list(caches.rglob("*-cache"))
+
+
+@linux
+@pytest.mark.slow
+@pytest.mark.feature("CW-05")
+def test_several_processes_write_and_remove_at_once(tmp_path: Path) -> None:
+    variables = {
+        "MINIJAX_COMPILATION_CACHE_DIR": str(tmp_path),
+        "MINIJAX_COMPILATION_CACHE_MAX_SIZE": str(5 << 14),
+        "MINIJAX_RAISE_PERSISTENT_CACHE_ERRORS": "1",
+    }
+    for process in [started(12, **variables) for _ in range(4)]:
+        hits, misses = map(int, told(process).split())
+        assert hits + misses == 12
+
+    kept = [file.name for file in tmp_path.iterdir()]
+    assert len(kept) <= 5
+    assert all(name.endswith("-cache") for name in kept)
 
 
 @pytest.mark.slow

@@ -69,9 +69,10 @@ def test_compilation_is_told_of_partitions_and_partitioner(
         SimpleNamespace(id=d.id, client=client, platform="cpu") for d in mesh.flat_devices[::-1]
     )
     with config.use_shardy_partitioner(with_shardy), config.disable_most_optimizations(False):
-        compilation.compile_module(
-            "module", devices, options={"xla_cpu_enable_fast_math": True}, free=([True], [False])
+        wanted = compilation.options_for(
+            devices, options={"xla_cpu_enable_fast_math": True}, free=([True], [False])
         )
+        compilation.compile_module("module", devices, wanted)
     module, given_devices, options = seen
     build = options.executable_build_options
     assert (module, given_devices) == ("module", list(devices))

@@ -29,7 +29,9 @@ def test_checkify_returns_no_error_and_the_result() -> None:
 
 def test_checkify_formats_the_message() -> None:
     error, result = checkify.checkify(positive)(-ONE)
-    assert error.get().startswith("must be positive, got -1.0 and [0 1] (check at ")
+    assert error.get().startswith(
+        "must be positive, got -1.0 and [0 1] (`check` failed) (check at "
+    )
     assert result == -2.0
 
 
@@ -188,7 +190,7 @@ def test_messages_show_values_of_any_dtype(dtype: str) -> None:
         checkify.check(ok, "{x}", x=values)
 
     error, _ = checkify.checkify(function)(jnp.array(False))
-    assert error.get().startswith(f"{np.asarray(values)} (check")
+    assert error.get().startswith(f"{np.asarray(values)} (`check` failed) (check")
 
 
 def test_arguments_that_are_no_arrays_are_static() -> None:

@@ -2,7 +2,7 @@
 
 import gc
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,7 @@ def is_taken(x: Any, **options: Any) -> bool:
     return bool(jax.device_put(x, **options).unsafe_buffer_pointer() == x.ctypes.data)
 
 
+@pytest.mark.feature("CW-06")
 def test_memory_that_nobody_can_write_to_is_taken_as_it_is(tmp_path: Path) -> None:
     x = aligned()
     x.tofile(tmp_path / "x")
@@ -61,6 +62,7 @@ def test_memory_that_nobody_can_write_to_is_taken_as_it_is(tmp_path: Path) -> No
     assert not is_taken(x, may_alias=False)
 
 
+@pytest.mark.feature("CW-06")
 @pytest.mark.parametrize("size", [16, 1 << 20])
 def test_memory_that_somebody_can_write_to_is_copied(size: int) -> None:
     x = aligned(size)
@@ -72,6 +74,7 @@ def test_memory_that_somebody_can_write_to_is_copied(size: int) -> None:
         assert float(made[0]) == x[0] - 1
 
 
+@pytest.mark.feature("CW-06")
 def test_memory_is_taken_where_the_user_says_so() -> None:
     assert is_taken(aligned(), may_alias=True)
     assert is_taken(aligned(16), may_alias=True)
@@ -80,6 +83,34 @@ def test_memory_is_taken_where_the_user_says_so() -> None:
     np.testing.assert_array_equal(jax.device_put(unaligned, may_alias=True), unaligned)
     across = aligned().reshape(4, -1).T
     np.testing.assert_array_equal(jax.device_put(across, may_alias=True), across)
+
+
+@pytest.mark.feature("CW-06")
+def test_numpy_form_of_an_array_on_the_host_is_a_view() -> None:
+    x = jax.device_put(aligned())
+    assert np.asarray(x).ctypes.data == x.unsafe_buffer_pointer()
+    assert jax.device_get(x).ctypes.data == x.unsafe_buffer_pointer()
+    assert np.array(x).ctypes.data != x.unsafe_buffer_pointer()
+
+
+@pytest.mark.feature("CW-06")
+@pytest.mark.parametrize(
+    "turn",
+    [
+        lambda x: x.T,
+        lambda x: x[::-1],
+        lambda x: x[:, ::-1],
+        lambda x: x.reshape(64, 128, 128).transpose(1, 2, 0),
+        lambda x: np.broadcast_to(x[:, :1], x.shape),
+        lambda x: x.astype(np.float64).T,
+    ],
+)
+def test_large_arrays_in_any_order_are_copied(turn: Callable[[Any], Any]) -> None:
+    x = turn(aligned().reshape(1024, 1024))
+    made = jax.device_put(x)
+    expected = x.copy()
+    x.base[0] = 0
+    np.testing.assert_array_equal(made, expected)
 
 
 def test_taken_memory_lives_as_long_as_the_array_and_is_not_donated() -> None:

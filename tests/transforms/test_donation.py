@@ -14,7 +14,7 @@ from minijax.sharding import PartitionSpec as P
 
 pytestmark = [
     pytest.mark.feature("RB-01"),
-    pytest.mark.filterwarnings("ignore:.*donated arguments fit no result"),
+    pytest.mark.filterwarnings("ignore:Some donated buffers were not usable"),
 ]
 
 

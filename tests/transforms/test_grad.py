@@ -342,3 +342,48 @@ def test_pull_backs_tell_their_trees():
     assert pull_back.in_tree == jax.tree.structure(({"w": 0}, 0))
     assert pull_back.out_tree == jax.tree.structure({"y": 0})
     assert len(pull_back.jaxpr.invars) == 2
+
+
+def product(a, b):
+    return a * b["w"] * jnp.sin(b["w"])
+
+
+@pytest.mark.feature("UX-06")
+@pytest.mark.parametrize("is_jitted", [False, True])
+def test_what_a_pull_back_keeps_of_its_arguments(is_jitted):
+    x = jnp.arange(3.0)
+
+    def pulled_back(x):
+        return jax.vjp(product, x, {"w": x + 1, "unread": x})[1]
+
+    pull_back = (jax.jit(pulled_back) if is_jitted else pulled_back)(x)
+    first, second = pull_back.args_res
+    sines = np.sin([1.0, 2.0, 3.0])
+
+    assert first.tolist() == [0.0, 1.0, 2.0]
+    assert second["w"].tolist() == [1.0, 2.0, 3.0]
+    assert repr(second["unread"]) == "NotNeeded()"
+    assert any(np.allclose(x, sines) for x in pull_back.opaque_residuals)
+
+
+@pytest.mark.feature("UX-06")
+def test_arguments_can_be_put_back_before_a_pull_back_is_called():
+    x = jnp.arange(3.0)
+    _, pull_back = jax.vjp(lambda a, b: a * b, x, x + 1)
+    pull_back.args_res[0] = None
+    assert len(jax.tree.leaves(pull_back)) == 1
+
+    with pytest.raises(ValueError, match="args_res lacks an argument that the derivative reads"):
+        pull_back(x)
+    pull_back.args_res[0] = x * 10
+    assert jax.tree.map(lambda y: 2 * y, pull_back)(x)[1].tolist() == [0.0, 20.0, 80.0]
+    assert pull_back(x)[1].tolist() == [0.0, 10.0, 40.0]
+    pull_back.args_res.pop()
+    with pytest.raises(ValueError, match="args_res: the structure"):
+        pull_back(x)
+
+
+@pytest.mark.feature("PG-06")
+def test_results_of_linearize_and_vjp_print_their_linear_program():
+    for linear in (jax.linearize(jnp.sin, 2.0)[1], jax.vjp(jnp.sin, 2.0)[1]):
+        assert repr(linear) == "{ lambda a:f32[]; b:f32[]. let c:f32[] = mul b a in (c,) }"

@@ -218,7 +218,7 @@ def test_donation_by_name_and_of_a_tree():
 
 
 def test_useless_donation_warns():
-    with pytest.warns(UserWarning, match="donated arguments fit no result"):
+    with pytest.warns(UserWarning, match="^Some donated buffers were not usable"):
         jax.jit(lambda x: x.sum(), donate_argnums=0)(jnp.ones(3))
 
 
@@ -436,7 +436,7 @@ def test_debug_nans_names_the_function_and_index():
 def test_compiler_options_reach_xla():
     f = jax.jit(lambda x: x + 1, compiler_options={"xla_cpu_enable_fast_math": True})
     assert float(f(1.0)) == 2.0
-    with pytest.raises(ValueError, match="compiler option"):
+    with pytest.raises(jax.errors.JaxRuntimeError, match="compiler option"):
         jax.jit(lambda x: x + 2, compiler_options={"xla_no_such_option": True})(1.0)
 
 

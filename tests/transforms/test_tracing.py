@@ -213,3 +213,41 @@ def test_named_call_names_the_operations_of_a_function():
 def test_all_public_names_are_listed_and_can_be_loaded():
     assert set(jax.__all__) <= set(dir(jax))
     assert all(getattr(jax, name) is not None for name in jax.__all__)
+
+
+@pytest.mark.feature("EC-02")
+def test_ensure_compile_time_eval_stages_what_is_traced():
+    def f(x, y):
+        with jax.ensure_compile_time_eval():
+            known = jnp.sin(2.0) + 1
+            assert not isinstance(known, jax.core.Tracer)
+            z = x * known
+            # A jitted function, control flow and derivatives of both kinds of values.
+            z = jax.jit(lambda z, k: z + k)(z, known) + jax.jit(jnp.cos)(known)
+            z = jax.lax.fori_loop(0, 3, lambda i, z: z * 2, z)
+            return z + jax.grad(jnp.sin)(y)
+
+    def expected(x, y):
+        known = np.sin(2.0) + 1
+        return 8 * (x * known + known + np.cos(known)) + np.cos(y)
+
+    for transformed in (f, jax.jit(f)):
+        np.testing.assert_allclose(transformed(3.0, 0.5), expected(3.0, 0.5), rtol=1e-5)
+    batch = jax.jit(jax.vmap(f))(jnp.array([3.0, 1.0]), jnp.array([0.5, 0.5]))
+    np.testing.assert_allclose(batch, [expected(3.0, 0.5), expected(1.0, 0.5)], rtol=1e-5)
+    slope = jax.jit(jax.grad(f))(3.0, 0.5)
+    np.testing.assert_allclose(slope, 8 * (np.sin(2.0) + 1), rtol=1e-5)
+
+
+@pytest.mark.feature("EC-02")
+def test_ensure_compile_time_eval_as_a_decorator_knows_what_is_traced_when_it_is_called():
+    @jax.ensure_compile_time_eval()
+    def twice(x):
+        return x * 2, jnp.arange(3)[1]
+
+    def f(x):
+        double, one = twice(x)
+        return double + int(one)
+
+    assert jax.jit(f)(3) == 7
+    assert f(3) == 7

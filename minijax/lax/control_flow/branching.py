@@ -327,9 +327,8 @@ def cond(
     """
     if operand is not UNSPECIFIED:
         if operands:
-            error(
-                TypeError, "lax.cond", "give operands either by position or as operand=, not both."
-            )
+            problem = "give operands either by position or as operand=, not both."
+            error(TypeError, "lax.cond", problem)
         operands = (operand,)
     if not callable(true_fun) and callable(false_fun) and len(operands) == 2:
         return _cond_of_two_operands(pred, true_fun, false_fun, *operands)

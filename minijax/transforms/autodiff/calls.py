@@ -157,11 +157,7 @@ def _stage_of_function_call(
     else:
         jaxpr, consts = _staged(primitive, call, avals, params["name"])
         closed = ClosedJaxpr(passes.close_over_constants(jaxpr))
-    params = {
-        **params,
-        "call_jaxpr": closed,
-        "num_consts": len(consts) + params["num_consts"],
-    }
+    params = {**params, "call_jaxpr": closed, "num_consts": len(consts) + params["num_consts"]}
     return trace.process(primitive, [*consts, *args], params)
 
 

@@ -278,6 +278,8 @@ class custom_vmap(Generic[R]):  # noqa: N801  mirrors jax.custom_batching.custom
         self.fun = fun
         self.vmap_rule: Callable[..., Any] | None = None
 
+    __getattr__ = custom_jvp.CustomRules.__getattr__
+
     def def_vmap(self, vmap_rule: F) -> F:
         """Sets the rule `vmap_rule(axis_size, in_batched, *args) -> (out, out_batched)`.
 

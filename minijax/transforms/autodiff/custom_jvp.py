@@ -64,7 +64,7 @@ class SymbolicZero(Typed):
 
 
 def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
-    """The zero tangent of a value: symbolic, or an array.
+    """The zero tangents of a tree of values: symbolic, or arrays.
 
     Example:
         >>> jax.custom_derivatives.zero_from_primal(jnp.array([1.0, 2.0]))
@@ -72,8 +72,8 @@ def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
         >>> jax.custom_derivatives.zero_from_primal(jnp.array([1, 2]), symbolic_zeros=True)
         SymbolicZero
     """
-    zero = SymbolicZero.from_primal_value(val)
-    return zero if symbolic_zeros else zeros(zero.aval)
+    made = tree.map(SymbolicZero.from_primal_value, val)
+    return made if symbolic_zeros else tree.map(lambda zero: zeros(zero.aval), made)
 
 
 def shown(tangent: object, symbolic_zeros: bool) -> Any:
@@ -515,6 +515,10 @@ class CustomRules(Generic[R]):
 
     def __call__(self, *args: Any, **kwargs: Any) -> R:
         raise NotImplementedError
+
+    def __getattr__(self, name: str) -> Any:
+        # The wrapped function may be one with rules, too, which are set here as well.
+        return getattr(vars(self).get("fun"), name)
 
 
 @source.boundaries("defjvp", "defjvps", "__call__")

@@ -7,10 +7,11 @@ called on the residuals of the forward rule and the cotangents.
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, NamedTuple, NoReturn, TypeVar
+from typing import Any, ClassVar, NoReturn, TypeVar
 
 import numpy as np
 
@@ -318,8 +319,9 @@ def _whole_cotangent(
     return reduce_sum(to_batch_dim(ct, dim, 0, size), (0,))
 
 
-class CustomVJPPrimal(NamedTuple):
-    """An argument as forward rules with `symbolic_zeros=True` see it.
+@dataclasses.dataclass(frozen=True)
+class CustomVJPPrimal:
+    """An argument as forward rules with `symbolic_zeros=True` see it: a leaf of trees.
 
     Attributes:
         value: the argument.
@@ -342,10 +344,6 @@ class CustomVJPPrimal(NamedTuple):
     perturbed: bool
 
 
-def _is_primal(x: object) -> bool:
-    return type(x) is CustomVJPPrimal
-
-
 def custom_vjp_primal_tree_values(tree: object) -> Any:
     """The values in a tree of `CustomVJPPrimal`.
 
@@ -358,7 +356,7 @@ def custom_vjp_primal_tree_values(tree: object) -> Any:
 
 
 def _values_in(primals: object) -> Any:
-    return tree.map(lambda x: x.value if _is_primal(x) else x, primals, is_leaf=_is_primal)
+    return tree.map(lambda x: x.value if type(x) is CustomVJPPrimal else x, primals)
 
 
 class _FlatForward:

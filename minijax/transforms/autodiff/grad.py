@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 import numpy as np
 
 from minijax.core import config, dtypes, refs, source, tree, tree_errors, tree_registry, vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import ShapedArray, aval_of, has_aval
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
@@ -62,7 +62,21 @@ class _Aux:
             problem = f"with has_aux=True {self.__name__} must return a pair (value, aux)."
             got = tree_errors.describe(tree.structure(out), tree.leaves(out))
             error(TypeError, self.name, problem, got=got, fix="return value, aux")
-        return tuple(out)
+        return out[0], tree.map(lambda x: x if has_aval(x) else _Beside(x), out[1])
+
+
+@tree_registry.register_static
+class _Beside:
+    """An auxiliary result that is neither an array nor a number."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: object) -> None:
+        self.value = value
+
+
+def _is_beside(x: object) -> bool:
+    return type(x) is _Beside
 
 
 def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, int, Any]:
@@ -71,22 +85,18 @@ def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, i
         return out_tree, len(outs), None
     value_tree, aux_tree = out_tree.children()
     count = value_tree.num_leaves
-    return value_tree, count, tree.unflatten(aux_tree, outs[count:])
+    aux = tree.unflatten(aux_tree, outs[count:])
+    aux = tree.map(lambda x: x.value if _is_beside(x) else x, aux, is_leaf=_is_beside)
+    return value_tree, count, aux
 
 
 @overload
 def jvp(
-    fun: Callable[..., R],
-    primals: Values,
-    tangents: Values,
-    has_aux: Literal[False] = ...,
+    fun: Callable[..., R], primals: Values, tangents: Values, has_aux: Literal[False] = ...
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
-    fun: Callable[..., tuple[R, A]],
-    primals: Values,
-    tangents: Values,
-    has_aux: Literal[True],
+    fun: Callable[..., tuple[R, A]], primals: Values, tangents: Values, has_aux: Literal[True]
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(
@@ -165,6 +175,8 @@ class _LinearCall(NamedTuple):
     out_avals: tuple[Any, ...]
     nonzero: tuple[bool, ...]
     out_nonzero: tuple[bool, ...]
+    # For each residual: which leaf of the arguments it is, if it is one.
+    of_argument: tuple[int | None, ...]
 
     def __hash__(self) -> int:
         return id(self.jaxpr)
@@ -182,20 +194,31 @@ class _Linear:
         self.residuals = residuals
         self.call = call
 
-    def _check(self, name: str, given: Any, expected_tree: Any, avals: Avals) -> list[Any]:
-        leaves, given_tree = tree.flatten(given)
-        if given_tree != expected_tree:
-            problem = "the argument has the wrong tree."
-            error(ValueError, name, problem, got=str(given_tree), expected=str(expected_tree))
-        leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
-        for x, aval in zip(leaves, avals, strict=True):
-            given = aval_of(x)
-            # Whatever the cotangent of integers is, it says nothing.
-            is_nothing = name == "vjp" and aval.dtype == dtypes.float0
-            if not same_type(given.update(dtype=aval.dtype) if is_nothing else given, aval):
-                problem = "an argument has the wrong type."
-                error(ValueError, name, problem, got=str(aval_of(x)), expected=str(aval))
-        return list(leaves)
+    def kept(self) -> Values:
+        """What the linear program reads of the point where it was made."""
+        return self.residuals
+
+    def __repr__(self) -> str:
+        return str(self.call.jaxpr)
+
+
+def _checked_leaves(
+    name: str, given: Any, expected_tree: Any, avals: Avals, kind: type[Exception] = ValueError
+) -> list[Any]:
+    """The leaves of tangents or cotangents that a user gives to a linear function."""
+    leaves, given_tree = tree.flatten(given)
+    if given_tree != expected_tree:
+        problem = "the argument has the wrong tree."
+        error(kind, name, problem, got=str(given_tree), expected=str(expected_tree))
+    leaves = [_of_kind(x, aval) for x, aval in zip(leaves, avals, strict=True)]
+    for x, aval in zip(leaves, avals, strict=True):
+        given = aval_of(x)
+        # Whatever the cotangent of integers is, it says nothing.
+        is_nothing = name == "vjp" and aval.dtype == dtypes.float0
+        if not same_type(given.update(dtype=aval.dtype) if is_nothing else given, aval):
+            problem = "an argument has the wrong type."
+            error(kind, name, problem, got=str(aval_of(x)), expected=str(aval))
+    return leaves
 
 
 @source.boundaries("__call__")
@@ -206,7 +229,7 @@ class _PushForward(_Linear):
 
     def __call__(self, *tangents: Any) -> Any:
         call = self.call
-        dots = self._check("linearize", (tangents, {}), call.in_tree, call.in_avals)
+        dots = _checked_leaves("linearize", (tangents, {}), call.in_tree, call.in_avals)
         given = [t for t, nz in zip(dots, call.nonzero, strict=True) if nz]
         outs = iter(staging.eval_jaxpr(call.jaxpr, self.residuals, *given))
         made = [
@@ -216,11 +239,34 @@ class _PushForward(_Linear):
         return tree.unflatten(call.out_tree, made)
 
 
+class NotNeeded(NamedTuple):
+    """Stands in `args_res` for an argument that the derivative does not read."""
+
+
 @source.boundaries("__call__")
 class _PullBack(_Linear):
     """Maps cotangents of results to cotangents of arguments."""
 
-    __slots__ = ()
+    __slots__ = ("args_res",)
+
+    def __init__(self, residuals: Values, call: _LinearCall) -> None:
+        super().__init__(residuals, call)
+        found = dict(zip(call.of_argument, residuals, strict=True))
+        leaves = [found.get(i, NotNeeded()) for i in range(call.in_tree.num_leaves)]
+        args, _ = tree.unflatten(call.in_tree, leaves)
+        self.args_res = list(args)
+
+    @property
+    def opaque_residuals(self) -> list[Value]:
+        """What the derivative keeps beside the arguments."""
+        return [x for i, x in zip(self.call.of_argument, self.residuals, strict=True) if i is None]
+
+    def kept(self) -> Values:
+        """What the derivative reads: of the arguments, what stands in `args_res` by now."""
+        given: list[Any] = [(tuple(self.args_res), {})]
+        (args,) = tree.flatten_up_to("vjp: args_res", self.call.in_tree, given)
+        pairs = zip(self.call.of_argument, self.residuals, strict=True)
+        return [x if i is None else args[i] for i, x in pairs]
 
     in_tree = property(lambda self: self.call.in_tree.children()[0], doc="Of the arguments.")
     out_tree = property(lambda self: self.call.out_tree, doc="Of the result, and of cotangents.")
@@ -233,10 +279,14 @@ class _PullBack(_Linear):
             got = f"{1 + len(more)} arguments"
             error(TypeError, "vjp", problem, got=got, expected=f"one of structure {call.out_tree}")
         expected = [aval.cotangent_aval() for aval in call.out_avals]
-        cts = self._check("vjp", cotangent, call.out_tree, expected)
+        cts = _checked_leaves("vjp", cotangent, call.out_tree, expected)
         cts = [like_primal(ct, aval) for ct, aval in zip(cts, call.out_avals, strict=True)]
         given = [ct for ct, nz in zip(cts, call.out_nonzero, strict=True) if nz]
-        grads = iter(transpose.backward_pass(call.jaxpr, self.residuals, given))
+        kept = self.kept()
+        if any(x is None or isinstance(x, NotNeeded) for x in kept):
+            problem = "args_res lacks an argument that the derivative reads."
+            error(ValueError, "vjp", problem, got=str(self.args_res), fix="put it back")
+        grads = iter(transpose.backward_pass(call.jaxpr, kept, given))
         made = [
             like_primal(_derivative(next(grads) if nz else Zero(aval)), aval)
             for nz, aval in zip(call.nonzero, call.in_avals, strict=True)
@@ -302,7 +352,7 @@ def _kept(ct: Array, wanted: Value) -> Any:
 for _class in (_PushForward, _PullBack):
     tree_registry.register_pytree_node(
         _class,
-        lambda linear: (tuple(linear.residuals), linear.call),
+        lambda linear: (tuple(linear.kept()), linear.call),
         functools.partial(lambda cls, call, residuals: cls(list(residuals), call), _class),
     )
 
@@ -324,17 +374,16 @@ def _linearized(
     )
     lin = partial_eval.linearize_flat(flat, leaves, nonzero, _info(name, fun))
     out_tree, count, aux = _split_aux(has_aux, flat.out_tree, lin.outs)
-    jaxpr = lin.jaxpr
-    if has_aux:
-        jaxpr = jaxpr.replace(outvars=jaxpr.outvars[: sum(lin.out_nonzero[:count])])
+    positions = {id(x): i for i, x in reversed(list(enumerate(leaves)))}
     call = _LinearCall(
-        jaxpr,
+        lin.jaxpr.replace(outvars=lin.jaxpr.outvars[: sum(lin.out_nonzero[:count])]),
         flat.in_tree,
         out_tree,
         tangent_avals,
         tuple(lin.out_tangent_avals[:count]),
         nonzero,
         tuple(lin.out_nonzero[:count]),
+        tuple(positions.get(id(x)) for x in lin.residuals),
     )
     out = tree.unflatten(out_tree, lin.outs[:count])
     linear = made(lin.residuals, call)
@@ -636,14 +685,10 @@ def check_input(name: str, place: str, aval: Any, holomorphic: bool, allow_int: 
         error(TypeError, name, problem, got={place: aval})
     integral = dtypes.issubdtype(dtype, np.integer) or dtype == np.bool_
     if integral and not allow_int:
-        error(
-            TypeError,
-            name,
-            f"needs real or complex inputs, but {place} is not.",
-            got={place: aval},
-            fix="pass a float (such as 3.0 in place of 3), differentiate with respect to "
-            "other arguments (argnums), or give allow_int=True",
-        )
+        problem = f"needs real or complex inputs, but {place} is not."
+        fix = "pass a float (such as 3.0 in place of 3), differentiate with respect to "
+        fix += "other arguments (argnums), or give allow_int=True"
+        error(TypeError, name, problem, got={place: aval}, fix=fix)
 
 
 def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: bool) -> None:
@@ -661,15 +706,11 @@ def _check_scalar(name: str, fun: Any, value: Any, out_tree: Any, holomorphic: b
         error(TypeError, name, problem, got=f"a result of type {aval}", fix=fix)
     wanted = np.complexfloating if holomorphic else np.floating
     if not dtypes.issubdtype(aval.dtype, wanted):
-        error(
-            TypeError,
-            name,
-            f"{function} must return a {'complex' if holomorphic else 'real'} scalar.",
-            got=f"a result of type {aval}",
-            fix="holomorphic=True for holomorphic functions, else minijax.vjp"
-            if dtypes.issubdtype(aval.dtype, np.complexfloating)
-            else "return a float",
-        )
+        problem = f"{function} must return a {'complex' if holomorphic else 'real'} scalar."
+        fix = "return a float"
+        if dtypes.issubdtype(aval.dtype, np.complexfloating):
+            fix = "holomorphic=True for holomorphic functions, else minijax.vjp"
+        error(TypeError, name, problem, got=f"a result of type {aval}", fix=fix)
 
 
 def linear_transpose(
@@ -695,7 +736,7 @@ def linear_transpose(
     """
     eager.check_callable("linear_transpose", fun)
     leaves, flat = _flat(fun, primals)
-    avals = [aval_of(x).strip_weak_type() for x in leaves]
+    avals = [(x if isinstance(x, ShapedArray) else aval_of(x)).strip_weak_type() for x in leaves]
     jaxpr, consts = staging.stage(flat, avals, _info("linear_transpose", fun))
     out_tree = flat.out_tree
     out_avals = [v.aval for v in jaxpr.outvars]
@@ -705,16 +746,7 @@ def linear_transpose(
             error(TypeError, "linear_transpose", problem, got=str(aval))
 
     def transposed(cotangent: object) -> tuple[Any, ...]:
-        cts, ct_tree = tree.flatten(cotangent)
-        if ct_tree != out_tree:
-            problem = "the cotangent has the wrong tree."
-            error(TypeError, "linear_transpose", problem, got=str(ct_tree), expected=str(out_tree))
-        cts = [_of_kind(ct, aval) for ct, aval in zip(cts, out_avals, strict=True)]
-        for ct, aval in zip(cts, out_avals, strict=True):
-            if not same_type(aval_of(ct), aval):
-                problem = "the cotangent has the wrong type."
-                got = str(aval_of(ct))
-                error(TypeError, "linear_transpose", problem, got=got, expected=str(aval))
+        cts = _checked_leaves("linear_transpose", cotangent, out_tree, out_avals, TypeError)
         linear, residuals = discharge.without_references_open(jaxpr, consts)
         outs = transpose.backward_pass(linear, residuals, cts)
         args, _ = tree.unflatten(flat.in_tree, list(map(_derivative, outs)))

@@ -91,9 +91,7 @@ def _power(
     if not taylor.moves(series[1]):
         return taylor.by_jvp(trace, primitive, primals, series, params)
     _, out_series = trace.run(
-        lambda x, y: [unary.exp(binary.mul(y, unary.log(x)))],
-        primals,
-        series,
+        lambda x, y: [unary.exp(binary.mul(y, unary.log(x)))], primals, series
     )
     return [primitive.bind(*primals)], out_series
 

@@ -131,13 +131,10 @@ def warn_of_useless_donation(
         elif given:
             useless.append(aval)
     if useless:
-        warn(
-            UserWarning,
-            name,
-            "some donated arguments fit no result, so their memory cannot be reused.",
-            got=", ".join(a.str_short() for a in useless),
-            fix="donate only what a result has the shape and dtype of",
-        )
+        problem = f"{name} has no result that they fit, so their memory cannot be reused."
+        got = ", ".join(a.str_short() for a in useless)
+        fix = "donate only what a result has the shape and dtype of"
+        warn(UserWarning, "Some donated buffers were not usable", problem, got=got, fix=fix)
 
 
 def _as_tuple(value: object) -> tuple[Any, ...]:

@@ -410,6 +410,11 @@ class Lowered(_Stage):
         """Whether it is known where the program runs, so that it can be compiled."""
         return self._where is not None
 
+    @property
+    def replicas(self) -> placed_programs.Replicas | None:
+        """How many devices run a copy of the program, and over which axes; None if one does."""
+        return self._lowered.options.replicas
+
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text: `"stablehlo"` (the default) or `"hlo"`.
 

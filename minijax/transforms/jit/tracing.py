@@ -16,7 +16,8 @@ from minijax.core import axes, cache, config, monitoring, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.trace import current
+from minijax.core.operators import Operation, Values
+from minijax.core.trace import Params, Results, Trace, Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager
 from minijax.transforms.jit import arguments, jit, stages
@@ -130,7 +131,7 @@ def _shaped(x: object) -> Any:
 
 
 @source.boundaries("__init__")
-class named_scope:  # noqa: N801  mirrors jax.named_scope
+class named_scope(config.override[tuple[str, ...]]):  # noqa: N801  mirrors jax.named_scope
     """Context manager and decorator: operations inside carry `name` in the compiled program.
 
     Raises:
@@ -145,29 +146,17 @@ class named_scope:  # noqa: N801  mirrors jax.named_scope
         True
     """
 
-    __slots__ = ("_name", "_previous")
+    __slots__ = ("_name",)
 
     def __init__(self, name: str) -> None:
         if not isinstance(name, str):
             error(TypeError, "named_scope", "the name must be a string.", got=type(name).__name__)
         self._name = source.readable(name)
+        super().__init__(staging.scope, ())
 
     def __enter__(self) -> None:
-        self._previous = staging.scope.value
-        staging.scope.set_local((*self._previous, self._name))
-
-    def __exit__(self, *_: object) -> None:
-        staging.scope.set_local(self._previous)
-
-    def __call__(self, fun: Callable[..., Any]) -> Callable[..., Any]:
-        """`fun` inside this scope."""
-
-        @source.result_of(fun)
-        def scoped(*args: Any, **kwargs: Any) -> Any:
-            with named_scope(self._name):
-                return fun(*args, **kwargs)
-
-        return scoped
+        self._value = (*staging.scope.value, self._name)
+        super().__enter__()
 
 
 def named_call(fun: Callable[P, R], *, name: str | None = None) -> Callable[P, R]:
@@ -207,8 +196,25 @@ def checking_leaks() -> AbstractContextManager[None]:
     return config.check_tracer_leaks(True)
 
 
-def ensure_compile_time_eval() -> config.Context:
+class _KnownTrace(Trace):
+    """Computes operations on known values at once; others go to the trace around it."""
+
+    __slots__ = ("parent",)
+
+    def __init__(self, parent: Trace) -> None:
+        super().__init__(parent.function_name)
+        self.parent = parent
+
+    def process(self, primitive: Operation, args: Values, params: Params) -> Results:
+        inner = self.parent if any(isinstance(x, Tracer) for x in args) else eager.EAGER
+        with config.override(current, inner):
+            return inner.process(primitive, args, params)
+
+
+class ensure_compile_time_eval(config.override[Trace]):  # noqa: N801  mirrors JAX's
     """Context manager: operations on known values are computed at once, also while tracing.
+
+    Operations on traced values are staged, as they are outside of it.
 
     Example:
         >>> @jax.jit
@@ -219,7 +225,16 @@ def ensure_compile_time_eval() -> config.Context:
         >>> f(jnp.arange(8)).shape
         (4, 2)
     """
-    return config.override(current, eager.EAGER)
+
+    __slots__ = ()
+
+    def __init__(self) -> None:
+        super().__init__(current, eager.EAGER)
+
+    def __enter__(self) -> None:
+        outer = current.value
+        self._value = outer if outer is eager.EAGER else _KnownTrace(outer)
+        super().__enter__()
 
 
 def clear_caches() -> None:

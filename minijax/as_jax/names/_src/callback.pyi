@@ -1,0 +1,1 @@
+"""Named by equinox, for the logger of this name."""

@@ -1,0 +1,1 @@
+"""Named by chex, which looks whether it may watch what is compiled: it may not."""

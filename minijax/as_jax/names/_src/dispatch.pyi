@@ -1,0 +1,1 @@
+"""Named by equinox, which looks whether there are tokens to wait for at the end."""

@@ -1,0 +1,3 @@
+"""Needed by orbax."""
+
+from minijax.as_jax.placeholders import global_state as global_state

@@ -1,0 +1,3 @@
+"""Needed by flax."""
+
+from minijax.as_jax.placeholders import EArray as EArray

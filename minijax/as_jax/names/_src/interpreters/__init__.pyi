@@ -1,0 +1,1 @@
+from minijax.as_jax.names._src.interpreters import pxla as pxla

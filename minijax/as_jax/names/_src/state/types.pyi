@@ -1,0 +1,3 @@
+"""Needed by flax.nnx."""
+
+from minijax.core.refs import AbstractRef as AbstractRef

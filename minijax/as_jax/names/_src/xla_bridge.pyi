@@ -1,0 +1,3 @@
+"""Needed by chex."""
+
+from minijax.as_jax.placeholders import _backends as _backends

@@ -1,0 +1,3 @@
+"""What `jax.core` has besides."""
+
+from minijax.core.jaxpr import Atom as Atom

@@ -1,0 +1,5 @@
+from minijax.as_jax.names.extend import (
+    core as core,
+    linear_util as linear_util,
+    source_info_util as source_info_util,
+)

@@ -1,0 +1,1 @@
+"""Programs over several devices; packages import the module and ask nothing of it."""

@@ -1,0 +1,1 @@
+"""Programs as XLA takes them; packages import the module and ask nothing of it."""

@@ -1,0 +1,1 @@
+"""An empty module, as in JAX 0.10."""

@@ -1,0 +1,5 @@
+"""Small libraries with which older programs were written: layers and optimizers."""
+
+from minijax.core import deferral
+
+__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

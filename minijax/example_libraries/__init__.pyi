@@ -1,0 +1,1 @@
+from minijax.example_libraries import optimizers as optimizers, stax as stax

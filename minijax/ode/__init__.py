@@ -1,0 +1,1 @@
+"""Ordinary differential equations.  `minijax.experimental.ode` is what users see of it."""

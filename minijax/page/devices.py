@@ -1,0 +1,486 @@
+"""What each device of a per-device program holds at each step, by name.
+
+Input: a program with a `shard_map` or a `pmap`.  Output: a row for each device and a column for
+each step.  Devices go through the equations side by side; collectives take from all of a group.
+What is linear carries terms through, and so do selections that are known; what is not gets a name
+that tells its parents.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from minijax.core import vma
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
+from minijax.page import terms
+from minijax.page.marking import Equation
+from minijax.page.terms import Terms
+from minijax.transforms.vmap import vmap
+
+Step = dict[str, Any]
+"""What the page shows of one step: JSON."""
+PerDevice = list[Terms]
+"""A value on each device."""
+
+_MOST_DEVICES = 16
+_MOST_ELEMENTS = 64
+_MOST_STEPS = 80
+_MOST_SHOWN = 16
+_MOST_TURNS = 16
+_SAME = frozenset({"convert_element_type", "copy", "pbroadcast", "pcast", "pvary", "stop_gradient"})
+_ARITHMETIC: dict[str, Callable[..., Any]] = {
+    "add": np.add,
+    "add_any": np.add,
+    "div": np.true_divide,
+    "mul": np.multiply,
+    "neg": np.negative,
+    "sub": np.subtract,
+}
+# The operands in which operations are linear; None: in all.
+_LINEAR: dict[str, tuple[int, ...] | None] = {
+    "broadcast_in_dim": None,
+    "concatenate": None,
+    "cumsum": None,
+    "dot_general": None,
+    "dynamic_slice": (0,),
+    "dynamic_update_slice": (0, 1),
+    "expand_dims": None,
+    "gather": (0,),
+    "pad": None,
+    "reduce_sum": None,
+    "reshape": None,
+    "rev": None,
+    "scatter": (0, 2),
+    "scatter-add": (0, 2),
+    "scatter_add": (0, 2),
+    "select_n": tuple(range(1, 9)),
+    "slice": None,
+    "split": None,
+    "squeeze": None,
+    "transpose": None,
+}
+_QUIET = frozenset(_LINEAR) - {"dot_general", "reduce_sum", "scatter-add", "scatter_add", "cumsum"}
+
+
+class Unshown(Exception):  # noqa: N818  it says what is not shown, and leaves nothing wrong
+    """A program has something that is not carried by name."""
+
+
+class Mapped(NamedTuple):
+    """A per-device program.
+
+    Attributes:
+        jaxpr: what each device runs.
+        consts: its constants.
+        axes: the sizes of the axes over which it is mapped.
+        split: for each argument the axes over which it differs.
+    """
+
+    jaxpr: Jaxpr
+    consts: Sequence[Any]
+    axes: dict[Any, int]
+    split: list[frozenset[Any]]
+
+
+def steps_of(equations: Sequence[Equation]) -> Step | None:
+    """The steps of the first per-device program among equations; None if nothing is shown."""
+    numbers = {id(x.eqn): x.number for x in equations}
+    for x in equations:
+        if x.eqn.primitive.name in ("shard_map", "pmap"):
+            mapped = _mapped(x.eqn)
+            try:
+                return _Walk(mapped, numbers).result()
+            except Unshown:
+                return None
+    return None
+
+
+def _mapped(eqn: Eqn) -> Mapped:
+    held = eqn.params["jaxpr"]
+    jaxpr, consts = (held.jaxpr, held.consts) if isinstance(held, ClosedJaxpr) else (held, ())
+    if eqn.primitive.name == "pmap":
+        name = eqn.params["axis_name"]
+        given = eqn.params["in_axes"]
+        split = [frozenset(() if axis is None else (name,)) for axis in given]
+        return Mapped(jaxpr, consts, {name: eqn.params["axis_size"]}, split)
+    mesh = eqn.params["mesh"]
+    specs = eqn.params["in_specs"]
+    split = [
+        frozenset(vma.of(v.aval).varying) or frozenset(s.names())
+        for v, s in zip(jaxpr.invars, specs, strict=True)
+    ]
+    return Mapped(jaxpr, consts, dict(mesh.shape), split)
+
+
+class _Walk:
+    """All devices on their way through a program."""
+
+    def __init__(self, mapped: Mapped, numbers: dict[int, int]) -> None:
+        self._mapped = mapped
+        self._numbers = numbers
+        self._axes = list(mapped.axes)
+        sizes = list(mapped.axes.values())
+        if math.prod(sizes) > _MOST_DEVICES:
+            raise Unshown
+        self._places = list(itertools.product(*map(range, sizes)))
+        self._steps: list[Step] = []
+        self._legend: dict[str, str] = {}
+
+    def result(self) -> Step:
+        """The steps, the first with what devices begin with."""
+        jaxpr = self._mapped.jaxpr
+        names = jaxpr.debug_info.arg_names or ()
+        args = []
+        for i, (var, split) in enumerate(zip(jaxpr.invars, self._mapped.split, strict=True)):
+            many = len(jaxpr.invars) > 1
+            name = names[i] if many and i < len(names) else ""
+            args.append(self._begin(var, split, name, many))
+            self._add(-1, name or "start", "begins", args[-1], [])
+        outs = self._run(jaxpr, self._mapped.consts, args)
+        if all(step["kind"] == "begins" for step in self._steps):
+            raise Unshown
+        for values in outs:
+            self._add(-1, "result", "ends", values, [])
+        labels = [
+            f"{_letter(i)} {', '.join(f'{a}={c}' for a, c in zip(self._axes, place, strict=True))}"
+            for i, place in enumerate(self._places)
+        ]
+        legend = [{"name": name, "meaning": text} for text, name in self._legend.items()]
+        return {"names": labels, "legend": legend, "steps": self._steps}
+
+    def _begin(self, var: Atom, split: frozenset[Any], name: str, many: bool) -> PerDevice:
+        aval = var.aval
+        if getattr(aval, "is_extended", True) or aval.size > _MOST_ELEMENTS:
+            raise Unshown
+        found = []
+        for place in self._places:
+            own = tuple(c if a in split else 0 for a, c in zip(self._axes, place, strict=True))
+            letter = _letter(self._places.index(own)) if split else ""
+            # What all devices hold has the name of the argument; else a letter for each device.
+            text = f"{name}{letter}" if many else letter or name or "x"
+            found.append(terms.begun(text or "x", aval.shape))
+        return found
+
+    def _add(
+        self, number: int, title: str, kind: str, values: PerDevice, arrows: list[list[int]]
+    ) -> None:
+        if len(self._steps) >= _MOST_STEPS:
+            raise Unshown
+        moving = {device for arrow in arrows for device in arrow}
+        devices = [
+            {
+                "cells": terms.texts(value, _MOST_SHOWN, self._short),
+                "shape": list(value.shape),
+                "waits": bool(arrows) and device not in moving,
+            }
+            for device, value in enumerate(values)
+        ]
+        self._steps.append(
+            {
+                "number": number,
+                "title": title,
+                "kind": kind,
+                "line": "",
+                "arrows": arrows,
+                "devices": devices,
+            }
+        )
+
+    def _short(self, text: str) -> str:
+        """A name for what is too long to be shown."""
+        return self._legend.setdefault(text, f"t{len(self._legend) + 1}")
+
+    def _run(
+        self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[PerDevice]
+    ) -> list[PerDevice]:
+        values: dict[int, PerDevice] = {}
+        for var, const in zip(jaxpr.constvars, consts, strict=True):
+            values[id(var)] = [np.asarray(const)] * len(self._places)
+        values.update(zip(map(id, jaxpr.invars), args, strict=True))
+
+        def read(atom: Atom) -> PerDevice:
+            if isinstance(atom, Literal):
+                return [np.asarray(atom.value)] * len(self._places)
+            return values[id(atom)]
+
+        for eqn in jaxpr.eqns:
+            outs = self._eqn(eqn, [read(v) for v in eqn.invars])
+            values.update(zip(map(id, eqn.outvars), outs, strict=True))
+        return [read(v) for v in jaxpr.outvars]
+
+    def _eqn(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice]:
+        name = eqn.primitive.name
+        number = self._numbers.get(id(eqn), -1)
+        if name == "axis_index":
+            return [[np.asarray(i) for i in self._indices(eqn.params["axis_name"])]]
+        if name == "scan":
+            return self._scan(eqn, args)
+        inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
+        if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(args):
+            return self._run(inner.jaxpr, inner.consts, args)
+        if name in _COLLECTIVES:
+            if eqn.params.get("axis_index_groups") is not None:
+                raise Unshown
+            outs = []
+            for values in args:
+                groups = list(self._groups(_axes_of(eqn)))
+                out, arrows = _COLLECTIVES[name](values, groups, eqn.params)
+                outs.append(out)
+                self._add(number, name, "moves", out, arrows)
+            return outs
+        outs = self._local(eqn, args)
+        if name not in _SAME | _QUIET and not all(map(terms.is_known, outs[0])):
+            for out in outs:
+                self._add(number, name, "computes", out, [])
+        return outs
+
+    def _scan(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice]:
+        params = eqn.params
+        length, body = params["length"], params["jaxpr"]
+        if length > _MOST_TURNS:
+            raise Unshown
+        first, count = params["num_consts"], params["num_carry"]
+        consts, carry = list(args[:first]), list(args[first : first + count])
+        along = args[first + count :]
+        stacked: list[list[PerDevice]] = []
+        turns = range(length)
+        for turn in reversed(turns) if params["reverse"] else turns:
+            rows = [[value[turn] for value in xs] for xs in along]
+            rows = [[np.asarray(row) for row in xs] for xs in rows]
+            outs = self._run(body.jaxpr, body.consts, [*consts, *carry, *rows])
+            carry = outs[:count]
+            stacked.append(outs[count:])
+        if params["reverse"]:
+            stacked.reverse()
+        ys = [
+            [np.stack([turn[i][d] for turn in stacked]) for d in range(len(self._places))]
+            for i in range(len(eqn.outvars) - count)
+        ]
+        return [*carry, *ys]
+
+    def _local(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice]:
+        """An operation that each device does by itself."""
+        if any(getattr(v.aval, "is_extended", True) for v in (*eqn.invars, *eqn.outvars)):
+            raise Unshown
+        if any(v.aval.size > _MOST_ELEMENTS * _MOST_DEVICES for v in eqn.outvars):
+            raise Unshown
+        each = []
+        for device in range(len(self._places)):
+            own = [values[device] for values in args]
+            each.append(_on_one(eqn, own, self._short))
+        return [list(values) for values in zip(*each, strict=True)]
+
+    def _indices(self, axes: Any) -> Iterator[int]:
+        """The place of each device along axes, the outermost first."""
+        wanted = axes if isinstance(axes, tuple) else (axes,)
+        for place in self._places:
+            index = 0
+            for axis in wanted:
+                at = self._axes.index(axis)
+                index = index * self._mapped.axes[axis] + place[at]
+            yield index
+
+    def _groups(self, axes: Sequence[Any]) -> Iterator[list[int]]:
+        """The devices that differ along axes only, in order."""
+        if any(axis not in self._axes for axis in axes):
+            raise Unshown
+        order = list(self._indices(tuple(axes)))
+        others: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(self._places):
+            key = tuple(c for a, c in zip(self._axes, place, strict=True) if a not in axes)
+            others.setdefault(key, []).append(device)
+        for group in others.values():
+            yield sorted(group, key=order.__getitem__)
+
+
+def _letter(number: int) -> str:
+    return chr(ord("A") + number)
+
+
+def _axes_of(eqn: Eqn) -> Sequence[Any]:
+    given = eqn.params.get("axes", eqn.params.get("axis_name"))
+    return given if isinstance(given, tuple) else (given,)
+
+
+def _on_one(eqn: Eqn, args: Sequence[Terms], short: Callable[[str], str]) -> list[Terms]:
+    """An operation of one device."""
+    name = eqn.primitive.name
+    if name in _SAME:
+        return [args[0]]
+    if all(map(terms.is_known, args)):
+        return _computed(eqn, args)
+    if name in _ARITHMETIC:
+        return [terms.simplified(_ARITHMETIC[name](*map(terms.as_terms, args)))]
+    if name in _LINEAR:
+        unknown = [i for i, value in enumerate(args) if not terms.is_known(value)]
+        data = _LINEAR[name]
+        is_product = name == "dot_general" and len(unknown) > 1
+        if not is_product and (data is None or set(unknown) <= set(data)):
+            return _linear(eqn, args, unknown)
+    return [_named(eqn, var.aval.shape, args, short) for var in eqn.outvars]
+
+
+def _named(
+    eqn: Eqn, shape: tuple[int, ...], args: Sequence[Terms], short: Callable[[str], str]
+) -> Terms:
+    """The elements of a result that is not linear, named after their parents."""
+    name = eqn.primitive.name
+    found = np.empty(shape, object)
+    if all(value.shape in (shape, ()) for value in args):
+        for index in np.ndindex(*shape):
+            own = [value[index] if value.shape else value[()] for value in args]
+            text = f"{name}({', '.join(str(terms.sum_of(x)) for x in own)})"
+            found[index] = terms.named(text if len(text) <= 24 else short(text))
+        return found
+    parents = dict.fromkeys(str(terms.sum_of(x)) for value in args for x in value.flat)
+    shown = ", ".join(itertools.islice(parents, 8)) + (", …" if len(parents) > 8 else "")
+    for index in np.ndindex(*shape):
+        place = f"[{', '.join(map(str, index))}]" if shape else ""
+        found[index] = terms.named(short(f"{name}({shown}){place}"))
+    return found
+
+
+def _computed(eqn: Eqn, args: Sequence[Terms]) -> list[Terms]:
+    given = [np.asarray(x, v.aval.dtype) for x, v in zip(args, eqn.invars, strict=True)]
+    return [np.asarray(x) for x in eqn.primitive.bind_all(*given, **eqn.params)]
+
+
+def _linear(eqn: Eqn, args: Sequence[Terms], unknown: Sequence[int]) -> list[Terms]:
+    """A linear operation: what it makes of each element alone, and the sums of that."""
+    sizes = [args[i].size for i in unknown]
+    total = sum(sizes)
+    if total > _MOST_ELEMENTS * _MOST_DEVICES:
+        raise Unshown
+    basis = np.eye(total + 1, total, -1, dtype=np.float32)
+    starts = np.cumsum([0, *sizes])
+    inputs = [
+        basis[:, start : start + args[i].size].reshape(total + 1, *args[i].shape)
+        for i, start in zip(unknown, starts, strict=False)
+    ]
+    fixed = [
+        np.asarray(x, v.aval.dtype if v.aval.dtype.kind in "iub" else np.float32)
+        for x, v in zip(args, eqn.invars, strict=True)
+        if terms.is_known(x)
+    ]
+
+    def function(*data: Any) -> Any:
+        rest, given = iter(fixed), iter(data)
+        own = [next(given) if i in unknown else next(rest) for i in range(len(args))]
+        return eqn.primitive.bind_all(*own, **eqn.params)
+
+    symbols = [x for i in unknown for x in args[i].flat]
+    outs = []
+    for out in vmap(function)(*inputs):
+        table = np.asarray(out)
+        found = np.empty(table.shape[1:], object)
+        for index in np.ndindex(*found.shape):
+            column = table[(slice(None), *index)]
+            total_sum = terms.sum_of(column[0])
+            for which in np.flatnonzero(column[1:] - column[0]):
+                total_sum = total_sum + symbols[which] * float(column[1 + which] - column[0])
+            found[index] = total_sum
+        outs.append(terms.simplified(found))
+    return outs
+
+
+Moved = tuple[PerDevice, list[list[int]]]
+Groups = Sequence[Sequence[int]]
+
+
+def _everybody(groups: Groups) -> list[list[int]]:
+    return [[giver, taker] for group in groups for taker in group for giver in group]
+
+
+def _total(values: PerDevice, group: Sequence[int]) -> Terms:
+    found = terms.as_terms(values[group[0]])
+    for device in group[1:]:
+        found = found + terms.as_terms(values[device])
+    return terms.simplified(found)
+
+
+def _psum(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    found = list(values)
+    for group in groups:
+        total = _total(values, group)
+        for device in group:
+            found[device] = total
+    return found, _everybody(groups)
+
+
+def _extreme(word: str) -> Callable[..., Moved]:
+    def move(values: PerDevice, groups: Groups, params: Any) -> Moved:
+        found = list(values)
+        for group in groups:
+            out = np.empty(values[0].shape, object)
+            for index in np.ndindex(*out.shape):
+                names = dict.fromkeys(str(terms.sum_of(values[d][index])) for d in group)
+                out[index] = terms.named(f"{word}({','.join(names)})")
+            for device in group:
+                found[device] = out
+        return found, _everybody(groups)
+
+    return move
+
+
+def _ppermute(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    found = [np.zeros(value.shape) for value in values]
+    arrows = []
+    for group in groups:
+        for giver, taker in params["perm"]:
+            found[group[taker]] = values[group[giver]]
+            arrows.append([group[giver], group[taker]])
+    return found, arrows
+
+
+def _all_gather(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    found = list(values)
+    axis = params["all_gather_dimension"]
+    join = np.concatenate if params["tiled"] else np.stack
+    for group in groups:
+        out = join([values[device] for device in group], axis=axis)
+        for device in group:
+            found[device] = out
+    return found, _everybody(groups)
+
+
+def _reduce_scatter(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    found = list(values)
+    axis = params["scatter_dimension"]
+    for group in groups:
+        total = _total(values, group)
+        for device, part in zip(group, np.split(total, len(group), axis), strict=True):
+            found[device] = part if params["tiled"] else np.squeeze(part, axis)
+    return found, _everybody(groups)
+
+
+def _all_to_all(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    found = list(values)
+    split, concat = params["split_axis"], params["concat_axis"]
+    for group in groups:
+        parts = [np.split(values[device], len(group), split) for device in group]
+        for place, device in enumerate(group):
+            own = [given[place] for given in parts]
+            if params["tiled"]:
+                found[device] = np.concatenate(own, concat)
+            else:
+                found[device] = np.stack([np.squeeze(part, split) for part in own], concat)
+    return found, _everybody(groups)
+
+
+_COLLECTIVES: dict[str, Callable[..., Moved]] = {
+    "all_gather": _all_gather,
+    "all_gather_invariant": _all_gather,
+    "all_gather_reduced": _all_gather,
+    "all_to_all": _all_to_all,
+    "pmax": _extreme("max"),
+    "pmin": _extreme("min"),
+    "ppermute": _ppermute,
+    "psum": _psum,
+    "psum_invariant": _psum,
+    "reduce_scatter": _reduce_scatter,
+}

@@ -1,0 +1,331 @@
+"""`page`: all stages of a program in one file, each line linked to what became of it.
+
+Input: a function and its arguments.  Output: a `Page`: data, and a file that needs no network.
+The program is lowered anew, with numbers in its locations: other calls notice nothing.
+"""
+
+from __future__ import annotations
+
+import base64
+import copy
+import gzip
+import html
+import itertools
+import json
+import tempfile
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from minijax.core.aval import ShapedArray
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.interpreters import discharge
+from minijax.lowering import planning, program
+from minijax.page import columns, devices, marking, reasons, recording, sources
+from minijax.page.columns import Column
+from minijax.page.marking import Marked
+from minijax.page.sources import Place
+from minijax.transforms.jit.jit import jitted
+from minijax.transforms.jit.stages import Lowered
+
+Data = dict[str, Any]
+"""JSON."""
+
+VERSION = 1
+_PARTITIONER = "spmd-partitioning"
+_MOST_IN_A_BOX = 40
+_DEEPEST = 6
+_ASSETS = Path(__file__).parent / "assets"
+
+
+class Page:
+    """The stages of a program, linked: shows itself in a notebook, and is saved as one file.
+
+    Attributes:
+        name: the name of the function.
+        data: what the page shows, as JSON: `docs/page.md` describes it.
+
+    Source:     minijax's own.
+
+    Example:
+        >>> page = jax.explain.page(lambda x: 2 * jnp.sin(x))(1.0)
+        >>> [column["key"] for column in page.data["columns"]]
+        ['python', 'jaxpr', 'stablehlo', 'optimized']
+    """
+
+    def __init__(self, name: str, data: Data) -> None:
+        self.name = name
+        self.data = data
+
+    def html(self) -> str:
+        """The page: one file that needs neither a network nor another file."""
+        text = json.dumps(self.data, separators=(",", ":"), ensure_ascii=False)
+        packed = base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+        script = (_ASSETS / "page.js").read_text(encoding="utf-8")
+        style = (_ASSETS / "page.css").read_text(encoding="utf-8")
+        return (
+            f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
+            f"<title>{html.escape(self.name)} · minijax</title>"
+            f"<style>{style}</style></head><body>"
+            f'<script type="text/plain" id="data">{packed}</script>'
+            f'<div id="page"></div><script>{script}</script></body></html>\n'
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Writes the page to a file.
+
+        Args:
+            path: the file, such as "f.html".
+        """
+        file = Path(path)
+        file.write_text(self.html(), encoding="utf-8")
+        return file
+
+    def open(self) -> Path:
+        """Writes the page to a temporary file, and shows it in a browser."""
+        with tempfile.NamedTemporaryFile(suffix=".html", delete=False) as made:
+            file = self.save(made.name)
+        webbrowser.open(file.as_uri())
+        return file
+
+    def _repr_html_(self) -> str:
+        inside = html.escape(self.html(), quote=True)
+        return f'<iframe srcdoc="{inside}" style="width:100%;height:640px;border:0"></iframe>'
+
+    def __repr__(self) -> str:
+        stages = ", ".join(column["title"] for column in self.data["columns"])
+        return f"Page of {self.name}: {len(self.data['equations'])} equations; {stages}"
+
+
+def page(function: Callable[..., Any]) -> Callable[..., Page]:
+    """Makes a page of a function: its source, its jaxpr and all that becomes of it, linked.
+
+    The result is to be called with the function's arguments: arrays, or `ShapeDtypeStruct`s with
+    shardings.  The function is staged and compiled for them; where all arguments have values and
+    the program has no effects, it is run once, and the page shows what its equations have given.
+
+    Source:     minijax's own.
+
+    Args:
+        function: a function, perhaps jitted, or a `pmap`.
+
+    Returns:
+        A function of the arguments that gives a `Page`.
+
+    Raises:
+        TypeError: `function` is not callable.
+
+    Example:
+        >>> page = jax.explain.page(lambda x: 2 * jnp.sin(x))(1.0)
+        >>> page
+        Page of <lambda>: 2 equations; Python, jaxpr, StableHLO, optimized HLO
+        >>> [equation["name"] for equation in page.data["equations"]]
+        ['sin', 'mul']
+    """
+    given = jitted("explain.page", function)
+
+    def of(*args: Any, **kwargs: Any) -> Page:
+        traced = given.trace(*args, **kwargs)
+        closed: ClosedJaxpr = traced.jaxpr
+        marked = marking.mark(closed)
+        again = copy.copy(traced)
+        again._closed = marked.closed
+        again._staged = traced._staged._replace(closed=marked.closed)
+        lowered = again.lower()
+        found = _Making(lowered.fun_name, closed, marked, sources.beginning_of(function))
+        data = found.data(lowered, traced._args)
+        return Page(lowered.fun_name, data)
+
+    return of
+
+
+class _Making:
+    """Gathers what the page of one program shows."""
+
+    def __init__(
+        self, name: str, closed: ClosedJaxpr, marked: Marked, outermost: Place | None
+    ) -> None:
+        self._name = name
+        self._closed = closed
+        self._marked = marked
+        self._places = [sources.places_of(x, outermost) for x in marked.equations]
+        self._outermost = outermost
+
+    def data(self, lowered: Lowered, args: Sequence[Any]) -> Data:
+        """All that the page shows."""
+        stages = _stages(lowered)
+        graph = _Graph(self._marked, self._closed, self._places)
+        shown = [
+            sources.python_column(self._places, self._outermost),
+            columns.jaxpr_column(self._marked, self._closed, "jaxpr", "jaxpr"),
+            *stages,
+        ]
+        return {
+            "version": VERSION,
+            "name": self._name,
+            "columns": [_column(column) for column in shown],
+            "equations": self._equations(stages),
+            "graph": {"nodes": graph.nodes, "edges": graph.edges},
+            "devices": self._devices(),
+            "values": recording.record(self._marked, self._closed, args),
+        }
+
+    def _devices(self) -> Data | None:
+        found = devices.steps_of(self._marked.equations)
+        for step in () if found is None else found["steps"]:
+            places = self._places[step["number"]] if step["number"] >= 0 else ()
+            step["line"] = places[0].text if places else ""
+        return found
+
+    def _equations(self, stages: Sequence[Column]) -> list[Data]:
+        found = reasons.found_in(stages)
+        pure, _ = discharge.discharge_jaxpr(self._marked.closed)
+        alive = set(marking.left_in(program.cleaned(pure, keep_unused=True)[0].jaxpr))
+        equations = self._marked.equations
+        users = marking.uses(equations)
+        known = reasons.Reasons()
+        every = []
+        for x, places in zip(equations, self._places, strict=True):
+            there = {key: x.number in numbers for key, numbers in found}
+            fate = reasons.fate_of(x, there, x.number in alive, equations)
+            every.append(
+                {
+                    "number": x.number,
+                    "name": x.eqn.primitive.name,
+                    "holder": x.holder,
+                    "depth": x.depth,
+                    "types": [v.aval.str_short() for v in x.eqn.outvars],
+                    "explained": reasons.explained(x),
+                    "bytes": sum(_bytes(v.aval) for v in x.eqn.outvars),
+                    "meaning": known.meaning_of(x),
+                    "why": known.why(x, [equations[i] for i in users[x.number]]),
+                    "role": known.origin_of(x).role,
+                    "line": places[0].text if places else "",
+                    "called": [place.text for place in places[1:]],
+                    "fate": fate,
+                }
+            )
+        return every
+
+
+def _bytes(aval: ShapedArray) -> int:
+    return int(getattr(aval, "size", 0) * getattr(getattr(aval, "dtype", None), "itemsize", 0))
+
+
+def _stages(lowered: Lowered) -> list[Column]:
+    """The columns of what becomes of a lowered program."""
+    text = lowered.as_text(debug_info=True)
+    found = [columns.mlir_column(text, "stablehlo", "StableHLO")]
+    module = lowered.compiler_ir()
+    is_split = bool(planning.meshes(module))
+    if is_split:
+        text = planning.propagated(module, debug_info=True)
+        found.append(columns.mlir_column(text, "propagated", "after propagation"))
+    if not lowered.has_devices:
+        return found
+    if not is_split:
+        compiled = lowered.compile()
+    else:
+        with tempfile.TemporaryDirectory() as folder:
+            options = {
+                "xla_dump_to": folder,
+                "xla_dump_hlo_as_text": True,
+                "xla_dump_hlo_pass_re": _PARTITIONER,
+            }
+            compiled = lowered.compile(options)
+            for path in sorted(Path(folder).glob(f"*after_{_PARTITIONER}*.txt"))[:1]:
+                text = path.read_text(encoding="utf-8")
+                found.append(columns.hlo_column(text, "partitioned", "one device's program"))
+    found.append(columns.hlo_column(compiled.as_text(), "optimized", "optimized HLO"))
+    return found
+
+
+def _column(column: Column) -> Data:
+    lines = []
+    for line in column.lines:
+        own: Data = {"t": line.text, "d": line.depth}
+        if line.numbers:
+            own["n"] = sorted(line.numbers)
+        if line.is_inferred:
+            own["i"] = 1
+        if line.row is not None:
+            own["r"] = line.row
+        lines.append(own)
+    return {
+        "key": column.key,
+        "title": column.title,
+        "language": column.language,
+        "lines": lines,
+    }
+
+
+class _Graph:
+    """The program as boxes and arrows: a box for each equation, in that which holds it.
+
+    Where there are many, those that one line of the user's has made stand in a box together.
+    """
+
+    def __init__(self, marked: Marked, closed: ClosedJaxpr, places: Sequence[Sequence[Place]]):
+        self._places = places
+        self._equations = marked.equations
+        self.nodes: list[Data] = []
+        self.edges: list[Data] = []
+        self._groups = 0
+        inside: dict[int | None, list[int]] = {}
+        for x in marked.equations:
+            inside.setdefault(x.holder, []).append(x.number)
+        for i in range(len(closed.jaxpr.invars)):
+            self.nodes.append({"id": f"in{i}", "label": _argument(closed, i), "in": None})
+        for holder, numbers in inside.items():
+            self._place(numbers, None if holder is None else str(holder), 1)
+        for i in range(len(closed.jaxpr.outvars)):
+            self.nodes.append({"id": f"out{i}", "label": f"result {i}", "in": None})
+        self._connect(closed)
+
+    def _place(self, numbers: Sequence[int], parent: str | None, level: int) -> None:
+        """Puts equations into a box, in groups if they are many."""
+        if len(numbers) <= _MOST_IN_A_BOX:
+            for number in numbers:
+                label = self._equations[number].eqn.primitive.name
+                self.nodes.append({"id": str(number), "label": label, "in": parent})
+            return
+        runs = [list(run) for _, run in itertools.groupby(numbers, lambda n: self._at(n, level))]
+        if len(runs) == 1 and level < _DEEPEST:
+            self._place(numbers, parent, level + 1)
+            return
+        if not 1 < len(runs) <= _MOST_IN_A_BOX:
+            size = -(-len(numbers) // _MOST_IN_A_BOX)
+            runs = [list(numbers[i : i + size]) for i in range(0, len(numbers), size)]
+        for run in runs:
+            name = f"g{self._groups}"
+            self._groups += 1
+            same = {self._at(number, level) for number in run}
+            known = same.pop() if len(same) == 1 else None
+            label = known.text if known else f"equations {run[0]} to {run[-1]}"
+            self.nodes.append({"id": name, "label": f"{label} ({len(run)})", "in": parent})
+            self._place(run, name, level + 1)
+
+    def _at(self, number: int, level: int) -> Place | None:
+        places = self._places[number]
+        return places[-level] if level <= len(places) else None
+
+    def _connect(self, closed: ClosedJaxpr) -> None:
+        givers = {id(var): f"in{i}" for i, var in enumerate(closed.jaxpr.invars)}
+        for x in self._equations:
+            own = str(x.number)
+            for atom in {id(v): v for v in x.eqn.invars}.values():
+                if id(atom) in givers:
+                    label = atom.aval.str_short()
+                    self.edges.append({"from": givers[id(atom)], "to": own, "label": label})
+            givers.update((id(v), own) for v in x.eqn.outvars)
+        for i, out in enumerate(closed.jaxpr.outvars):
+            if id(out) in givers:
+                label = out.aval.str_short()
+                self.edges.append({"from": givers[id(out)], "to": f"out{i}", "label": label})
+
+
+def _argument(closed: ClosedJaxpr, number: int) -> str:
+    names = closed.jaxpr.debug_info.arg_names
+    known = names is not None and number < len(names)
+    return str(names[number]) if names is not None and known else f"argument {number}"

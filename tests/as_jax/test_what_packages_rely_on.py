@@ -1,0 +1,149 @@
+"""What packages rely on, by specimens of each kind: figures are NumPy's, or those of JAX 0.10.2."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import minijax as jax
+import minijax.numpy as jnp
+from minijax import custom_derivatives, lax
+from minijax.experimental import checkify
+
+pytestmark = pytest.mark.feature("EC-02")
+
+
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "int64"])
+def test_indices_of_different_dtypes_go_together(kind):
+    x = np.arange(12.0).reshape(3, 4)
+    with jax.enable_x64(True):
+        i = jnp.asarray(1, kind)
+        assert jnp.asarray(x)[i, 1] == x[1, 1]
+        assert jnp.asarray(x)[2, i] == x[2, 1]
+        assert jnp.asarray(x)[i, jnp.int32(-1)] == x[1, -1]
+        assert jnp.asarray(x)[i, -1] == x[1, -1]
+        np.testing.assert_array_equal(jnp.asarray(x)[i, 1:3], x[1, 1:3])
+        np.testing.assert_array_equal(
+            jax.jit(lambda x, i: (x[i, 1], x[i, -2], x[2, i]))(x, i), (x[1, 1], x[1, -2], x[2, 1])
+        )
+        assert jnp.asarray(x).at[i, -1].set(50.0)[1, 3] == 50
+
+
+def test_negative_positions_do_not_wrap_where_they_must_not():
+    x, y = jnp.arange(5.0), jnp.arange(6.0).reshape(2, 3)
+    still = {"wrap_negative_indices": False}
+    assert x.at[-1].get(mode="fill", fill_value=7.0, **still) == 7
+    assert x.at[-1].get(**still) == 0
+    np.testing.assert_array_equal(x.at[-1].set(3.0, **still), x)
+    np.testing.assert_array_equal(x.at[-1].add(3.0, mode="clip", **still), [3, 1, 2, 3, 4])
+    np.testing.assert_array_equal(x.at[-1].apply(jnp.cos, **still), x)
+    assert y.at[-1, 0].get(mode="fill", fill_value=7.0, **still) == 7
+    np.testing.assert_array_equal(y.at[:, -1].get(mode="fill", fill_value=7.0, **still), [7, 7])
+    np.testing.assert_array_equal(y.at[0, -1].set(5.0, **still), y)
+    jitted = jax.jit(lambda x: x.at[-1].get(mode="fill", fill_value=7.0, **still))
+    assert jitted(x) == 7
+    # Others count from the end.
+    assert x.at[-1].get(mode="fill") == 4
+
+
+def test_primals_with_perturbations_are_leaves():
+    primal = custom_derivatives.CustomVJPPrimal(1.0, True)
+    assert jax.tree.leaves([primal]) == [primal]
+    assert custom_derivatives.custom_vjp_primal_tree_values({"x": primal}) == {"x": 1.0}
+
+
+def test_auxiliary_results_may_be_anything():
+    def f(x):
+        return x * x, {"text": "s", "x": 2 * x, "class": object, "none": None}
+
+    aux = {"text": "s", "x": 6.0, "class": object, "none": None}
+    assert jax.grad(f, has_aux=True)(3.0) == (6.0, aux)
+    assert jax.value_and_grad(f, has_aux=True)(3.0) == ((9.0, aux), 6.0)
+    assert jax.jvp(f, (3.0,), (1.0,), has_aux=True) == (9.0, 6.0, aux)
+    assert jax.vjp(f, 3.0, has_aux=True)[2] == aux
+    assert jax.linearize(f, 3.0, has_aux=True)[2] == aux
+    inside = []
+    value, _ = jax.jit(lambda x: (jax.grad(f, has_aux=True)(x)[0], inside.append("s")))(3.0)
+    assert value == 6
+
+
+@pytest.mark.parametrize("name", [3, None, ("a",)])
+def test_callables_need_no_text_as_a_name(name):
+    class Twice:
+        __name__ = name
+
+        def __call__(self, x):
+            return x * 2
+
+    f = Twice()
+    for transform in (jax.jit, jax.checkpoint, jax.named_call, jax.grad, lambda f: f):
+        assert float(transform(f)(3.0)) in {6.0, 2.0}
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.ones(2)), [2, 2])
+    np.testing.assert_array_equal(lax.map(f, jnp.ones(2)), [2, 2])
+
+
+def test_zeros_of_trees_and_transposes_of_types():
+    zeros = custom_derivatives.zero_from_primal({"a": 1.0, "b": jnp.ones(2)})
+    np.testing.assert_array_equal(zeros["b"], [0, 0])
+    assert zeros["a"] == 0
+    of_type = jax.linear_transpose(lambda x: 2 * x, jax.core.ShapedArray((), np.dtype("float32")))
+    assert of_type(1.0) == (2.0,)
+    aval = jax.typeof(jnp.ones(2))
+    assert aval.to_tangent_aval() is aval.at_least_vspace() is aval
+
+
+def test_rules_of_wrapped_functions_are_set_from_outside():
+    @jax.custom_vjp
+    @jax.custom_batching.custom_vmap
+    def f(x):
+        return x * 2
+
+    @f.def_vmap
+    def _(size, batched, x):
+        return x * 3, batched[0]
+
+    f.defvjp(lambda x: (f(x), None), lambda _, ct: (ct * 5,))
+    np.testing.assert_array_equal(jax.vmap(f)(jnp.ones(2)), [3, 3])
+    assert jax.grad(f)(1.0) == 5
+    with pytest.raises(AttributeError, match="absent"):
+        _ = f.absent
+
+
+def test_polynomials_of_matrices_and_long_masks():
+    a, b = np.ones((3, 2)), np.full((2, 2), 2.0)
+    np.testing.assert_array_equal(jnp.polyadd(a, b), [[1, 1], [3, 3], [3, 3]])
+    np.testing.assert_array_equal(jnp.polysub(a, b), [[1, 1], [-1, -1], [-1, -1]])
+    mask = np.array([True, False, True, False, False, False])
+    np.testing.assert_array_equal(jnp.extract(mask, jnp.arange(5)), [0, 2])
+    np.testing.assert_array_equal(jnp.compress(mask, jnp.arange(5)), [0, 2])
+    with pytest.raises(ValueError, match="at most as long as the dimension"):
+        jnp.extract(np.array([True, False, True]), jnp.arange(2))
+
+
+def test_unknown_compiler_options_raise_the_error_of_xla():
+    with pytest.raises(jax.errors.JaxRuntimeError, match="does not know a compiler option"):
+        jax.jit(lambda x: x + 1, compiler_options={"nope": 1})(1.0)
+
+
+def test_texts_have_the_words_that_packages_match():
+    for call in (
+        lambda: jnp.where(jnp.ones(3) > 0, jnp.ones(3), jnp.ones(4)),
+        lambda: lax.broadcast_shapes((3,), (4,)),
+        lambda: jnp.broadcast_arrays(jnp.ones(3), jnp.ones(4)),
+    ):
+        with pytest.raises(ValueError, match="Incompatible shapes for broadcasting"):
+            call()
+    with pytest.raises(TypeError, match="got incompatible shapes for broadcasting"):
+        _ = jnp.ones(3) + jnp.ones(4)
+    with warnings.catch_warnings():
+        # The pattern is searched at the beginning of the text.
+        warnings.filterwarnings("ignore", message="Some donated buffers were not usable*")
+        jax.jit(lambda x: x.sum(), donate_argnums=0)(jnp.ones(3))
+    found, _ = checkify.checkify(lambda x: checkify.check(x > 0, "must be positive"))(-1.0)
+    assert "must be positive (`check` failed)" in found.get()
+
+
+def test_known_values_of_dtypes_are_scalar_types():
+    assert not isinstance(1.0, jax.dtypes.bfloat16)
+    assert isinstance(jax.dtypes.bfloat16(1), jax.dtypes.bfloat16)
+    assert jnp.zeros(2, jax.dtypes.bfloat16).dtype == jnp.bfloat16

@@ -1,0 +1,119 @@
+// What a page shows: the JSON that `Page.data` gives, and which lines belong together.
+
+export interface Line {
+  /** The text without indentation. */
+  t: string;
+  /** How deep it stands; deeper lines below fold with it. */
+  d: number;
+  /** The numbers of the equations that it belongs to. */
+  n?: number[];
+  /** 1 if the compiler recorded no origin, and its users' is shown. */
+  i?: number;
+  /** The number of the line in its file. */
+  r?: number;
+}
+
+export interface Column {
+  key: string;
+  title: string;
+  language: string;
+  lines: Line[];
+}
+
+export interface Equation {
+  number: number;
+  name: string;
+  holder: number | null;
+  depth: number;
+  types: string[];
+  explained: string[];
+  bytes: number;
+  meaning: string;
+  why: string;
+  role: string;
+  line: string;
+  called: string[];
+  fate: Record<string, string>;
+}
+
+export interface Value {
+  name: string;
+  type: string;
+  shape: number[];
+  size: number;
+  role?: string;
+  number?: number;
+  least?: number;
+  greatest?: number;
+  nans: number;
+  zeros: number;
+  numbers?: (number | string)[];
+  picture?: { rows: number; columns: number; means: (number | string)[] };
+  devices: { device: string; part: [number, number][] }[];
+}
+
+export interface Graph {
+  nodes: { id: string; label: string; in: string | null }[];
+  edges: { from: string; to: string; label: string }[];
+}
+
+export interface DeviceCell {
+  before: string[];
+  after: string[];
+  shape: number[];
+}
+
+export interface Step {
+  number: number;
+  title: string;
+  line: string;
+  kind: string;
+  arrows: [number, number][];
+  devices: { cells: string[]; shape: number[]; waits: boolean }[];
+}
+
+export interface Devices {
+  names: string[];
+  legend: { name: string; meaning: string }[];
+  steps: Step[];
+}
+
+export interface Data {
+  version: number;
+  name: string;
+  columns: Column[];
+  equations: Equation[];
+  graph: Graph;
+  values: Value[];
+  devices?: Devices | null;
+}
+
+/** The data of the page: JSON, packed by gzip, in letters. */
+export async function read(): Promise<Data> {
+  const letters = atob(document.getElementById("data")!.textContent!.trim());
+  const packed = Uint8Array.from(letters, (letter) => letter.charCodeAt(0));
+  const stream = new Blob([packed]).stream().pipeThrough(new DecompressionStream("gzip"));
+  return (await new Response(stream).json()) as Data;
+}
+
+/** For each line the index of the first line after those that fold with it. */
+export function ends(lines: Line[]): number[] {
+  const found = new Array<number>(lines.length);
+  const open: number[] = [];
+  lines.forEach((line, index) => {
+    while (open.length && lines[open[open.length - 1]!]!.d >= line.d) found[open.pop()!] = index;
+    open.push(index);
+  });
+  for (const index of open) found[index] = lines.length;
+  return found;
+}
+
+export function bytes(count: number): string {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (count >= 1024 && unit < units.length - 1) {
+    count /= 1024;
+    unit += 1;
+  }
+  return `${Number(count.toPrecision(4))} ${units[unit]}`;
+}

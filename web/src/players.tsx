@@ -1,0 +1,128 @@
+// The players: a slider that traces the program again, and one that steps through its devices.
+
+import { useEffect, useState } from "preact/hooks";
+import { DEVICES } from "./colors";
+import type { Data, Devices, Step } from "./data";
+import type { Links } from "./links";
+
+/** Shows the equations that tracing has written down so far; the line that wrote the last one is chosen. */
+export function TraceBar({ data, links, onChoose }: { data: Data; links: Links; onChoose(n: number): void }) {
+  const last = data.equations.length;
+  const [step, setStep] = useState(last);
+  const column = data.columns.findIndex((c) => c.key === "jaxpr");
+  useEffect(() => {
+    data.columns[column]?.lines.forEach((line, i) => {
+      const later = Boolean(line.n?.length && line.n.every((n) => n >= step));
+      links.row({ column, line: i })?.classList.toggle("later", later);
+    });
+  }, [step, data]);
+  const go = (next: number) => {
+    const bounded = Math.max(0, Math.min(last, next));
+    setStep(bounded);
+    if (bounded > 0) onChoose(bounded - 1);
+  };
+  const now = step > 0 ? data.equations[step - 1] : undefined;
+  return (
+    <div class="player" data-player="trace">
+      <b>trace</b>
+      <button aria-label="one step back" onClick={() => go(step - 1)}>‹</button>
+      <input
+        type="range"
+        aria-label="how far tracing has come"
+        min={0}
+        max={last}
+        value={step}
+        onInput={(event) => go(Number((event.target as HTMLInputElement).value))}
+      />
+      <button aria-label="one step on" onClick={() => go(step + 1)}>›</button>
+      <span class="now">
+        {step} of {last} equations{now ? <> · <code>{now.name}</code> {now.types.join(", ")} {now.line ? `at ${now.line}` : ""}</> : null}
+      </span>
+    </div>
+  );
+}
+
+interface Props {
+  devices: Devices;
+  links: Links;
+  onPoint(numbers: number[]): void;
+  onChoose(number: number): void;
+}
+
+/** A row for each device, a column for each step: what it holds, and what moves before. */
+export function DevicesView({ devices, onPoint, onChoose }: Props) {
+  const [at, setAt] = useState(devices.steps.length - 1);
+  const shown = devices.steps.slice(0, at + 1);
+  const now = devices.steps[at];
+  return (
+    <div class="lines devices">
+      <div class="player" data-player="devices">
+        <b>devices</b>
+        <button aria-label="one step back" onClick={() => setAt(Math.max(0, at - 1))}>‹</button>
+        <input
+          type="range"
+          aria-label="step"
+          min={0}
+          max={devices.steps.length - 1}
+          value={at}
+          onInput={(event) => setAt(Number((event.target as HTMLInputElement).value))}
+        />
+        <button aria-label="one step on" onClick={() => setAt(Math.min(devices.steps.length - 1, at + 1))}>›</button>
+        <span class="now">{now ? `${at + 1} of ${devices.steps.length}: ${now.title} ${now.line}` : ""}</span>
+      </div>
+      <table>
+        <thead>
+          <tr>
+            <th />
+            {shown.map((step) => (
+              <th key={step.number} onMouseOver={() => onPoint([step.number])} onClick={() => step.number >= 0 && onChoose(step.number)}>
+                {step.title}
+              </th>
+            ))}
+          </tr>
+        </thead>
+        <tbody>
+          {devices.names.map((name, d) => (
+            <tr key={name}>
+              <th style={{ borderLeft: `6px solid ${DEVICES[d % DEVICES.length]}` }}>{name}</th>
+              {shown.map((step, s) => <Cell key={s} step={step} device={d} isNow={s === at} names={devices.names} />)}
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {devices.legend.length ? (
+        <dl>
+          {devices.legend.map(({ name, meaning }) => (
+            <>
+              <dt>{name}</dt>
+              <dd>{meaning}</dd>
+            </>
+          ))}
+        </dl>
+      ) : null}
+    </div>
+  );
+}
+
+function Cell({ step, device, isNow, names }: { step: Step; device: number; isNow: boolean; names: string[] }) {
+  const own = step.devices[device]!;
+  const from = step.arrows.filter(([, to]) => to === device).map(([giver]) => giver);
+  return (
+    <td class={`${isNow ? "now" : ""} ${own.waits ? "waits" : ""} ${step.kind}`}>
+      {from.length && from.some((giver) => giver !== device) ? (
+        <div class="from">← {from.map((giver) => names[giver]!.split(" ")[0]).join(" ")}</div>
+      ) : null}
+      <div class="terms">
+        {own.cells.map((cell) => (
+          <code style={{ background: DEVICES[colour(cell)] ?? "var(--soft)" }}>{cell}</code>
+        ))}
+      </div>
+    </td>
+  );
+}
+
+/** The device that a term of one letter began on; none for sums, which get no colour. */
+function colour(cell: string): number {
+  const found = /^[−-]?([A-Z])[\d₀-₉]*$/.exec(cell);
+  return found ? (found[1]!.charCodeAt(0) - 65) % DEVICES.length : -1;
+}
