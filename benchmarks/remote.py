@@ -22,9 +22,11 @@ def environment(programs: str | None = None) -> dict[str, str]:
         programs: the folder of compiled programs that it uses; by default none.
     """
     kept = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    for prefix in ("MINIJAX", "JAX"):
-        kept[f"{prefix}_ENABLE_COMPILATION_CACHE"] = "0" if programs is None else "1"
-        if programs is not None:
+    # JAX has no folder unless it is given one, and what it is told shows among its settings.
+    kept["MINIJAX_ENABLE_COMPILATION_CACHE"] = "0" if programs is None else "1"
+    kept.pop("JAX_COMPILATION_CACHE_DIR", None)
+    if programs is not None:
+        for prefix in ("MINIJAX", "JAX"):
             kept[f"{prefix}_COMPILATION_CACHE_DIR"] = programs
             kept[f"{prefix}_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
     return kept

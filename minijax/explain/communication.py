@@ -27,7 +27,6 @@ T = TypeVar("T")
 Neighbours = Mapping[str, Instruction]
 """The instructions of one computation, by name."""
 
-_NO_LINES: planning.Constrained = {}
 _UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -136,7 +135,6 @@ class Collective(NamedTuple):
     @property
     def cells(self) -> tuple[str, ...]:
         """The row of a table."""
-        near = "" if self.is_own_line else "near "
         return (
             self.kind,
             axes_text(self.axes),
@@ -144,7 +142,7 @@ class Collective(NamedTuple):
             bytes_text(self.bytes),
             "?" if self.times is None else str(self.times),
             " > ".join(self.inside),
-            "?" if self.line is None else f"{near}{self.line}",
+            "?" if self.line is None else "near " * (not self.is_own_line) + str(self.line),
         )
 
 
@@ -316,7 +314,7 @@ def _meshes_of(shardings: Sequence[Any]) -> list[Box]:
 
 
 def of_text(
-    name: str, text: str, meshes: Sequence[Box], lines: planning.Constrained = _NO_LINES
+    name: str, text: str, meshes: Sequence[Box], lines: planning.Constrained | None = None
 ) -> Collectives:
     """The collectives of a program that is given as the text of its optimized HLO.
 
@@ -327,7 +325,7 @@ def of_text(
         lines: the lines of constraints on where values are, by the operations that give these.
     """
     module = HloModule(text)
-    found = list(_Search(module, meshes, lines).walk(module.entry, 1, ())) if module.entry else []
+    found = list(_Search(module, meshes, lines or {}).walk(module.entry, 1, ()))
     return Collectives(name, found, meshes, module.devices)
 
 
@@ -383,8 +381,7 @@ class _Search(NamedTuple):
             axes = groups.axes_of_groups(found, self.meshes)
         own = self.module.frame(instruction)
         operation = instruction.metadata.get("op_name", "")
-        if kind not in planning.REDUCTIONS:
-            own = self.lines.get((operation, own), own)
+        own = own if kind in planning.REDUCTIONS else self.lines.get((operation, own), own)
         line = own or self._line_nearby(neighbours, instruction)
         return Collective(
             kind, axes, operands, times, inside, line, own is not None, operation, instruction.name

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from jaxlib import _jax, xla_client
+from jaxlib import _jax
 
 from minijax.core import source
 from minijax.core.aval import ShapedArray
@@ -71,7 +71,7 @@ def _machine(devices: Sequence[Any]) -> str:
 
 
 def _key(devices: Sequence[Any]) -> str:
-    options = xla_client.CompileOptions()
+    options = _jax.CompileOptions()
     return program_store.program_key("module @executable", tuple(devices), options)
 
 

@@ -35,6 +35,8 @@ Data = dict[str, Any]
 VERSION = 1
 _PARTITIONER = "spmd-partitioning"
 _MOST_IN_A_BOX = 40
+_MOST_GROUPS = 14
+_MOST_ENDS = 8
 _DEEPEST = 6
 _ASSETS = Path(__file__).parent / "assets"
 
@@ -275,13 +277,20 @@ class _Graph:
         inside: dict[int | None, list[int]] = {}
         for x in marked.equations:
             inside.setdefault(x.holder, []).append(x.number)
-        for i in range(len(closed.jaxpr.invars)):
-            self.nodes.append({"id": f"in{i}", "label": _argument(closed, i), "in": None})
+        self._ends("in", "arguments", [_argument(closed, i) for i in range(len(closed.in_avals))])
         for holder, numbers in inside.items():
             self._place(numbers, None if holder is None else str(holder), 1)
-        for i in range(len(closed.jaxpr.outvars)):
-            self.nodes.append({"id": f"out{i}", "label": f"result {i}", "in": None})
+        self._ends("out", "results", [f"result {i}" for i in range(len(closed.out_avals))])
         self._connect(closed)
+
+    def _ends(self, key: str, title: str, labels: Sequence[str]) -> None:
+        """Arguments or results, in a box if they are many."""
+        parent = None
+        if len(labels) > _MOST_ENDS:
+            parent = f"g{key}"
+            self.nodes.append({"id": parent, "label": f"{title} ({len(labels)})", "in": None})
+        for i, label in enumerate(labels):
+            self.nodes.append({"id": f"{key}{i}", "label": label, "in": parent})
 
     def _place(self, numbers: Sequence[int], parent: str | None, level: int) -> None:
         """Puts equations into a box, in groups if they are many."""
@@ -294,8 +303,8 @@ class _Graph:
         if len(runs) == 1 and level < _DEEPEST:
             self._place(numbers, parent, level + 1)
             return
-        if not 1 < len(runs) <= _MOST_IN_A_BOX:
-            size = -(-len(numbers) // _MOST_IN_A_BOX)
+        if not 1 < len(runs) <= _MOST_GROUPS:
+            size = -(-len(numbers) // _MOST_GROUPS)
             runs = [list(numbers[i : i + size]) for i in range(0, len(numbers), size)]
         for run in runs:
             name = f"g{self._groups}"

@@ -90,11 +90,13 @@ class Origin(NamedTuple):
         call: the public function that the user's line calls; None if it is not known.
         role: whether it computes the function, is part of its derivative, or works on a batch.
         rule: the rule that made it, as a sentence; or nothing.
+        has_rule: whether a rule for derivatives has made it.
     """
 
     call: str | None
     role: str
     rule: str
+    has_rule: bool
 
 
 class Reasons:
@@ -122,7 +124,9 @@ class Reasons:
         key = tuple(frames)
         found = self._known.get(key)
         if found is None:
-            found = Origin(source.public_call(traceback), _role_of(key), _rule(key))
+            has_rule = any(function.endswith(".jvp") for _, function in key)
+            call = source.public_call(traceback)
+            found = Origin(call, _role_of(key), _rule(key), has_rule)
             self._known[key] = found
         return found
 
@@ -140,7 +144,9 @@ class Reasons:
                 "the transpose of this cast is the psum of the backward pass"
             )
         call = origin.call
-        if call is not None and call.rpartition(".")[2] != name and "grad" not in call:
+        if call is not None and call.startswith("lax.") and origin.has_rule and call[4:] != name:
+            sentences.append(f"the derivative of `{call}` on this line needs it")
+        elif call is not None and call.rpartition(".")[2] != name and "grad" not in call:
             sentences.append(f"`{call}` on this line is made of it")
         if origin.rule:
             sentences.append(origin.rule)

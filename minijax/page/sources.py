@@ -92,16 +92,17 @@ def python_column(places: Sequence[Sequence[Place]], outermost: Place | None) ->
     lines: list[Line] = []
     for file, rows in wanted.items():
         lines.append(Line(f"# {os.path.basename(file)}", 0))
-        last = None
+        last, depth = None, 1
         for row in sorted(rows):
             if last is not None and row != last + 1:
-                lines.append(Line("⋮", 0))
-            last = row
+                lines.append(Line("⋮", 1))
             text = linecache.getline(file, row).rstrip()
             bare = text.lstrip()
-            depth = (len(text) - len(bare)) // 4 + 1
+            if bare or last is None:
+                depth = (len(text) - len(bare)) // 4 + 1
             made = frozenset(numbers.get((file, row), ()))
             lines.append(Line(bare, depth, made, row=row))
+            last = row
     return Column("python", "Python", "python", lines)
 
 

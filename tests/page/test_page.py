@@ -88,6 +88,12 @@ def test_derivative_is_told_from_the_function():
     assert roles == {"primal", "derivative"}
 
 
+def test_what_a_derivative_needs_says_so():
+    page = jax.explain.page(jax.grad(wave))(2.0, jnp.arange(4.0))
+    needed = [e["why"] for e in page.data["equations"] if e["name"] == "cos"]
+    assert "the derivative of `lax.sin` on this line needs it." in needed
+
+
 def test_loop_folds_and_its_body_is_linked():
     def count(x):
         return jax.lax.fori_loop(0, 3, lambda i, y: jnp.sin(y) + i, x)

@@ -68,6 +68,9 @@ export function GraphView({ data, links, onPoint, onChoose }: Props) {
   useEffect(() => {
     const svg = drawing.current!;
     links.forget(svg);
+    const box = svg.parentElement!;
+    const first = laid.nodes()[0];
+    if (!open.size && first) box.scrollLeft = laid.node(first).x - box.clientWidth / 2;
     svg.querySelectorAll<SVGElement>("[data-n]").forEach((e) => links.stands(Number(e.dataset["n"]), e));
   }, [laid]);
 

@@ -68,7 +68,7 @@ function Page({ data }: { data: Data }) {
     () =>
       new Set(
         titles
-          .filter((c) => STARTS_CLOSED.has(c.key) || (c.key === "values" && data.devices))
+          .filter((c) => STARTS_CLOSED.has(c.key) || (data.devices && (c.key === "values" || (c.key === "optimized" && innerWidth < 1600))))
           .map((c) => c.key),
       ),
   );

@@ -114,7 +114,7 @@ function Cell({ step, device, isNow, names }: { step: Step; device: number; isNo
       ) : null}
       <div class="terms">
         {own.cells.map((cell) => (
-          <code style={{ background: DEVICES[colour(cell)] ?? "var(--soft)" }}>{cell}</code>
+          <code style={colour(cell) < 0 ? {} : { background: DEVICES[colour(cell)], color: "#14171c" }}>{cell}</code>
         ))}
       </div>
     </td>
