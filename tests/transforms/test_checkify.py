@@ -84,7 +84,7 @@ def test_infinities_are_no_errors_of_checkify() -> None:
         lambda f: checkify.checkify(lambda v: lax.scan(lambda c, _: (f(c), None), v, None, 2)[0]),
         lambda f: checkify.checkify(lambda v: lax.cond(v < 9, f, lambda v: v, v)),
         lambda f: checkify.checkify(
-            lambda v: lax.while_loop(lambda c: c < 0, lambda c: f(c) + 1, v)
+            lambda v: lax.while_loop(lambda c: c < 0, lambda c: f(c) + 2, v)
         ),
         lambda f: checkify.checkify(jax.grad(f)),
         lambda f: checkify.checkify(jax.checkpoint(f)),
