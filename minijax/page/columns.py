@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from minijax.core import printing
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.page import marking
-from minijax.page.marking import Marked, Numbers
+from minijax.page.marking import Numbers
 from minijax.runtime.hlo_text import HloModule, Instruction
 
 _LONGEST = 400
@@ -61,16 +61,16 @@ class Column(NamedTuple):
     lines: list[Line]
 
 
-def jaxpr_column(marked: Marked, closed: ClosedJaxpr, key: str, title: str) -> Column:
-    """The column of a jaxpr whose equations have numbers."""
-    return Column(key, title, "jaxpr", _JaxprWriter(marked).lines(closed.jaxpr, 0, "", ""))
+def jaxpr_column(numbers: dict[int, Numbers], closed: ClosedJaxpr, key: str, title: str) -> Column:
+    """The column of a jaxpr, with the numbers of its equations by their identities."""
+    return Column(key, title, "jaxpr", _JaxprWriter(numbers).lines(closed.jaxpr, 0, "", ""))
 
 
 class _JaxprWriter:
     """Writes jaxprs line by line, in the notation of `core/printing.py`."""
 
-    def __init__(self, marked: Marked) -> None:
-        self._numbers = marked.numbers
+    def __init__(self, numbers: dict[int, Numbers]) -> None:
+        self._numbers = numbers
         # The names under which jaxprs were written that several equations hold.
         self._written: dict[int, str] = {}
 
@@ -88,7 +88,7 @@ class _JaxprWriter:
         return found
 
     def _eqn(self, eqn: Eqn, names: Names, depth: int) -> Iterator[Line]:
-        numbers = frozenset({self._numbers[id(eqn)]})
+        numbers = self._numbers[id(eqn)]
         args = " ".join(map(names.atom, eqn.invars))
         outs = " ".join(map(names.binder, eqn.outvars))
         special = printing.notation.of(eqn.primitive)

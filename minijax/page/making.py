@@ -10,11 +10,12 @@ import base64
 import copy
 import gzip
 import html
+import inspect
 import itertools
 import json
 import tempfile
 import webbrowser
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +27,7 @@ from minijax.page import columns, devices, marking, reasons, recording, sources
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
-from minijax.transforms.jit.jit import jitted
+from minijax.transforms.jit.jit import jit, jitted
 from minijax.transforms.jit.stages import Lowered
 
 Data = dict[str, Any]
@@ -136,7 +137,8 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
         again._staged = traced._staged._replace(closed=marked.closed)
         lowered = again.lower()
         found = _Making(lowered.fun_name, closed, marked, sources.beginning_of(function))
-        data = found.data(lowered, traced._args)
+        original = _staged_original(function, closed, args, kwargs)
+        data = found.data(lowered, traced._args, original)
         return Page(lowered.fun_name, data)
 
     return of
@@ -154,13 +156,21 @@ class _Making:
         self._places = [sources.places_of(x, outermost) for x in marked.equations]
         self._outermost = outermost
 
-    def data(self, lowered: Lowered, args: Sequence[Any]) -> Data:
-        """All that the page shows."""
+    def data(self, lowered: Lowered, args: Sequence[Any], original: ClosedJaxpr | None) -> Data:
+        """All that the page shows.
+
+        Args:
+            lowered: the program with numbers.
+            args: its arguments.
+            original: the function of which the program is the derivative, if it is one.
+        """
         stages = _stages(lowered)
+        own = {key: frozenset({number}) for key, number in self._marked.numbers.items()}
         graph = _Graph(self._marked, self._closed, self._places)
         shown = [
             sources.python_column(self._places, self._outermost),
-            columns.jaxpr_column(self._marked, self._closed, "jaxpr", "jaxpr"),
+            *_original(self._marked, original, self._outermost),
+            columns.jaxpr_column(own, self._closed, "jaxpr", "jaxpr"),
             *stages,
         ]
         return {
@@ -209,6 +219,43 @@ class _Making:
                 }
             )
         return every
+
+
+def _staged_original(
+    function: Callable[..., Any], closed: ClosedJaxpr, args: Any, kwargs: Any
+) -> ClosedJaxpr | None:
+    """What a function computes of which the given one is the derivative; None if it is none."""
+    inner = inspect.unwrap(function)
+    outer = getattr(function, "__wrapped__", None) if hasattr(function, "trace") else function
+    if inner is outer or not _has_derivatives(closed):
+        return None
+    try:
+        original: ClosedJaxpr = jit(inner).trace(*args, **kwargs).jaxpr
+    except (TypeError, ValueError):
+        return None  # The arguments are those of another transformation.
+    return None if _has_derivatives(original) else original
+
+
+def _has_derivatives(closed: ClosedJaxpr) -> bool:
+    known = reasons.Reasons()
+    return any(known.origin_of(x).role == "derivative" for x in marking.mark(closed).equations)
+
+
+def _original(
+    marked: Marked, original: ClosedJaxpr | None, outermost: Place | None
+) -> Iterator[Column]:
+    """The column of the function before it was differentiated, linked by what the user wrote."""
+    if original is None or outermost is None:
+        return
+    made: dict[sources.Site, set[int]] = {}
+    for x in marked.equations:
+        made.setdefault(sources.site_of(x, outermost), set()).add(x.number)
+    made.pop((), None)
+    numbers = {
+        id(x.eqn): frozenset(made.get(sources.site_of(x, outermost), ()))
+        for x in marking.mark(original).equations
+    }
+    yield columns.jaxpr_column(numbers, original, "original", "before differentiation")
 
 
 def _bytes(aval: ShapedArray) -> int:

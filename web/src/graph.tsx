@@ -52,7 +52,8 @@ export function GraphView({ data, links, onPoint, onChoose }: Props) {
     for (const edge of data.graph.edges) {
       const from = entry(edge.from);
       const to = entry(edge.to);
-      if (!from || !to || from === to) continue;
+      // Arguments in a closed box go everywhere: their arrows would hide the rest.
+      if (!from || !to || from === to || from === "gin") continue;
       const key = `${from} ${to}`;
       labels.set(key, (labels.get(key) ?? new Set()).add(edge.label));
     }
