@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from minijax.core import source
 from minijax.page.columns import Column, Line
-from minijax.page.marking import Equation
+from minijax.page.marking import Equation, Numbers
 
 _AROUND = 2
 
@@ -67,6 +67,24 @@ def places_of(equation: Equation, outermost: Place | None) -> list[Place]:
 
 Site = tuple[tuple[CodeType, int], ...]
 """The instructions of the user's functions that were running, the innermost first."""
+
+
+Linked = tuple[str, Numbers]
+"""The user's line of an equation, and the equations of a page that belong to it."""
+
+Linker = Callable[[Equation], Linked]
+"""Finds them."""
+
+
+def linked_by(function: Callable[..., Any]) -> Linker:
+    """Tells the lines of the equations of a function that has no page."""
+    outermost = beginning_of(function)
+
+    def linked(equation: Equation) -> Linked:
+        places = places_of(equation, outermost)
+        return places[0].text if places else "", frozenset()
+
+    return linked
 
 
 def site_of(equation: Equation, outermost: Place) -> Site:
