@@ -296,14 +296,14 @@ def test_the_table_shows_totals():
     ]
 
 
-@pytest.mark.feature("PG-04")
+@pytest.mark.feature("PG-06")
 def test_collectives_of_a_pmap_name_its_axis():
     scale = jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")
     found = jax.explain.collectives(scale)(jnp.ones((8, 3)))
     assert [(x.kind, x.axes, x.bytes) for x in found] == [("all_reduce", ("i",), 12)]
 
 
-@pytest.mark.feature("PG-04")
+@pytest.mark.feature("PG-06")
 def test_collective_of_a_constraint_is_on_the_line_of_the_constraint():
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
 

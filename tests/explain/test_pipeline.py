@@ -104,7 +104,7 @@ def test_stages_of_no_function_are_refused() -> None:
         stages(not_a_function)
 
 
-@pytest.mark.feature("PG-04")
+@pytest.mark.feature("PG-06")
 @pytest.mark.parametrize("unstacked", [False, True])
 def test_stages_of_a_pmap_say_which_device_holds_which_slice(unstacked: bool) -> None:
     with minijax.cpu_devices(2), config.pmap_results_unstacked(unstacked):

@@ -172,7 +172,7 @@ def test_arguments_of_wrong_types_are_refused(function, mesh, problem):
         explain.plan(function, mesh)
 
 
-@pytest.mark.feature("PG-04")
+@pytest.mark.feature("PG-06")
 def test_plan_of_a_pmap_counts_the_bytes_along_its_axis():
     total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
     mesh = AbstractMesh((8,), ("i",))

@@ -127,7 +127,7 @@ def test_split_program_has_columns_of_shardy_and_of_one_device():
     assert [h["part"] for h in held] == [[[0, 2]], [[2, 4]], [[4, 6]], [[6, 8]]]
 
 
-@pytest.mark.feature("PG-04")
+@pytest.mark.feature("PG-06")
 def test_pmap_has_a_page():
     with jax.cpu_devices(2):
         scale = jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")

@@ -5,7 +5,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 
-pytestmark = pytest.mark.feature("PG-03")
+pytestmark = pytest.mark.feature("PG-02")
 
 
 def wave(w, x):

@@ -383,7 +383,7 @@ def test_arguments_can_be_put_back_before_a_pull_back_is_called():
         pull_back(x)
 
 
-@pytest.mark.feature("PG-04")
+@pytest.mark.feature("PG-06")
 def test_results_of_linearize_and_vjp_print_their_linear_program():
     for linear in (jax.linearize(jnp.sin, 2.0)[1], jax.vjp(jnp.sin, 2.0)[1]):
         assert repr(linear) == "{ lambda a:f32[]; b:f32[]. let c:f32[] = mul b a in (c,) }"
