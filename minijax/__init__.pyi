@@ -13,6 +13,7 @@ from minijax import (
     example_libraries as example_libraries,
     experimental as experimental,
     explain as explain,
+    export as export,
     extend as extend,
     ffi as ffi,
     flatten_util as flatten_util,

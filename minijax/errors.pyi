@@ -26,3 +26,6 @@ from minijax.core.errors import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
 from minijax.core.native import JaxRuntimeError as JaxRuntimeError
+from minijax.export.scopes import (
+    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
+)

@@ -59,7 +59,6 @@ ROOMS = {
     "nn": Room(9, _NUMPY),
     "ops": Room(9, _NUMPY),
     "scipy": Room(9, _NUMPY),
-    "export": Room(9, _NUMPY),
     "extend": Room(9, _NUMPY),
     "ffi": Room(9, _NUMPY),
     "explain": Room(9, _NUMPY),
@@ -68,6 +67,7 @@ ROOMS = {
     "page": Room(10, _NUMPY),
     "example_libraries": Room(10, _NUMPY),
     "ode": Room(10, _NUMPY),
+    "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     # Among what it offers to tests of programs are the checks of `explain`.
     "testing": Room(10, (*_NUMPY, "hypothesis", "pytest")),

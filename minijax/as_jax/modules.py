@@ -41,9 +41,9 @@ _LACKING = {
     f"{ROOT}.extend": f"{_NAMES}.extend",
     f"{ROOT}.extend.core": f"{_NAMES}.extend.core",
     f"{ROOT}.extend.core.primitives": f"{_NAMES}.extend.core.primitives",
-    f"{ROOT}.extend.ad": f"{_NAMES}.interpreters.ad",
-    f"{ROOT}.extend.batching": f"{_NAMES}.interpreters.batching",
-    f"{ROOT}.extend.mlir": f"{_NAMES}.interpreters.mlir",
+    f"{ROOT}.extend.ad": f"{_NAMES}.extend.ad",
+    f"{ROOT}.extend.batching": f"{_NAMES}.extend.batching",
+    f"{ROOT}.extend.mlir": f"{_NAMES}.extend.mlir",
 }
 """Modules that have more names while `jax` means minijax, and where these are listed."""
 

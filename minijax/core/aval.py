@@ -476,7 +476,7 @@ def _build(
     aval.ndim = len(shape)
     aval.size = math.prod(shape)
     # An element has 16 bytes at most; where there is none, the other dimensions may be too large.
-    if not 0 < aval.size <= MOST_BYTES // 16:
+    if not 0 < int(aval.size) <= MOST_BYTES // 16:
         check_size("", shape, dtype)
     aval.is_extended = dtypes.is_extended(dtype)
     aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL
@@ -508,6 +508,11 @@ def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:
 ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
+def whole_number(n: Param) -> int:
+    """An integer as a Python int; a size that is a symbol is more than its number, and stays."""
+    return n if isinstance(n, int) and not isinstance(n, bool) else operator.index(n)
+
+
 def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
     """A shape as a tuple of Python ints.
 
@@ -519,7 +524,7 @@ def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
     if isinstance(shape, (int, np.integer)) or not np.iterable(shape):
         shape = (shape,)
     try:
-        dims = tuple(map(operator.index, shape))
+        dims = tuple(map(whole_number, shape))
     except TypeError as caught:
         if type(caught) is not TypeError:
             raise

@@ -9,6 +9,7 @@ from minijax.experimental import (
     pallas as pallas,
     pjit as pjit,
     pxla as pxla,
+    serialize_executable as serialize_executable,
     shard_map as shard_map,
 )
 from minijax.lax.callbacks import io_callback as io_callback

@@ -18,7 +18,7 @@ from typing import NoReturn, TypeAlias, TypeGuard
 import numpy as np
 
 from minijax.core import dtypes, operators, vma
-from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array, whole_number
 from minijax.core.cache import Cache
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.operators import Aval, Cotangent, ElementType, Function, Operand, Param, Tangent
@@ -106,7 +106,7 @@ def int_tuple(values: Values, name: str, argument: str) -> tuple[int, ...]:
         TypeError: it is not a sequence, or an element is not an integer.
     """
     try:
-        return tuple(map(operator.index, values))
+        return tuple(map(whole_number, values))
     except TypeError as caught:
         if type(caught) is not TypeError:
             raise
@@ -549,10 +549,10 @@ def common_shape(shapes: Sequence[Shape]) -> Shape | None:
     """The shape that shapes broadcast to, aligned at their ends; None if they do not fit."""
     result = []
     for sizes in itertools.zip_longest(*map(reversed, shapes), fillvalue=1):
-        distinct = set(sizes) - {1}
-        if len(distinct) > 1:
+        others = [size for size in sizes if size != 1] or [1]
+        if any(size != others[0] for size in others):
             return None
-        result.append(distinct.pop() if distinct else 1)
+        result.append(others[0])
     return tuple(reversed(result))
 
 

@@ -325,9 +325,8 @@ class Cumulative(Primitive):
         return lower_function(ctx, lambda x: [self._in_blocks(x, axis, reverse)], x)[0]
 
     def _in_blocks(self, x: Array, axis: int, reverse: bool) -> Any:
-        shape = x.shape
-        length = shape[axis]
-        if length <= _BLOCK:
+        shape, length = x.shape, x.shape[axis]
+        if type(length) is not int or length <= _BLOCK:
             return self._over_windows(x, axis, reverse)
         blocks = -(-length // _BLOCK)
         missing = blocks * _BLOCK - length

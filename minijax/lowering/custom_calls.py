@@ -334,7 +334,7 @@ def batch_sharding_rule(
 
     sizes.extend((*operands, *results)[0][:batch])
     sides = [", ".join(map(factors, side)) for side in (operands, results)]
-    named = ", ".join(f"{_factor_name(i)}={size}" for i, size in enumerate(sizes))
+    named = ", ".join(f"{_factor_name(i)}={int(size)}" for i, size in enumerate(sizes))
     return f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{named}}}, custom>"
 
 

@@ -133,9 +133,9 @@ class Partitioning:
             ValueError: it has another number of devices than the program.
         """
         self.check_size(mesh)
-        return self._symbol(hlo.mesh_text(mesh), "mesh")
+        return self.symbol_of_text(hlo.mesh_text(mesh), "mesh")
 
-    def _symbol(self, text: str, name: str) -> str:
+    def symbol_of_text(self, text: str, name: str) -> str:
         """The symbol of a mesh, which stands before all functions, after those made earlier."""
         symbol = self._meshes.get(text)
         if symbol is None:
@@ -183,7 +183,7 @@ class Partitioning:
         else:
             mesh, spec = hlo.attribute_of_tiling(sharding.tiling(ndim))
         closed = _explicit_axes_left(sharding) if is_open else []
-        symbol = self._symbol(mesh, "mesh")
+        symbol = self.symbol_of_text(mesh, "mesh")
         return self._sharding(symbol, spec, ndim, is_open=is_open, replicated=closed)
 
     def _sharding(
@@ -214,7 +214,7 @@ class Partitioning:
         if not self.with_shardy:
             return {"mhlo.sharding": string("{replicated}")}
         spec = PartitionSpec(*(UNCONSTRAINED if d in open_dims else None for d in range(ndim)))
-        return self._sharding(self._symbol(hlo.EMPTY_MESH, "empty_mesh"), spec, ndim)
+        return self._sharding(self.symbol_of_text(hlo.EMPTY_MESH, "empty_mesh"), spec, ndim)
 
     def on_first_device(self, results: int) -> Attributes:
         """The attribute of an operation that the first device runs alone: a call of Python.
@@ -228,7 +228,7 @@ class Partitioning:
             one = "{maximal device=0}"
             all_of_them = f"{{{', '.join([one] * results)}}}"
             return {"mhlo.sharding": string(all_of_them if results > 1 else one)}
-        mesh = self._symbol(hlo.FIRST_DEVICE, "maximal_mesh_0")
+        mesh = self.symbol_of_text(hlo.FIRST_DEVICE, "maximal_mesh_0")
         places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
         return {"sdy.sharding": stablehlo.attribute(f"#sdy.sharding_per_value<[{places}]>")}
 

@@ -19,6 +19,7 @@ from minijax import lax
 from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
+from minijax.core.trace import Tracer
 from minijax.interpreters import checking
 from minijax.lax import binary, families, reduction, special, unary
 from minijax.lax.creation import convert_to_type, full_like
@@ -389,13 +390,13 @@ def cbrt(x: ArrayLike, /) -> Array:
 def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
     """Raises the elements of `x1` to the powers in `x2`.
 
-    A Python or NumPy integer as exponent is multiplied out.
+    One integer as exponent, whose value is known, is multiplied out.
 
     Shapes:     x1: T[s], x2: U[t] -> V[broadcast of s and t].
     Dtypes:     numeric, promoted; floats keep their dtype beside integer exponents.
 
     Raises:
-        TypeError: `x1` holds integers, and `x2` is a negative Python integer.
+        TypeError: `x1` holds integers, and `x2` is a known negative integer.
 
     Example:
         >>> jnp.power(jnp.array([2.0, 9.0]), jnp.array([-1.0, 0.5]))
@@ -403,7 +404,8 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.power(jnp.array([2, 3]), 10)
         Array([ 1024, 59049], dtype=int32)
     """
-    if isinstance(x2, (int, np.integer)):
+    known = isinstance(x2, np.ndarray | Array) and not isinstance(x2, Tracer)
+    if isinstance(x2, int | np.integer) or (known and x2.ndim == 0 and is_kind(x2, np.integer)):
         return _integer_power(x1, operator.index(x2))
     return _general_power(x1, x2)
 

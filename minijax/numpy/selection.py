@@ -700,7 +700,7 @@ def compress(
     a, axis = shaping.with_axis("compress", a, axis)
     length = a.aval.shape[axis]
     is_known = not isinstance(condition, Tracer)
-    if is_known and condition.aval.ndim == 1 and not condition[length:].any():
+    if is_known and condition.aval.ndim == 1 and not np.asarray(condition)[length:].any():
         condition = condition[:length]
     fits = condition.aval.ndim == 1 and condition.aval.size <= length
     problem = "the condition must be a vector, at most as long as the dimension."

@@ -6,14 +6,13 @@ Input: arrays.  Output: the same elements in another arrangement.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any, cast
 
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, aval_of, canonicalize_shape
+from minijax.core.aval import Shape, aval_of, canonicalize_shape, whole_number
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, families, shape, slicing, unary, window_reduction
@@ -63,7 +62,7 @@ def shape_argument(x: ArrayLike, dims: ShapeLike, name: str) -> Shape:
     if isinstance(dims, (int, np.integer)) or not np.iterable(dims):
         dims = (dims,)
     try:
-        sizes = tuple(map(operator.index, dims))
+        sizes = tuple(map(whole_number, dims))
     except ConcretizationTypeError:
         raise
     except TypeError:
@@ -680,7 +679,7 @@ def resize(a: ArrayLike, new_shape: ShapeLike) -> Array:
                [2, 3, 1, 2]], dtype=int32)
     """
     a = array_argument("resize", a)
-    dims = tuple(map(operator.index, new_shape if np.iterable(new_shape) else (new_shape,)))
+    dims = tuple(map(whole_number, new_shape if np.iterable(new_shape) else (new_shape,)))
     if any(n < 0 for n in dims):
         error(ValueError, "numpy.resize", "dimensions must not be negative.", got=str(dims))
     size, wanted = a.aval.size, math.prod(dims)

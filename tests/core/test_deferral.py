@@ -18,6 +18,10 @@ from minijax.core import deferral
 ROOT = Path(minijax.__file__).parent
 
 
+# Packages import modules of JAX of which they need nothing, or one private name.
+MAY_BE_EMPTY = set((ROOT / "as_jax" / "names").rglob("*.pyi"))
+
+
 def _package(path: Path) -> str:
     parts = path.relative_to(ROOT.parent).with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
@@ -60,7 +64,7 @@ def test_stub_is_read_as_python_reads_it(path: Path):
     expected = _imports(text)
 
     assert deferral.exports(text) == expected
-    assert expected
+    assert expected or path in MAY_BE_EMPTY
     assert not any(
         isinstance(node, ast.ImportFrom) and [a for a in node.names if a.asname != a.name]
         for node in ast.parse(text).body
@@ -131,7 +135,8 @@ def test_stub_alone_is_a_module(path):
     assert module.__doc__ == ast.get_docstring(ast.parse(path.read_text("utf-8")), clean=False)
     assert inspect.getsource(module) == path.read_text("utf-8")
     assert str(module.__doc__).splitlines()[0] in pydoc.plain(pydoc.render_doc(module))
-    assert set(dir(module)) >= set(module.__all__) != set()
+    assert set(dir(module)) >= set(module.__all__)
+    assert module.__all__ or path in MAY_BE_EMPTY
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         _ = module.nothing
 

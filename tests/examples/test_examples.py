@@ -77,6 +77,17 @@ def test_charlm_refuses_wrong_agreement(example: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@runs("model_file")
+def test_model_in_a_file_is_the_model(example: ModuleType) -> None:
+    result = example.main()
+
+    assert result.here >= 0.9
+    assert result.elsewhere[297] == pytest.approx(result.here)
+    assert result.losses[-1] < result.losses[0]
+    assert result.file_size < 20_000
+
+
+@pytest.mark.slow
 @runs("newton_logistic")
 def test_newton_finds_the_minimum_in_ten_steps(example: ModuleType) -> None:
     result = example.main()

@@ -69,6 +69,12 @@ def test_take_along_an_empty_dimension_is_zeros_of_the_indices_shape() -> None:
     assert (found.shape, found.dtype, found.any()) == ((2, 3), np.int8, False)
 
 
+def test_known_conditions_are_read_under_jit() -> None:
+    condition = jnp.array([True, False, True, False])
+    picked = minijax.jit(lambda x: jnp.compress(condition, x, size=2))(jnp.arange(3))
+    np.testing.assert_array_equal(picked, [0, 2])
+
+
 def test_scalars_are_repeated_and_summed_as_vectors() -> None:
     assert np.asarray(jnp.repeat(3, np.True_, axis=0)).tolist() == [3]
     assert np.asarray(jnp.repeat(3, 2, axis=-1)).tolist() == [3, 3]

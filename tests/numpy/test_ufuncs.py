@@ -75,14 +75,16 @@ def test_power_of_integers_is_exact() -> None:
     np.testing.assert_array_equal(jnp.power(base, exponent), base**exponent)
 
 
-def test_power_by_python_integer_is_multiplied_out() -> None:
-    jaxpr = minijax.make_jaxpr(lambda x: jnp.power(x, 3))(1.0)
+@pytest.mark.parametrize("three", [3, np.int8(3), np.array(3), jnp.array(3, "uint8")], ids=repr)
+def test_power_by_a_known_integer_is_multiplied_out(three: Any) -> None:
+    jaxpr = minijax.make_jaxpr(lambda x: jnp.power(x, three))(1.0)
     assert [str(eqn.primitive) for eqn in jaxpr.eqns] == ["integer_pow"]
 
 
-def test_integers_refuse_negative_python_powers() -> None:
+@pytest.mark.parametrize("negative", [-1, jnp.array(-1, "int16")], ids=repr)
+def test_integers_refuse_known_negative_powers(negative: Any) -> None:
     with pytest.raises(TypeError, match="negative powers"):
-        jnp.power(jnp.arange(3), -1)
+        jnp.power(jnp.arange(3), negative)
 
 
 def test_round_of_integers_to_tens_is_refused() -> None:

@@ -207,9 +207,42 @@ def partial_eval_scan(
     return merge_lists(out_unknown, half.known_outs, staged_outs)
 
 
+def needed_scan(
+    loop: ScanParams, used: Sequence[bool]
+) -> tuple[ScanParams, list[bool], list[bool]]:
+    """The part of a scan that some of its results need.
+
+    Returns:
+        That scan, which of the arguments it takes, and which of the results it gives: those that
+        are used, and the parts of the carry that these read in later steps.
+    """
+    ys = list(used[loop.num_carry :])
+
+    def again(live: list[bool]) -> tuple[tuple[list[bool], list[bool]], list[bool]]:
+        consts, read, slices = loop.split(passes.dce_closed_jaxpr(loop.jaxpr, live + ys)[1])
+        return (consts, slices), [u or r for u, r in zip(live, read, strict=True)]
+
+    (consts, slices), live = bodies.fixpoint("lax.scan", used[: loop.num_carry], again)
+    keep = consts + live + slices
+    body, _ = passes.dce_closed_jaxpr(loop.jaxpr, live + ys, keep)
+    slim = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(live))
+    return slim, keep, live + ys
+
+
 def transpose_scan(self: Primitive, cts: Sequence[Any], *args: Any, **params: Any) -> list[Any]:
     """The rule of `scan`: the steps in the other order, with cotangents as carry."""
-    loop = ScanParams(**params)
+    # A result whose cotangent is zero is one that nobody reads.
+    loop, keep, live = needed_scan(ScanParams(**params), [type(ct) is not Zero for ct in cts])
+    cts = [ct for ct, k in zip(cts, live, strict=True) if k]
+    given = iter(
+        _transpose_scan(self, loop, cts, [x for x, k in zip(args, keep, strict=True) if k])
+    )
+    return [next(given) if k else None for k in keep]
+
+
+def _transpose_scan(
+    self: Primitive, loop: ScanParams, cts: Sequence[Any], args: Sequence[Any]
+) -> list[Any]:
     linear = [is_linear(x) for x in args]
     if not all(_linear_carry(loop, linear)):
         half = _run_known_half(self, args, linear, loop)
@@ -217,25 +250,19 @@ def transpose_scan(self: Primitive, cts: Sequence[Any], *args: Any, **params: An
         given = transpose_scan(self, unknown_cts, *half.args, **half.params._asdict())
         rest = (ct for x, ct in zip(half.args, given, strict=True) if is_linear(x))
         return [next(rest) if lin else None for lin in linear]
-    carry_cts, y_cts = cts[: loop.num_carry], cts[loop.num_carry :]
-    body = backward_body(loop, linear, [type(ct) is not Zero for ct in y_cts])
     const_args, init, slices = loop.split(args)
     known_consts = [x for x in const_args if not is_linear(x)]
     ct_consts = [zeros(x.aval.tangent_aval()) for x in const_args if is_linear(x)]
     backward = loop._replace(
-        jaxpr=body,
+        jaxpr=backward_body(loop, linear),
         reverse=not loop.reverse,
         num_consts=len(known_consts),
         num_carry=len(ct_consts) + loop.num_carry,
     )
+    known_slices = [x for x in slices if not is_linear(x)]
     outs = iter(
         self.bind_all(
-            *known_consts,
-            *ct_consts,
-            *map(instantiate, carry_cts),
-            *(ct for ct in y_cts if type(ct) is not Zero),
-            *(x for x in slices if not is_linear(x)),
-            **backward._asdict(),
+            *known_consts, *ct_consts, *map(instantiate, cts), *known_slices, **backward._asdict()
         )
     )
     found = [next(outs) if is_linear(x) else None for x in const_args]
@@ -266,26 +293,24 @@ def _linear_carry(loop: ScanParams, linear: Sequence[bool]) -> list[bool]:
     return bodies.fixpoint("lax.scan", carry, again)[1]
 
 
-def backward_body(
-    loop: ScanParams, linear: Sequence[bool], ct_nonzero: Sequence[bool]
-) -> ClosedJaxpr:
+def backward_body(loop: ScanParams, linear: Sequence[bool]) -> ClosedJaxpr:
     """The transposed body of a scan that is linear in its carry.
 
-    Known constants; cotangents of linear constants, summed so far, and of the carry; cotangents
-    of slices, known slices -> the cotangents as carry; cotangents of linear slices.
+    Known constants; cotangents of linear constants, summed so far, of the carry, and of slices;
+    known slices -> the cotangents as carry; cotangents of linear slices.
     """
     closed, num_consts, num_carry = loop.jaxpr, loop.num_consts, loop.num_carry
     consts, _, slices = loop.split(linear)
     flags = [*consts, *[True] * num_carry, *slices]
-    key = ("backward", tuple(flags), tuple(ct_nonzero), num_consts, num_carry)
+    key = ("backward", tuple(flags), num_consts, num_carry)
 
     def make() -> ClosedJaxpr:
+        num_cts = len(closed.out_avals)
         backward, _ = transpose.transpose_jaxpr(
-            closed, flags, [True] * num_carry + list(ct_nonzero), [True] * sum(flags)
+            closed, flags, [True] * num_cts, [True] * sum(flags)
         )
         num_known = flags[:num_consts].count(False)
         num_linear = sum(flags[:num_consts])
-        num_cts = num_carry + sum(ct_nonzero)
         known = backward.in_avals[:num_known]
         known_slices = backward.in_avals[num_known : len(backward.in_avals) - num_cts]
         cts = backward.in_avals[len(backward.in_avals) - num_cts :]

@@ -172,22 +172,12 @@ def _walk_of_scan(
 def _dce_of_scan(primitive: Scan, eqn: Eqn, used: Sequence[bool]) -> Eqn | None:
     if not any(used) and not eqn.effects:
         return None
-    loop = ScanParams(**eqn.params)
-    ys = list(used[loop.num_carry :])
-
-    def again(live: list[bool]) -> tuple[tuple[list[bool], list[bool]], list[bool]]:
-        consts, read, slices = loop.split(passes.dce_closed_jaxpr(loop.jaxpr, live + ys)[1])
-        return (consts, slices), [u or r for u, r in zip(live, read, strict=True)]
-
-    (consts, slices), live = bodies.fixpoint(Scan.user, used[: loop.num_carry], again)
-    keep = consts + live + slices
-    body, _ = passes.dce_closed_jaxpr(loop.jaxpr, live + ys, keep)
-    slim = loop._replace(jaxpr=body, num_consts=sum(consts), num_carry=sum(live))
+    slim, keep, live = halves.needed_scan(ScanParams(**eqn.params), used)
     return eqn.replace(
         invars=[v for v, k in zip(eqn.invars, keep, strict=True) if k],
-        outvars=[v for v, u in zip(eqn.outvars, live + ys, strict=True) if u],
+        outvars=[v for v, u in zip(eqn.outvars, live, strict=True) if u],
         params=slim._asdict(),
-        effects=body.effects,
+        effects=slim.jaxpr.effects,
     )
 
 

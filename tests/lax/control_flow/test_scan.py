@@ -272,6 +272,17 @@ def test_residuals_that_are_slices_or_constants_are_not_stacked():
 
 
 @pytest.mark.feature("PE-06")
+def test_carry_that_no_result_reads_has_no_cotangent():
+    """Its derivative, cos(inf) = NaN, has no part in the gradient."""
+
+    def function(start, xs):
+        return jnp.sum(lax.scan(lambda c, x: (jnp.sin(c), x * x), start, xs)[1])
+
+    start, slopes = jax.grad(function, (0, 1))(jnp.inf, jnp.arange(3.0))
+    assert start == 0.0
+    np.testing.assert_array_equal(slopes, [0.0, 2.0, 4.0])
+
+
 def test_gradient_needs_no_values_that_nobody_asks_for():
     linear = lambda x: lax.scan(lambda c, x: (c + 2 * x, None), 0.0, x)[0]
     text = jax.jit(jax.grad(linear)).lower(X).as_text()
