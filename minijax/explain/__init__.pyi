@@ -17,4 +17,5 @@ from minijax.explain.report import (
     no_retrace as no_retrace,
     retraces as retraces,
 )
+from minijax.page.derivatives import Derivative as Derivative, derivative as derivative
 from minijax.page.making import Page as Page, page as page

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from minijax.core import printing
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.page import marking
-from minijax.page.marking import Marked, Numbers
+from minijax.page.marking import Numbers
 from minijax.runtime.hlo_text import HloModule, Instruction
 
 _LONGEST = 400
@@ -61,16 +61,16 @@ class Column(NamedTuple):
     lines: list[Line]
 
 
-def jaxpr_column(marked: Marked, closed: ClosedJaxpr, key: str, title: str) -> Column:
-    """The column of a jaxpr whose equations have numbers."""
-    return Column(key, title, "jaxpr", _JaxprWriter(marked).lines(closed.jaxpr, 0, "", ""))
+def jaxpr_column(numbers: dict[int, Numbers], closed: ClosedJaxpr, key: str, title: str) -> Column:
+    """The column of a jaxpr, with the numbers of its equations by their identities."""
+    return Column(key, title, "jaxpr", _JaxprWriter(numbers).lines(closed.jaxpr, 0, "", ""))
 
 
 class _JaxprWriter:
     """Writes jaxprs line by line, in the notation of `core/printing.py`."""
 
-    def __init__(self, marked: Marked) -> None:
-        self._numbers = marked.numbers
+    def __init__(self, numbers: dict[int, Numbers]) -> None:
+        self._numbers = numbers
         # The names under which jaxprs were written that several equations hold.
         self._written: dict[int, str] = {}
 
@@ -88,21 +88,14 @@ class _JaxprWriter:
         return found
 
     def _eqn(self, eqn: Eqn, names: Names, depth: int) -> Iterator[Line]:
-        numbers = frozenset({self._numbers[id(eqn)]})
-        args = " ".join(map(names.atom, eqn.invars))
-        outs = " ".join(map(names.binder, eqn.outvars))
-        special = printing.notation.of(eqn.primitive)
-        if special is not None:
-            yield Line(special(eqn, names.atom, outs), depth, numbers)
-            return
-        start = f"{outs} = {eqn.primitive.name}" if outs else eqn.primitive.name
-        shown = printing.shown_params(eqn.primitive, eqn.params)
-        held = {key: value for key, value in shown.items() if list(_jaxprs(value))}
-        plain = " ".join(f"{k}={_short(v)}" for k, v in shown.items() if k not in held)
+        numbers = self._numbers[id(eqn)]
+        held = _held_in(eqn)
+        text = equation_text(eqn, names)
         if not held:
-            yield Line(f"{start}[{plain}] {args}" if plain else f"{start} {args}", depth, numbers)
+            yield Line(text, depth, numbers)
             return
-        yield Line(f"{start}[{plain}", depth, numbers)
+        start, _, args = text.rpartition("] ")
+        yield Line(start, depth, numbers)
         for key, value in held.items():
             jaxprs = list(_jaxprs(value))
             for i, jaxpr in enumerate(jaxprs):
@@ -117,15 +110,59 @@ class _JaxprWriter:
         return self.lines(jaxpr, depth, f"{name}=", "")
 
 
-class Names:
-    """Names of the variables of one jaxpr, given in order of appearance as jaxprs print them."""
+def _held_in(eqn: Eqn) -> dict[str, Any]:
+    """The parameters of an equation that hold jaxprs, of those that are shown."""
+    if printing.notation.of(eqn.primitive) is not None:
+        return {}
+    shown = printing.shown_params(eqn.primitive, eqn.params)
+    return {key: value for key, value in shown.items() if list(_jaxprs(value))}
 
-    def __init__(self) -> None:
+
+def equation_text(eqn: Eqn, names: Names, is_brief: bool = False) -> str:
+    """An equation on one line, without the jaxprs that it holds.
+
+    Args:
+        eqn: the equation.
+        names: the names of its variables.
+        is_brief: whether to leave out parameters that are None.
+    """
+    args = " ".join(map(names.atom, eqn.invars))
+    outs = " ".join(map(names.binder, eqn.outvars))
+    special = printing.notation.of(eqn.primitive)
+    if special is not None:
+        return str(special(eqn, names.atom, outs))
+    start = f"{outs} = {eqn.primitive.name}" if outs else eqn.primitive.name
+    shown = printing.shown_params(eqn.primitive, eqn.params)
+    if is_brief:
+        shown = {k: v for k, v in shown.items() if v is not None}
+    held = _held_in(eqn)
+    plain = " ".join(f"{k}={_short(v)}" for k, v in shown.items() if k not in held)
+    return f"{start}[{plain}] {args}" if plain or held else f"{start} {args}"
+
+
+class Names:
+    """Names of variables, given in order of appearance as jaxprs print them.
+
+    Args:
+        before: what names begin with.
+    """
+
+    def __init__(self, before: str = "") -> None:
+        self._before = before
         self._names: dict[int, str] = {}
+        self._given = 0
 
     def of(self, var: object) -> str:
         """The name of a variable."""
-        return self._names.setdefault(id(var), _letters(len(self._names)))
+        found = self._names.get(id(var))
+        if found is None:
+            found = self._names[id(var)] = f"{self._before}{_letters(self._given)}"
+            self._given += 1
+        return found
+
+    def call(self, var: object, name: str) -> None:
+        """Gives a variable a name that another one has, of the same value."""
+        self._names[id(var)] = name
 
     def atom(self, atom: Atom) -> str:
         """A variable's name, or a literal's value and type."""

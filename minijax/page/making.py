@@ -22,7 +22,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import discharge
 from minijax.lowering import planning, program
-from minijax.page import columns, devices, marking, reasons, recording, sources
+from minijax.page import columns, devices, marking, reasons, recording, sources, transformed
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
@@ -35,9 +35,10 @@ Data = dict[str, Any]
 VERSION = 1
 _PARTITIONER = "spmd-partitioning"
 _MOST_IN_A_BOX = 40
-_MOST_GROUPS = 14
+_MOST_GROUPS = 40
 _MOST_ENDS = 8
 _DEEPEST = 6
+_ROLES = {"primal": "the function", "batched": "batches"}
 _ASSETS = Path(__file__).parent / "assets"
 
 
@@ -136,8 +137,8 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
         again._staged = traced._staged._replace(closed=marked.closed)
         lowered = again.lower()
         found = _Making(lowered.fun_name, closed, marked, sources.beginning_of(function))
-        data = found.data(lowered, traced._args)
-        return Page(lowered.fun_name, data)
+        peeled = transformed.Peeled(function, args, kwargs, marked)
+        return Page(lowered.fun_name, found.data(lowered, traced._args, peeled))
 
     return of
 
@@ -154,22 +155,34 @@ class _Making:
         self._places = [sources.places_of(x, outermost) for x in marked.equations]
         self._outermost = outermost
 
-    def data(self, lowered: Lowered, args: Sequence[Any]) -> Data:
-        """All that the page shows."""
+    def data(self, lowered: Lowered, args: Sequence[Any], peeled: transformed.Peeled) -> Data:
+        """All that the page shows.
+
+        Args:
+            lowered: the program with numbers.
+            args: its arguments.
+            peeled: what the function was before it was differentiated or mapped.
+        """
         stages = _stages(lowered)
-        graph = _Graph(self._marked, self._closed, self._places)
+        own = {key: frozenset({number}) for key, number in self._marked.numbers.items()}
+        equations = self._equations(stages)
+        roles = [equation["role"] for equation in equations]
+        graph = _Graph(self._marked, self._closed, self._places, roles)
         shown = [
             sources.python_column(self._places, self._outermost),
-            columns.jaxpr_column(self._marked, self._closed, "jaxpr", "jaxpr"),
+            *peeled.columns(),
+            columns.jaxpr_column(own, self._closed, "jaxpr", "jaxpr"),
             *stages,
         ]
         return {
             "version": VERSION,
             "name": self._name,
             "columns": [_column(column) for column in shown],
-            "equations": self._equations(stages),
+            "equations": equations,
             "graph": {"nodes": graph.nodes, "edges": graph.edges},
             "devices": self._devices(),
+            "derivative": peeled.derivative(),
+            "batch": peeled.batch(),
             "values": recording.record(self._marked, self._closed, args),
         }
 
@@ -268,8 +281,15 @@ class _Graph:
     Where there are many, those that one line of the user's has made stand in a box together.
     """
 
-    def __init__(self, marked: Marked, closed: ClosedJaxpr, places: Sequence[Sequence[Place]]):
+    def __init__(
+        self,
+        marked: Marked,
+        closed: ClosedJaxpr,
+        places: Sequence[Sequence[Place]],
+        roles: Sequence[str],
+    ) -> None:
         self._places = places
+        self._roles = roles
         self._equations = marked.equations
         self.nodes: list[Data] = []
         self.edges: list[Data] = []
@@ -279,7 +299,7 @@ class _Graph:
             inside.setdefault(x.holder, []).append(x.number)
         self._ends("in", "arguments", [_argument(closed, i) for i in range(len(closed.in_avals))])
         for holder, numbers in inside.items():
-            self._place(numbers, None if holder is None else str(holder), 1)
+            self._place_by_role(numbers, None if holder is None else str(holder))
         self._ends("out", "results", [f"result {i}" for i in range(len(closed.out_avals))])
         self._connect(closed)
 
@@ -291,6 +311,25 @@ class _Graph:
             self.nodes.append({"id": parent, "label": f"{title} ({len(labels)})", "in": None})
         for i, label in enumerate(labels):
             self.nodes.append({"id": f"{key}{i}", "label": label, "in": parent})
+
+    def _place_by_role(self, numbers: Sequence[int], parent: str | None) -> None:
+        """Puts equations into a box: if they are many, the derivative into one of its own."""
+        by_role: dict[str, list[int]] = {}
+        for number in numbers:
+            by_role.setdefault(self._roles[number], []).append(number)
+        if len(numbers) <= _MOST_IN_A_BOX or len(by_role) == 1:
+            self._place(numbers, parent, 1)
+            return
+        for role, own in by_role.items():
+            name = self._group(f"{_ROLES.get(role, role)} ({len(own)})", parent)
+            self._place(own, name, 1)
+
+    def _group(self, label: str, parent: str | None) -> str:
+        """A new box."""
+        name = f"g{self._groups}"
+        self._groups += 1
+        self.nodes.append({"id": name, "label": label, "in": parent})
+        return name
 
     def _place(self, numbers: Sequence[int], parent: str | None, level: int) -> None:
         """Puts equations into a box, in groups if they are many."""
@@ -307,13 +346,10 @@ class _Graph:
             size = -(-len(numbers) // _MOST_GROUPS)
             runs = [list(numbers[i : i + size]) for i in range(0, len(numbers), size)]
         for run in runs:
-            name = f"g{self._groups}"
-            self._groups += 1
             same = {self._at(number, level) for number in run}
             known = same.pop() if len(same) == 1 else None
             label = known.text if known else f"equations {run[0]} to {run[-1]}"
-            self.nodes.append({"id": name, "label": f"{label} ({len(run)})", "in": parent})
-            self._place(run, name, level + 1)
+            self._place(run, self._group(f"{label} ({len(run)})", parent), level + 1)
 
     def _at(self, number: int, level: int) -> Place | None:
         places = self._places[number]

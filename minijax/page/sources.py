@@ -10,11 +10,12 @@ import inspect
 import linecache
 import os
 from collections.abc import Callable, Sequence
+from types import CodeType
 from typing import Any, NamedTuple
 
 from minijax.core import source
 from minijax.page.columns import Column, Line
-from minijax.page.marking import Equation
+from minijax.page.marking import Equation, Numbers
 
 _AROUND = 2
 
@@ -62,6 +63,42 @@ def places_of(equation: Equation, outermost: Place | None) -> list[Place]:
             break
     # Another function was staged earlier: of its callers nobody can tell.
     return found if outermost is None else found[:1]
+
+
+Site = tuple[tuple[CodeType, int], ...]
+"""The instructions of the user's functions that were running, the innermost first."""
+
+
+Linked = tuple[str, Numbers]
+"""The user's line of an equation, and the equations of a page that belong to it."""
+
+Linker = Callable[[Equation], Linked]
+"""Finds them."""
+
+
+def linked_by(function: Callable[..., Any]) -> Linker:
+    """Tells the lines of the equations of a function that has no page."""
+    outermost = beginning_of(function)
+
+    def linked(equation: Equation) -> Linked:
+        places = places_of(equation, outermost)
+        return places[0].text if places else "", frozenset()
+
+    return linked
+
+
+def site_of(equation: Equation, outermost: Place) -> Site:
+    """Where an equation was made: the same for a function and for its derivative."""
+    found = []
+    traceback: Any = equation.eqn.source
+    if traceback is not None:
+        for code, at in zip(*traceback.raw_frames(), strict=True):
+            if not source.is_internal(code.co_filename):
+                found.append((code, at))
+                own = code.co_filename, code.co_firstlineno
+                if own == (outermost.file, outermost.start):
+                    return tuple(found)
+    return ()
 
 
 def beginning_of(function: Callable[..., Any]) -> Place | None:

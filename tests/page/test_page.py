@@ -88,6 +88,15 @@ def test_derivative_is_told_from_the_function():
     assert roles == {"primal", "derivative"}
 
 
+def test_derivative_stands_beside_the_function_itself():
+    page = jax.explain.page(jax.grad(wave))(2.0, jnp.arange(4.0))
+    keys = [c["key"] for c in page.data["columns"]]
+    assert keys == ["python", "original", "jaxpr", "stablehlo", "optimized"]
+    names = [e["name"] for e in page.data["equations"]]
+    sine = next(line for line in column(page, "original") if " = sin " in line["t"])
+    assert {names[number] for number in sine["n"]} >= {"sin", "cos"}
+
+
 def test_what_a_derivative_needs_says_so():
     page = jax.explain.page(jax.grad(wave))(2.0, jnp.arange(4.0))
     needed = [e["why"] for e in page.data["equations"] if e["name"] == "cos"]

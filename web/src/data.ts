@@ -78,6 +78,27 @@ export interface Devices {
   steps: Step[];
 }
 
+export interface Cell {
+  text: string;
+  needs: string[];
+  sum: boolean;
+  order: number;
+}
+
+export interface Derivative {
+  rows: { number: number; name: string; line: string; n: number[]; known: string[]; linear: Cell[]; transposed: Cell[] }[];
+  residuals: { name: string; type: string; bytes: number }[];
+  tangents: string[];
+  cotangents: string[];
+  gradients: string[];
+}
+
+export interface Batch {
+  size: number;
+  arguments: { name: string; batched: string; dim: number | null }[];
+  rows: { number: number; name: string; line: string; n: number[]; text: string; dims: (number | null)[]; became: string[] }[];
+}
+
 export interface Data {
   version: number;
   name: string;
@@ -86,6 +107,8 @@ export interface Data {
   graph: Graph;
   values: Value[];
   devices?: Devices | null;
+  derivative?: Derivative | null;
+  batch?: Batch | null;
 }
 
 /** The data of the page: JSON, packed by gzip, in letters. */

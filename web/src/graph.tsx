@@ -14,6 +14,7 @@ interface Props {
 
 export function GraphView({ data, links, onPoint, onChoose }: Props) {
   const [open, setOpen] = useState<Set<string>>(new Set());
+  const opened = useRef<string | null>(null);
   const drawing = useRef<SVGSVGElement>(null);
   const holders = useMemo(() => new Set(data.graph.nodes.map((n) => n.in).filter((n) => n !== null)), [data]);
 
@@ -48,17 +49,18 @@ export function GraphView({ data, links, onPoint, onChoose }: Props) {
       while (graph.children(inner)?.length) inner = graph.children(inner)![0]!;
       return inner;
     };
-    const labels = new Map<string, Set<string>>();
+    const labels = new Map<string, string[]>();
     for (const edge of data.graph.edges) {
       const from = entry(edge.from);
       const to = entry(edge.to);
-      if (!from || !to || from === to) continue;
+      // Arguments in a closed box go everywhere: their arrows would hide the rest.
+      if (!from || !to || from === to || from === "gin") continue;
       const key = `${from} ${to}`;
-      labels.set(key, (labels.get(key) ?? new Set()).add(edge.label));
+      labels.set(key, [...(labels.get(key) ?? []), edge.label]);
     }
     for (const [key, found] of labels) {
       const [from, to] = key.split(" ") as [string, string];
-      const label = found.size > 2 ? `${found.size} values` : [...found].join(" ");
+      const label = found.length > 2 ? `${found.length} values` : [...new Set(found)].join(" ");
       graph.setEdge(from, to, { label, width: label.length * 5.6, height: 12, labelpos: "c" });
     }
     dagre.layout(graph);
@@ -69,15 +71,22 @@ export function GraphView({ data, links, onPoint, onChoose }: Props) {
     const svg = drawing.current!;
     links.forget(svg);
     const box = svg.parentElement!;
-    const first = laid.nodes()[0];
-    if (!open.size && first) box.scrollLeft = laid.node(first).x - box.clientWidth / 2;
+    // Begin with the first box; with the first in it where one was opened.
+    const first = opened.current === null ? laid.nodes()[0] : laid.children(opened.current)?.[0];
+    if (first && (!open.size || opened.current !== null)) {
+      const { x, y } = laid.node(first);
+      box.scrollLeft = x - box.clientWidth / 2;
+      if (y < box.scrollTop || y > box.scrollTop + box.clientHeight) box.scrollTop = y - 60;
+    }
     svg.querySelectorAll<SVGElement>("[data-n]").forEach((e) => links.stands(Number(e.dataset["n"]), e));
   }, [laid]);
 
   const size = laid.graph();
   const toggle = (id: string) => {
     const next = new Set(open);
-    if (!next.delete(id)) next.add(id);
+    const closes = next.delete(id);
+    if (!closes) next.add(id);
+    opened.current = closes ? null : id;
     setOpen(next);
   };
   return (

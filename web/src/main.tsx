@@ -8,9 +8,28 @@ import { GraphView } from "./graph";
 import { Links } from "./links";
 import { DevicesView, TraceBar } from "./players";
 import { Text } from "./text";
+import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
 
-const STARTS_CLOSED = new Set(["propagated", "partitioned", "graph"]);
+/** What is open at first, as far as there is room: the first come first. */
+const WORTH = ["python", "jaxpr", "devices", "original", "stablehlo", "derivative", "batch", "optimized", "values"];
+const NARROWEST = 255;
+const WIDE = new Set(["devices", "derivative", "batch"]);
+
+function closedAtFirst(keys: string[]): Set<string> {
+  const found = new Set(keys);
+  let room = innerWidth;
+  for (const key of WORTH.filter((each) => found.has(each))) {
+    room -= WIDE.has(key) ? 2.2 * NARROWEST : NARROWEST;
+    if (room >= 0) found.delete(key);
+  }
+  return found;
+}
+
+/** A sentence in which what stands between backticks is code. */
+function Sentence({ text }: { text: string }) {
+  return <>{text.split("`").map((part, i) => (i % 2 ? <code>{part}</code> : part))}</>;
+}
 
 function numberInHash(): number | null {
   const found = /[#&]op=(\d+)/.exec(location.hash);
@@ -37,16 +56,16 @@ function Details({ data, chosen, onGo }: { data: Data; chosen: number[]; onGo(n:
             <span class="s-type">{e.types.join(", ")}</span>
             <span class="bytes">{bytes(e.bytes)}</span>
           </h3>
-          <p>{e.meaning}</p>
+          <p><Sentence text={e.meaning} /></p>
           {e.explained.map((text) => <p class="explained">{text}</p>)}
-          <p><b>Why it is there:</b> {e.why}</p>
+          <p><b>Why it is there:</b> <Sentence text={e.why} /></p>
           <p class="places">
             {e.line ? <>at {e.line}</> : "no line of yours"}
             {e.called.length ? <span> · called from {e.called.join(", ")}</span> : null}
           </p>
           {Object.entries(e.fate).map(([key, text]) => (
             <p class="fate">
-              <b>{data.columns.find((c) => c.key === key)?.title}:</b> no line of its own; {text}
+              <b>{data.columns.find((c) => c.key === key)?.title}:</b> no line of its own; <Sentence text={text} />
             </p>
           ))}
         </article>
@@ -61,17 +80,12 @@ function Page({ data }: { data: Data }) {
   const extra = [
     { key: "graph", title: "graph" },
     { key: "values", title: "values and shards" },
+    ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
+    ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
     ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
   ];
   const titles = [...data.columns, ...extra];
-  const [closed, setClosed] = useState<Set<string>>(
-    () =>
-      new Set(
-        titles
-          .filter((c) => STARTS_CLOSED.has(c.key) || (data.devices && (c.key === "values" || (c.key === "optimized" && innerWidth < 1600))))
-          .map((c) => c.key),
-      ),
-  );
+  const [closed, setClosed] = useState<Set<string>>(() => closedAtFirst(titles.map((c) => c.key)));
   const [chosen, setChosen] = useState<number[]>([]);
   // Keys come faster than the page is rendered: what they start from is not state.
   const cursor = useRef({ column: 1, line: -1 });
@@ -121,13 +135,15 @@ function Page({ data }: { data: Data }) {
     (column: number, line: number) => choose(data.columns[column]!.lines[line]!.n ?? [], column, line),
     [data, choose],
   );
-  const chooseNumber = useCallback(
-    (number: number) => {
+
+  const chooseNumbers = useCallback(
+    (numbers: number[]) => {
       const column = data.columns.findIndex((c) => c.key === "jaxpr");
-      choose([number], column, links.first(column, [number]) ?? -1);
+      choose(numbers, column, links.first(column, numbers) ?? -1);
     },
     [data, links, choose],
   );
+  const chooseNumber = useCallback((number: number) => chooseNumbers([number]), [chooseNumbers]);
 
   useEffect(() => {
     const go = () => {
@@ -207,6 +223,8 @@ function Page({ data }: { data: Data }) {
     const next = new Set(closed);
     if (!next.delete(key)) next.add(key);
     setClosed(next);
+    // What was opened may stand outside of the window.
+    if (!next.has(key)) setTimeout(() => document.querySelector(`.c-${key}`)?.scrollIntoView({ inline: "nearest", block: "nearest" }), 50);
   };
   const change = () => {
     const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
@@ -265,6 +283,18 @@ function Page({ data }: { data: Data }) {
           <section class="column c-values">
             <h2>values and shards</h2>
             <Values values={data.values} links={links} onPoint={point} onChoose={chooseNumber} />
+          </section>
+        )}
+        {closed.has("derivative") || !data.derivative ? null : (
+          <section class="column c-derivative">
+            <h2>derivative</h2>
+            <DerivativeView derivative={data.derivative} onPoint={point} onChoose={chooseNumbers} />
+          </section>
+        )}
+        {closed.has("batch") || !data.batch ? null : (
+          <section class="column c-batch">
+            <h2>batch</h2>
+            <BatchView batch={data.batch} onPoint={point} onChoose={chooseNumbers} />
           </section>
         )}
         {closed.has("devices") || !data.devices ? null : (

@@ -23,6 +23,12 @@ async function opened(file, options = {}) {
   return { page, faults, took: Date.now() - started };
 }
 
+/** Opens a column if it is closed. */
+async function shown(page, key) {
+  if (!(await page.locator(`.c-${key}:visible`).count())) await page.locator(`nav button[data-column="${key}"]`).click();
+  await page.waitForSelector(`.c-${key}`);
+}
+
 const checks = {
   async "pointing lights the relatives in every column"(page, data) {
     const lines = data.columns.find((c) => c.key === "jaxpr").lines;
@@ -44,7 +50,7 @@ const checks = {
     const number = lines[index].n[0];
     await page.waitForSelector(".details article");
     const text = await page.locator(".details article").first().innerText();
-    assert.ok(text.includes(data.equations[number].meaning.slice(0, 20)), text);
+    assert.ok(text.includes(data.equations[number].meaning.replaceAll("`", "").slice(0, 20)), text);
     assert.ok(text.includes("Why it is there"), text);
     assert.ok(page.url().endsWith(`#op=${number}`), page.url());
   },
@@ -89,6 +95,7 @@ const checks = {
     assert.ok(data);
   },
   async "lines fold"(page) {
+    await shown(page, "stablehlo");
     const visible = () => page.locator(".c-stablehlo .line:not(.hidden)").count();
     const before = await visible();
     await page.locator(".c-stablehlo .line[data-i='0'] .fold").click();
@@ -109,14 +116,42 @@ const checks = {
   },
   async "the player of devices steps"(page, data) {
     if (!data.devices) return;
+    await shown(page, "devices");
     const columns = () => page.locator(".c-devices thead th").count();
     assert.equal(await columns(), data.devices.steps.length + 1);
     await page.locator('.c-devices [data-player="devices"] input').fill("0");
     assert.equal(await columns(), 2);
     const last = data.devices.steps.length - 1;
     await page.locator('.c-devices [data-player="devices"] input').fill(String(last));
-    const shown = await page.locator(".c-devices tbody").innerText();
-    for (const cell of data.devices.steps[last].devices[0].cells) assert.ok(shown.includes(cell), cell);
+    const text = await page.locator(".c-devices tbody").innerText();
+    for (const cell of data.devices.steps[last].devices[0].cells) assert.ok(text.includes(cell), cell);
+  },
+  async "the player of a derivative steps backward"(page, data) {
+    if (!data.derivative) return;
+    await shown(page, "derivative");
+    const slider = page.locator('[data-player="derivative"] input');
+    const rows = data.derivative.rows.length;
+    const cells = data.derivative.rows.flatMap((row) => row.transposed);
+    const visible = () => page.locator(".c-derivative .mirror div:not(.later)").count();
+    await slider.fill(String(rows));
+    assert.equal(await visible(), 0);
+    const needing = cells.find((cell) => cell.needs.length);
+    if (needing) {
+      await slider.fill(String(rows + needing.order + 1));
+      assert.equal(await visible(), needing.order + 1);
+      assert.equal(await page.locator(".c-derivative .arrows path").count(), needing.needs.length);
+    }
+    await slider.fill(String(rows + cells.length));
+    assert.equal(await visible(), cells.length);
+  },
+  async "the player of a batch shows where it is"(page, data) {
+    if (!data.batch) return;
+    await shown(page, "batch");
+    await page.locator('[data-player="batch"] input').fill("1");
+    assert.equal(await page.locator(".c-batch tr.later").count(), data.batch.rows.length - 1);
+    assert.ok((await page.locator(".c-batch .dim").first().innerText()).length > 0);
+    await page.locator('[data-player="batch"] input').fill(String(data.batch.rows.length));
+    assert.equal(await page.locator(".c-batch tr.later").count(), 0);
   },
   async "nothing is wider than the window"(page) {
     for (const width of [1280, 1920]) {
@@ -168,6 +203,11 @@ for (const name of readdirSync(folder).filter((n) => n.endsWith(".html")).sort()
         const size = { width, height: width === 1280 ? 800 : 1080 };
         const { page: shot } = await opened(file, { colorScheme, viewport: size, hash: `#op=${Math.min(2, last)}` });
         await shot.screenshot({ path: join(shots, `${name.replace(".html", "")}-${colorScheme}-${width}.png`) });
+        const others = ["graph", ...["derivative", "batch"].filter((key) => data[key])];
+        for (const key of width === 1280 ? [] : others) {
+          await shown(shot, key);
+          await shot.locator(`.c-${key}`).screenshot({ path: join(shots, `${name.replace(".html", "")}-${key}-${colorScheme}.png`) });
+        }
         await shot.close();
       }
     }
