@@ -11,5 +11,6 @@ from minijax.experimental import (
     pxla as pxla,
     serialize_executable as serialize_executable,
     shard_map as shard_map,
+    sparse as sparse,
 )
 from minijax.lax.callbacks import io_callback as io_callback

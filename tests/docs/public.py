@@ -78,6 +78,7 @@ NAMES = (
     "minijax.experimental.pjit",
     "minijax.experimental.pxla",
     "minijax.experimental.shard_map",
+    "minijax.experimental.sparse",
     "minijax.explain",
     "minijax.extend",
     "minijax.extend.ad",

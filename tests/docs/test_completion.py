@@ -21,7 +21,14 @@ WIDER = frozenset(
         "experimental.compilation_cache.compilation_cache",
         *("experimental.jet", "experimental.maps", "experimental.pallas"),
         *("experimental.pallas.tpu", "experimental.pjit", "experimental.pxla"),
-        *("experimental.shard_map", "extend", "extend.ad", "extend.backend", "extend.batching"),
+        *(
+            "experimental.shard_map",
+            "experimental.sparse",
+            "extend",
+            "extend.ad",
+            "extend.backend",
+            "extend.batching",
+        ),
         *("extend.core.primitives", "extend.hooks", "extend.mlir", "lax", "sharding"),
         *("testing", "testing.laws", "testing.pictures", "testing.strategies"),
     }
