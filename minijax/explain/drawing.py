@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
 from minijax.core.errors import error
-from minijax.runtime.array import Array
+from minijax.runtime.array import is_array
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import is_abstract
 
@@ -74,7 +74,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> Any:
         │                    │                    │
         └────────────────────┴────────────────────┘
     """
-    if not type.__instancecheck__(Array, arr):
+    if not is_array(arr):
         problem = "needs a concrete array."
         got = f"{type(arr).__name__}: {arr!r}"
         fix = "debug.inspect_array_sharding(x, callback=print) inside jit"

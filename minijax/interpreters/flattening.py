@@ -20,7 +20,7 @@ from minijax.core.errors import error, explain_keyword
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.native import PyTreeDef
 from minijax.core.operators import Function, Operand, Param, Value, Values
-from minijax.runtime.array import Array
+from minijax.runtime.carrier import Buffer
 
 
 def function_name(function: Function) -> str:
@@ -223,7 +223,7 @@ def avals_of(
     """
     try:
         # Written out for what most arguments are: every call that C++ does not answer passes here.
-        return tuple([x.buffer.aval if type(x) is Array else aval_of(x) for x in leaves])
+        return tuple([x.aval if type(x) is Buffer else aval_of(x) for x in leaves])
     except (TypeError, OverflowError) as caught:
         for name, x in zip(names(), leaves, strict=True):
             try:

@@ -249,7 +249,7 @@ def _row_major(ctx: LoweringContext, ranks: Sequence[int]) -> Any:
 def _without_keys(args: Values) -> list[Any]:
     """Arguments as callbacks get them: random keys as the integers underneath."""
     eager.check_no_tracers(args)
-    return [Array(x.buffer) if isinstance(x, ExtendedArray) else x for x in args]
+    return [x.buffer if isinstance(x, ExtendedArray) else x for x in args]
 
 
 def _promised(

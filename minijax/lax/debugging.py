@@ -30,7 +30,7 @@ from minijax.lowering import eager, module_hooks, regions
 from minijax.lowering.module_hooks import Inspection
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, client, transfer
-from minijax.runtime.array import Array, physical_aval
+from minijax.runtime.array import Array, is_array, physical_aval
 from minijax.sharding import rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import SingleDeviceSharding
@@ -51,7 +51,7 @@ class InspectSharding(Primitive):
 
     def impl(self, x: Array, *, callback: Inspection) -> list[Any]:
         eager.check_no_tracers([x])
-        if type.__instancecheck__(Array, x):
+        if is_array(x):
             callback.callback(x.sharding)
         else:
             callback.callback(SingleDeviceSharding(client.default_device()))

@@ -33,7 +33,7 @@ from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lowering import assignment, relocation
 from minijax.lowering.stablehlo import LoweringContext, Value
-from minijax.runtime.array import Array, array_from_host, physical_aval
+from minijax.runtime.array import Array, array_from_host, is_array, physical_aval
 from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import GSPMDSharding, NamedSharding, has_open_dims, is_abstract
@@ -206,7 +206,7 @@ class ShardingConstraint(Primitive):
     shard = rules.elementwise
 
     def impl(self, x: Array, *, sharding: Sharding) -> Array:
-        if not type.__instancecheck__(Array, x):
+        if not is_array(x):
             x = array_from_host(x, aval_of(x))
         return relocation.placed(x, _without_open_dims(x, _with_devices_of(x, sharding)))
 
@@ -387,7 +387,7 @@ def _constrain(x: Array, target: Any, what: Callable[[], str]) -> Any:
         _check_type(aval, target)
         if target.mesh.abstract_mesh is meshes.get_abstract_mesh():
             return x
-    if eager and is_abstract(target) and not type.__instancecheck__(Array, x):
+    if eager and is_abstract(target) and not is_array(x):
         error(
             ValueError,
             "with_sharding_constraint",

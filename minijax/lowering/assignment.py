@@ -23,7 +23,7 @@ from minijax.core.native import Device
 from minijax.core.operators import Avals, Values
 from minijax.core.rules import Rules
 from minijax.runtime import client, in_flight, placement
-from minijax.runtime.array import Array, physical_aval
+from minijax.runtime.array import is_array, physical_aval
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
@@ -370,7 +370,7 @@ def _own(x: Any, aval: ShapedArray) -> Sharding | None:
     """The placement that a committed argument demands."""
     if type(x) is Placeholder:
         return placement.canonical(x.sharding, aval.ndim)
-    if not type.__instancecheck__(Array, x) or not x.buffer._committed:
+    if not is_array(x) or not x.buffer._committed:
         return None
     in_flight.check_alive(x.buffer)
     return x.buffer._sharding.canonical

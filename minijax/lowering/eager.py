@@ -23,7 +23,8 @@ from minijax.core.trace import Params, Trace, Tracer, leaked
 from minijax.interpreters import named_batching, placed_types, staging
 from minijax.lowering import program
 from minijax.runtime import array, client, transfer
-from minijax.runtime.array import Array
+from minijax.runtime.array import is_array
+from minijax.runtime.carrier import Buffer
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
 _jax.jax_jit.set_enable_x64_state(config.enable_x64.native)
@@ -118,7 +119,7 @@ def native_function(
 
 def _placed(x: Value, target: str, *_: Any) -> Any:
     """The buffer for an argument that C++ cannot place itself, such as a number on many devices."""
-    if isinstance(x, _jax.ArrayImpl):
+    if type(x) is Buffer:
         return transfer.moved(x, target)
     return transfer.buffer_on(x, aval_of(x), target)
 
@@ -154,7 +155,7 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
         return None
     if config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value:
         return None
-    if any(not type.__instancecheck__(Array, x) and _is_wide(x) for x in args):
+    if any(not is_array(x) and _is_wide(x) for x in args):
         return None
     if executable.donated and any(map(_is_shared, args)):
         return None
@@ -167,7 +168,7 @@ def _is_wide(x: Value) -> bool:
 
 
 def _is_shared(x: Any) -> bool:
-    return type.__instancecheck__(Array, x) and array.is_shared(x.buffer)
+    return is_array(x) and array.is_shared(x.buffer)
 
 
 def check_no_tracers(args: Values) -> None:
@@ -192,7 +193,7 @@ def check_all_here(name: str, args: Values) -> None:
     if config.spmd_mode.value == "allow_all":
         return
     for x in args:
-        if type.__instancecheck__(Array, x):
+        if is_array(x):
             public = x.buffer._sharding.public
             if not public.is_fully_addressable:
                 error(

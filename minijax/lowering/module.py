@@ -34,7 +34,7 @@ from minijax.lowering.partitioning import Partitioning
 from minijax.lowering.placed_programs import Replicas
 from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
 from minijax.lowering.stablehlo import LoweringContext, integer, string, symbol, type_of
-from minijax.runtime.array import Array, physical_aval, to_numpy
+from minijax.runtime.array import is_array, physical_aval, to_numpy
 from minijax.runtime.callbacks import HostCallback
 from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding, named
@@ -216,7 +216,7 @@ def sanitize(name: str) -> str:
 
 def host_value(value: ir.Value) -> HostArray:
     """A constant of a jaxpr as a NumPy array, of the dtype that XLA computes with."""
-    if type.__instancecheck__(Array, value):
+    if is_array(value):
         return to_numpy(value.buffer)
     return np.asarray(value)
 

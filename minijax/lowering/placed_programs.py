@@ -28,7 +28,7 @@ from minijax.lowering import assignment
 from minijax.lowering.assignment import Assignment, Placeholder
 from minijax.lowering.regions import ReplicaAxes
 from minijax.runtime import client, compile, placement
-from minijax.runtime.array import Array, physical_aval
+from minijax.runtime.array import is_array, physical_aval
 from minijax.sharding import named
 from minijax.sharding.named import GSPMDSharding, is_abstract, is_auto
 
@@ -174,7 +174,7 @@ def one_device(
     for x in args if kept is None else [args[i] for i in kept]:
         if type(x) is Placeholder:
             return SEVERAL
-        if not type.__instancecheck__(Array, x) or not x.buffer._committed:
+        if not is_array(x) or not x.buffer._committed:
             continue
         own = x.buffer._sharding.device
         if own is None or (device is not None and own is not device and own != device):
@@ -219,7 +219,7 @@ def _is_open(given: Any) -> bool:
 
 def is_committed(x: Any) -> bool:
     """Whether an argument demands to stay where it is."""
-    return bool(type.__instancecheck__(Array, x) and x.buffer._committed)
+    return bool(is_array(x) and x.buffer._committed)
 
 
 def natives(

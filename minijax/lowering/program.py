@@ -37,7 +37,7 @@ from minijax.lowering.assignment import Assignment, Layout
 from minijax.lowering.module import lower_to_module, verify
 from minijax.lowering.placed_programs import SEVERAL, Replicas
 from minijax.runtime import agreement, client, compile, placement, profiling, transfer
-from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+from minijax.runtime.array import array_from_host, is_array, physical_aval, to_numpy, wrap
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import TOKEN, InputsHandler, ResultsHandler, buffer_on
@@ -117,10 +117,7 @@ def _on_mesh(
 
     Where the same placements were there before, the answer is known.
     """
-    places = [
-        x.buffer._sharding if type.__instancecheck__(Array, x) and x.buffer._committed else None
-        for x in args
-    ]
+    places = [x.buffer._sharding if is_array(x) and x.buffer._committed else None for x in args]
     states = meshes.device_context.value, config.use_shardy_partitioner.value
     key = (options, states, *places)
     found = _placed.find(closed, key)
@@ -504,8 +501,7 @@ def _is_plain(closed: ClosedJaxpr, options: Options, device: Device | None) -> b
 def _copied(x: Operand, aval: ShapedArray, where: Assignment, *, stays: bool) -> Operand:
     """A value as a result: where it is if it `stays`, else whole on all devices."""
     physical = physical_aval(aval)
-    is_array = type.__instancecheck__(Array, x)
-    if stays and is_array and x.committed:
+    if stays and is_array(x) and x.committed:
         transfer.moved(x.buffer, x.buffer._sharding)  # raises if it is deleted
         return wrap(placement.copy_buffer(x.buffer, x.buffer._sharding), aval)
     if len(where.devices) == 1 and where.mesh is None:
@@ -513,6 +509,6 @@ def _copied(x: Operand, aval: ShapedArray, where: Assignment, *, stays: bool) ->
     else:
         whole = assignment.public_sharding(hlo.REPLICATED, physical, where, ())
         target = placement.native(whole, physical.ndim)
-    host = to_numpy(x.buffer) if is_array else x
+    host = to_numpy(x.buffer) if is_array(x) else x
     made = array_from_host(host, physical, target=target, committed=where.committed)
     return wrap(made.buffer, aval)

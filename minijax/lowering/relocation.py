@@ -18,7 +18,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters.reshard import reshard_p
 from minijax.lowering import program
 from minijax.runtime import agreement, array, client, in_flight, placement, transfer
-from minijax.runtime.array import Array, physical_aval, pieces_of, rewrapped, to_numpy
+from minijax.runtime.array import Array, is_array, physical_aval, pieces_of, rewrapped, to_numpy
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
 from minijax.sharding.hlo import Tiling
@@ -64,7 +64,7 @@ def beside(made: Any, *values: Any) -> Any:
 
     Traced values stay as they are.
     """
-    if not type.__instancecheck__(Array, made):
+    if not is_array(made):
         return made
     where = transfer.placement_beside(made.shape, values)
     return made if where is None else placed(made, where)
@@ -106,7 +106,7 @@ def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
     ndim = buffer.aval.ndim
     factors, coordinates = source.public.tiling(ndim)
     tiling = hlo.of_tiling(Tiling(factors, coordinates[order]))
-    found = GSPMDSharding(devices, tiling, memory_kind=source.memory_kind)
+    found = GSPMDSharding(devices, tiling, memory_kind=source.memory)
     here = placement.local_places(source.public, buffer.aval.shape)
     pieces = {place.device: piece for place, piece in zip(here, pieces_of(buffer), strict=True)}
     own = [pieces[device] for device in devices if device in pieces]
@@ -157,6 +157,5 @@ def _by_program(x: Array, sharding: Sharding, target: str) -> Any:
         wanted = sharding.abstract
     identity = _identity(physical_aval(x.aval).update(sharding=None), wanted)
     options = program.Options("device_put", out_shardings=(sharding,))
-    plain = Array(x.buffer)
-    (out,) = program.executable_for(identity, [plain], options)([plain])
+    (out,) = program.executable_for(identity, [x.buffer], options)([x.buffer])
     return placement.retyped(out.buffer, target)

@@ -26,6 +26,7 @@ from minijax.lowering import eager
 from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array, explain_deleted
+from minijax.runtime.carrier import Buffer
 
 Mode: TypeAlias = str | gather_numbers.GatherScatterMode | None
 """What happens to indices out of range."""
@@ -132,7 +133,7 @@ def getitem(x: Any, index: Any) -> Array:
     """
     try:
         try:
-            if type(x) is Array and current.value is eager.EAGER:
+            if type(x) is Buffer and current.value is eager.EAGER:
                 if type(index) is int and (dims := x.aval.shape) and (size := dims[0]):
                     position = index + size if index < 0 else index
                     if 0 <= position < size:

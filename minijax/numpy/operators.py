@@ -34,11 +34,13 @@ from minijax.numpy import (
     updates,
 )
 from minijax.numpy.promotion import native_program, one_program, unchecked
+from minijax.runtime import carrier
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array, explain_deleted
+from minijax.runtime.carrier import Buffer
 from minijax.transforms.device_put import device_put
 
-_FAST = frozenset((Array, bool, int, float, complex))
+_FAST = frozenset((Buffer, bool, int, float, complex))
 _OPERANDS = (Array, Tracer, np.ndarray, np.generic, bool, int, float, complex)
 
 _Operator = Callable[[Any, Any], Any]
@@ -81,7 +83,7 @@ def _operator(
         try:
             try:
                 if kind in _FAST or kind is own:
-                    return native(self, other) if own is Array else body(self, other)
+                    return native(self, other) if own is Buffer else body(self, other)
                 is_operand = _is_operand(self if is_reflected else other)
                 return function(self, other) if is_operand else NotImplemented
             except ValueError as caught:
@@ -106,7 +108,7 @@ def _unary(function: Callable[..., Any]) -> Callable[[Any], Any]:
     def operate(self: Any) -> Any:
         try:
             try:
-                return native(self) if type(self) is Array else body(self)
+                return native(self) if type(self) is Buffer else body(self)
             except ValueError as caught:
                 explain_deleted(caught, self)
                 raise
@@ -452,6 +454,7 @@ def fill() -> None:
     found |= {name: _unary(function) for name, (function, _) in _UNARY.items()}
     found |= {name: property(source.boundary(function)) for name, function in _PROPERTIES.items()}
     hooks.fill_operators(found)
+    carrier.carry(found)
 
 
 fill()

@@ -22,6 +22,7 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array, check_choice, check_that, known, one_program
 from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
+from minijax.runtime.carrier import Buffer
 from minijax.transforms import explicit
 
 _INT32 = np.dtype(np.int32)
@@ -33,7 +34,7 @@ def array_argument(name: str, x: Any) -> Array:
     Raises:
         TypeError: it is neither an array nor a number.
     """
-    if type(x) is Array:
+    if type(x) is Buffer:
         return x
     x = check_array(name, x)
     return x if hasattr(x, "aval") else asarray(x)

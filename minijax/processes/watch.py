@@ -30,6 +30,7 @@ from typing import Any
 
 from minijax.core import source
 from minijax.core.errors import error
+from minijax.runtime import carrier
 from minijax.runtime.watch import Group, Joint, Place, Said
 
 _BEAT = 10
@@ -190,7 +191,7 @@ class Waiting:
         # Whoever uses the array asks again, and gets its error.
         with self.noted(), contextlib.suppress(RuntimeError):
             try:
-                buffer.block_until_ready()
+                carrier.block_until_ready(buffer)
             except KeyboardInterrupt:
                 is_woken, self._has_woken = self._has_woken, False
                 if not is_woken:

@@ -33,7 +33,7 @@ from minijax.numpy.promotion import check_array, check_choice, lenient, one_prog
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
-from minijax.runtime.array import Array, ExtendedArray, array_from_host
+from minijax.runtime.array import Array, ExtendedArray, array_from_host, is_array
 from minijax.sharding import rules
 from minijax.transforms import explicit
 
@@ -102,7 +102,7 @@ class RandomWrap(_OfKeys):
 
     def impl(self, data: Any, *, impl: Generator) -> Any:
         self.abstract_eval(aval_of(data), impl=impl)
-        if not type.__instancecheck__(Array, data):
+        if not is_array(data):
             data = array_from_host(data)
         return ExtendedArray(transfer.view(data.buffer), _KEY_DTYPES[impl])
 
@@ -136,7 +136,7 @@ class RandomUnwrap(_OfKeys):
     name = "random_unwrap"
 
     def impl(self, keys: Any) -> Any:
-        return Array(transfer.view(keys.buffer))
+        return transfer.view(keys.buffer)
 
     def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
         return shaped_array((*keys.shape, *keys.dtype.physical_shape), _UINT32)

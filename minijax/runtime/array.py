@@ -1,16 +1,17 @@
 """`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
 
-An `Array` wraps one of jaxlib's C++ arrays, whose type and placement it reads.  It is a
-node with one child in the dispatch registry, so jaxlib's call path unwraps arguments and wraps
-results by itself; in users' trees it is a leaf.
+An `Array` is one of jaxlib's C++ arrays, a buffer: jaxlib's class carries the methods of the class
+`Array`, so that its call path takes arrays and makes them without a second object.  An array of an
+extended dtype and a token are objects around a buffer, nodes with one child in the dispatch
+registry; in users' trees they are leaves.
 
 Arrays may have memory in common.  C++ runs programs on several devices without a look at what it
 is given, and the process dies where memory is missing.  Hence memory in which an array over several
 devices has a part is not given to programs that would overwrite it while another array has it too.
 
-Deleting lets go of the C++ array, and leaves freeing its memory to whoever has it last: another
-array, a thread that is just reading it, or a library that it was exported to.  C++ could free it at
-once, but does not look whether somebody is about to read.
+Deleting puts memory that is gone in the place of the array's, and leaves freeing its own to whoever
+has it last: another array, a thread that is just reading it, or a library that it was exported to.
+C++ could free it at once, but does not look whether somebody is about to read.
 """
 
 from __future__ import annotations
@@ -26,13 +27,15 @@ from jaxlib import _jax
 
 from minijax.core import dtypes, operators, source, tree, tree_registry
 from minijax.core.aval import ShapedArray, Typed, abstract_token, aval_handlers, aval_of
+from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.native import Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import client, in_flight, placement, watch
+from minijax.runtime import carrier, client, in_flight, placement, watch
+from minijax.runtime.carrier import Buffer
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
 
@@ -80,48 +83,65 @@ def whole_of(buffer: _jax.Array) -> Any:
     return None if found is None else found()
 
 
+def is_array(x: object) -> bool:
+    """Whether a value is an `Array`, and no tracer."""
+    kind = type(x)
+    return (kind is Buffer and carrier.is_own(x)) or kind is ExtendedArray
+
+
+_gone = Cache(
+    "memory that is gone",
+    "arrays whose memory stands for that of deleted ones",
+    key="device, whether they were committed",
+    counted=False,
+).table()
+
+
+def let_go(buffer: Any) -> None:
+    """Deletes an array; its memory stays for others that have it too.  Needs `memory_lock`."""
+    if buffer.is_deleted():
+        return
+    former = placement.former(buffer._sharding)
+    key = former.here, buffer._committed
+    gone = _gone.get(key)
+    if gone is None:
+        host, where = np.zeros((), np.bool_), placement.native_sharding(former.here)
+        aval = ShapedArray((), host.dtype)
+        gone = placement.put_host_value(host, aval, where, committed=buffer._committed)
+        # Its memory, not the array: asked about an array without any, C++ may crash.
+        carrier.delete(placement.retyped(gone, where))
+        _gone[key] = gone
+    for piece in getattr(buffer, "parts", ()):
+        piece.holders.pop(id(buffer), None)
+    vars(buffer).clear()
+    buffer._replace_with(gone._rewrap_with_aval_and_sharding(buffer.aval, former))
+
+
+def handed_over(x: Array) -> Array:
+    """A new array that has the memory of `x`, which is deleted."""
+    with in_flight.memory_lock:
+        buffer = x.buffer
+        in_flight.check_alive(buffer)
+        made, notes = placement.retyped(buffer, buffer._sharding), dict(vars(buffer))
+        let_go(buffer)
+        vars(made).update(notes)
+        if "parts" in notes:
+            join(made, made.parts)
+        return rewrapped(made, x)
+
+
 class _ArrayType(type):
     """Makes tracers instances of `Array`, as users' checks expect."""
 
     def __instancecheck__(cls, value: object) -> bool:
-        if type.__instancecheck__(cls, value):
-            return True
-        if cls is Array and isinstance(value, Tracer):
+        if cls is not Array:
+            return type.__instancecheck__(cls, value)
+        if isinstance(value, Tracer):
             return type(value.aval) is not AbstractRef
-        return False
+        return is_array(value)
 
-
-class DeletedBuffer:
-    """Stands in for the buffer of a deleted array, so that no C++ code ever meets it.
-
-    What a C++ array has besides raises a `DeletedArrayError` when it is asked for.
-    """
-
-    __slots__ = ("_committed", "_sharding", "aval")
-    parts = holders = shards = ()
-    whole = None
-
-    def __init__(self, buffer: _jax.Array) -> None:
-        self.aval = buffer.aval
-        self._committed = buffer._committed
-        self._sharding = _FormerPlacement(buffer._sharding)
-
-    def is_deleted(self) -> bool:
-        """Always: that is what the class is for."""
-        return True
-
-    def __getattr__(self, name: str) -> NoReturn:
-        in_flight.refuse_deleted(str(self.aval), None)
-
-
-class _FormerPlacement:
-    """Where a deleted array was; no program takes it for a place where an array is."""
-
-    __slots__ = ("canonical", "device", "devices", "hlo", "memory_kind", "of_piece", "public")
-
-    def __init__(self, native: Any) -> None:
-        for fact in self.__slots__:
-            setattr(self, fact, getattr(native, fact))
+    def __subclasscheck__(cls, kind: type) -> bool:
+        return type.__subclasscheck__(cls, kind) or (cls is Array and kind is Buffer)
 
 
 @source.boundaries("__bool__", "__int__", "__float__", "__complex__", "__index__")
@@ -198,39 +218,36 @@ class Array(_Convertible, metaclass=_ArrayType):
         True
     """
 
-    __slots__ = ("__weakref__", "buffer")
+    __slots__ = ("__weakref__",)
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
-    buffer: Any
-
-    def __init__(self, buffer: _jax.Array) -> None:
-        self.buffer = buffer
+    aval: Any
 
     @property
-    def aval(self) -> Any:
-        """The type."""
-        return self.buffer.aval
+    def buffer(self) -> Any:
+        """The C++ array that holds the elements."""
+        return self
 
     @property
     def shape(self) -> tuple[int, ...]:
         """The dimensions."""
-        return self.buffer.aval.shape
+        return self.aval.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
-        return self.buffer.aval.dtype
+        return self.aval.dtype
 
     @property
     def ndim(self) -> int:
         """The number of dimensions."""
-        return self.buffer.aval.ndim
+        return self.aval.ndim
 
     @property
     def size(self) -> int:
         """The number of elements."""
-        return self.buffer.aval.size
+        return self.aval.size
 
     @property
     def weak_type(self) -> bool:
@@ -240,7 +257,7 @@ class Array(_Convertible, metaclass=_ArrayType):
             >>> jnp.asarray(2.0).weak_type, jnp.array([2.0]).weak_type
             (True, False)
         """
-        return self.buffer.aval.weak_type
+        return self.aval.weak_type
 
     @property
     def sharding(self) -> Sharding:
@@ -368,7 +385,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def is_ready(self) -> bool:
         """Whether the computation of the array is done."""
-        return in_flight.surfacing(self.buffer.is_ready)
+        return in_flight.surfacing(carrier.is_ready, self.buffer)
 
     def delete(self) -> None:
         """Frees the memory; using the array afterwards is an error.
@@ -390,7 +407,7 @@ class Array(_Convertible, metaclass=_ArrayType):
                 gone += [shard() for shard in getattr(piece, "shards", ())]
             for x in gone:
                 if x is not None:
-                    x.buffer = DeletedBuffer(x.buffer)
+                    let_go(x.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""
@@ -407,7 +424,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
         with without_jax:
-            return in_flight.surfacing(self.buffer.on_device_size_in_bytes)
+            return in_flight.surfacing(carrier.on_device_size_in_bytes, self.buffer)
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the memory.
@@ -418,7 +435,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         if self.buffer._sharding.device is None:
             _refuse_pieces(RuntimeError, "unsafe_buffer_pointer", self)
         with without_jax:
-            return in_flight.surfacing(self.buffer.unsafe_buffer_pointer)
+            return in_flight.surfacing(carrier.unsafe_buffer_pointer, self.buffer)
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -477,9 +494,9 @@ class ExtendedArray(Typed, Array):
     The physical dimensions are the last ones of the buffer.
     """
 
-    __slots__ = ("extended_dtype",)
+    __slots__ = ("buffer", "extended_dtype")
 
-    def __init__(self, buffer: _jax.Array, extended_dtype: Any) -> None:
+    def __init__(self, buffer: Any, extended_dtype: Any) -> None:
         self.buffer = buffer
         self.extended_dtype = extended_dtype
 
@@ -565,9 +582,18 @@ class Token:
         return "Token()"
 
 
-for _class in (Array, ExtendedArray, Token):
-    aval_handlers[_class] = operator.attrgetter("aval")
-tree_registry.register_dispatch_only_dataclass(Array, ["buffer"], [])
+# What C++ knows of arrays itself; of an extended dtype they ask their buffers.
+_OF_CPP = {"aval", "is_deleted"}
+for _class in (operators.ArrayOperators, _Convertible, Array):
+    carrier.carry(
+        {
+            name: attribute
+            for name, attribute in vars(_class).items()
+            if name not in _OF_CPP and (callable(attribute) or isinstance(attribute, property))
+        }
+    )
+for _kind in (ExtendedArray, Token):
+    aval_handlers[_kind] = operator.attrgetter("aval")
 tree_registry.register_dispatch_only_dataclass(Token, ["buffer"], [])
 tree_registry.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
 
@@ -578,7 +604,7 @@ def wrap(buffer: Any, aval: Any) -> Array | Token:
         return Token(buffer)
     if dtypes.is_extended(aval.dtype):
         return ExtendedArray(buffer, aval.dtype)
-    return Array(buffer)
+    return buffer  # type: ignore[no-any-return]
 
 
 def physical_aval(aval: Any) -> Any:
@@ -621,7 +647,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
         return value
     _check_readable(buffer)
     # What computes it may call a Python function that wants to do without JAX, too.
-    in_flight.surfacing(buffer.block_until_ready)
+    in_flight.surfacing(carrier.block_until_ready, buffer)
     with without_jax:
         value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
@@ -636,7 +662,7 @@ def explain_deleted(caught: Exception, *values: Any) -> None:
     if "deleted or donated" in str(caught):
         for value in tree.leaves(values):
             x = getattr(value, "array", value)  # `x.at[index]` holds an array.
-            if type.__instancecheck__(Array, x):
+            if is_array(x):
                 in_flight.check_alive(x.buffer)
 
 
@@ -657,7 +683,8 @@ def array_from_host(
         host = host.astype(aval.dtype)
     if target is None:
         target, how["committed"] = placement.default_placement(aval.ndim)
-    return Array(placement.put_host_value(host, aval, target, **how))
+    made: Array = placement.put_host_value(host, aval, target, **how)
+    return made
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
@@ -669,9 +696,9 @@ def live_arrays(platform: str | None = None) -> list[Array]:
         True
     """
     buffers = client.get_backend(platform).live_arrays()
-    known = [x for x in gc.get_referrers(*buffers) if type.__instancecheck__(Array, x)]
-    ids = {id(x.buffer) for x in known}
-    return known + [wrap(b, b.aval) for b in buffers if id(b) not in ids]
+    extended = [x for x in gc.get_referrers(*buffers) if type(x) is ExtendedArray]
+    hidden = {id(x.buffer) for x in extended}
+    return extended + [b for b in buffers if id(b) not in hidden and not b.is_deleted()]
 
 
 def _rows(x: Array) -> Iterator[Array]:
@@ -762,16 +789,16 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
 def _without_dims(piece: _jax.Array, dims: tuple[int, ...]) -> Any:
     """A copy of a piece that lacks dimensions which it has in XLA's terms only."""
     host = np.squeeze(to_numpy(piece), dims)
-    target = placement.piece_sharding(piece._sharding.device, piece._sharding.memory_kind)
+    target = placement.piece_sharding(piece._sharding.device, piece._sharding.memory)
     aval = piece.aval.with_shape(host.shape)
     return placement.put_host_value(host, aval, target, committed=True)
 
 
-def rewrapped(buffer: _jax.Array, like: Array) -> Array:
+def rewrapped(buffer: Any, like: Array) -> Array:
     """A buffer as an array of the class of `like`."""
     if isinstance(like, ExtendedArray):
         return ExtendedArray(buffer, like.extended_dtype)
-    return Array(buffer)
+    return buffer  # type: ignore[no-any-return]
 
 
 def _unpickle(value: np.ndarray[Any, Any], weak_type: bool) -> Array:

@@ -17,7 +17,7 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.runtime import client, in_flight, placement, transfer
-from minijax.runtime.array import Array, array_from_host, physical_aval, to_numpy, wrap
+from minijax.runtime.array import array_from_host, is_array, physical_aval, to_numpy, wrap
 from minijax.runtime.watch import Joint
 
 _DEVICES = {"cpu": "cpu", "cuda": "gpu", "gpu": "gpu", "rocm": "gpu"}
@@ -164,7 +164,7 @@ def host_results(
 
 
 def _host_value(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    host = to_numpy(x.buffer) if type.__instancecheck__(Array, x) else np.asarray(x, order="C")
+    host = to_numpy(x.buffer) if is_array(x) else np.asarray(x, order="C")
     if host.dtype != aval.dtype:
         host = host.astype(dtypes.canonicalize_dtype(host.dtype), copy=False)
     return host
@@ -174,7 +174,7 @@ def call_at_once(
     name: str, function: Callable[..., Sequence[Any]], args: Sequence[Any], avals: Sequence[Any]
 ) -> list[Any]:
     """Calls a user's function on values where nothing is compiled; its results as arrays."""
-    arrays = [x if type.__instancecheck__(Array, x) else array_from_host(x) for x in args]
+    arrays = [x if is_array(x) else array_from_host(x) for x in args]
     hosts = host_results(name, function, arrays, avals)
     where = transfer.placement_beside((), args)
     made = []

@@ -17,7 +17,7 @@ from jaxlib import _jax, xla_client
 from minijax.core import config, dtypes
 from minijax.core.errors import error, message
 from minijax.runtime import array, in_flight, transfer, watch
-from minijax.runtime.array import Array, Token
+from minijax.runtime.array import Array, Token, is_array
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
 
@@ -181,7 +181,7 @@ class Executable:
             if kept is not None and i not in kept:
                 continue
             at = len(consts) + (i if kept is None else kept.index(i))
-            if type.__instancecheck__(Array, args[i]) and array.is_shared(buffers[at]):
+            if is_array(args[i]) and array.is_shared(buffers[at]):
                 buffers[at] = copied(buffers[at])
                 args[i].delete()
 
@@ -211,7 +211,7 @@ class Executable:
             in_flight.check_alive(*buffers)
             started = self._start(buffers)
             for i in self.donated:
-                if type.__instancecheck__(Array, args[i]):
+                if is_array(args[i]):
                     args[i].delete()
         return started
 
@@ -271,12 +271,12 @@ def _check_donations(args: Sequence[Any], donated: Sequence[int]) -> None:
     Raises:
         RuntimeError: the text names the argument.
     """
-    used = [id(x.buffer) for x in args if type.__instancecheck__(Array, x)]
+    used = [id(x.buffer) for x in args if is_array(x)]
     if len(set(used)) == len(used):
         return
     for i in donated:
         x = args[i]
-        if type.__instancecheck__(Array, x) and used.count(id(x.buffer)) > 1:
+        if is_array(x) and used.count(id(x.buffer)) > 1:
             problem = f"the donated argument {i} is given more than once."
             got = f"an array {x.aval.str_short()}, for several arguments"
             expected = "an array of its own: its memory will hold a result"

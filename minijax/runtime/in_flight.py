@@ -34,7 +34,7 @@ from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
 from minijax.core.errors import DeletedArrayError, error
-from minijax.runtime import watch
+from minijax.runtime import carrier, watch
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -80,7 +80,7 @@ def block(buffer: Any) -> None:
         RuntimeError: its computation has failed.
     """
     watch.wait_for(buffer)
-    buffer.block_until_ready()
+    carrier.block_until_ready(buffer)
 
 
 def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
@@ -259,7 +259,7 @@ def check_may_wait(buffer: _jax.Array) -> None:
     """
     pause, idle = 1e-4, 0.0
     is_cpu = inside.call in calls and buffer._sharding.devices[0].platform == "cpu"
-    while is_cpu and inside.call in calls and not buffer.is_ready():
+    while is_cpu and inside.call in calls and not carrier.is_ready(buffer):
         spent = time.process_time()
         time.sleep(pause)
         idle = idle + pause if time.process_time() - spent < pause / 20 else 0.0

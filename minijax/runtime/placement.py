@@ -33,8 +33,8 @@ SEMANTICS = xla_client.HostBufferSemantics
 CopySemantics = xla_client.ArrayCopySemantics
 
 
-class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
-    """What C++ sees of a placement on a mesh.
+class _Placement(_jax.GSPMDSharding):  # type: ignore[misc]
+    """What C++ sees of a placement, and compares by identity.
 
     A class of its own, as jaxlib takes equal tilings of `GSPMDSharding`s for equal: results of
     one mesh would then be described in terms of another.
@@ -44,34 +44,46 @@ class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
         canonical: the same for all descriptions that differ in notation only.
         hlo: the tiling, in XLA's terms.
         devices: the devices, in order.
-        device: None; placements on one device have theirs here.
-        of_piece: False; it is True for placements of pieces of other arrays.
+        device: the device where there is one; None where there are several.
+        memory: the kind of memory; None for the devices' default.
+        of_piece: whether it is of pieces of other arrays.
     """
-
-    of_piece = False
 
     public: Any
     canonical: Any
     hlo: Any
     devices: tuple[Any, ...]
     device: Any
+    memory: str | None
+    of_piece: bool
+
+    # JAX puts others on the class of jaxlib.
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return self.hlo
 
     @property
     def memory_kind(self) -> str | None:
-        """The kind of memory, or None for the devices' default."""
-        return self.public.special_memory_kind
+        """The kind of memory, as C++ asks for it."""
+        return self.memory
 
 
-class PiecePlacement(_jax.GSPMDSharding):  # type: ignore[misc]
+class MeshPlacement(_Placement):
+    """What C++ sees of a placement on a mesh."""
+
+
+class PiecePlacement(_Placement):
     """What C++ sees of where a piece of an array over several devices lives.
 
     Not what it sees of other arrays on the device, so that its call path does not take the memory
-    of pieces for results: it would be missing in the whole array.  A class of its own, for the
-    reason why `MeshPlacement` is one.
+    of pieces for results: it would be missing in the whole array.
     """
+
+
+class FormerPlacement(_Placement):
+    """Where a deleted array was; to C++ no place where an array is, so that it asks Python."""
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return hlo.REPLICATED
@@ -114,7 +126,7 @@ def native_sharding(
         made.hlo = hlo.REPLICATED
         made.devices = (device,)
         made.device = device
-        made.memory_kind = memory_kind
+        made.memory = memory_kind
         made.of_piece = of_piece
         found = _on_device.setdefault(key, made)
     return found
@@ -172,7 +184,21 @@ def _make(sharding: Sharding, ndim: int) -> MeshPlacement:
     made.hlo = tiling
     made.devices = devices
     made.device = None
+    made.memory = sharding.special_memory_kind
+    made.of_piece = False
     return made
+
+
+def former(place: Any) -> Any:
+    """The C++ sharding of deleted arrays that were placed so; one device of this process has it."""
+    found = vars(place).get("former")
+    if found is None:
+        device = min(place.public.addressable_devices, key=lambda device: device.id)
+        found = FormerPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
+        vars(found).update(vars(place))
+        found.here = device
+        place.former = found
+    return found
 
 
 def canonical(sharding: Sharding, ndim: int) -> Sharding:
@@ -363,13 +389,13 @@ def _put_in_parallel(
         return _put(aval, placement, pieces, devices, True)
     until_done = SEMANTICS.IMMUTABLE_UNTIL_TRANSFER_COMPLETES
     made = _put(aval, placement, pieces, devices, True, until_done)
-    made.block_until_ready()
+    in_flight.block(made)
     return made
 
 
 def put_piece(piece: _jax.Array, device: _jax.Device, placement: _jax.Sharding) -> Any:
     """A NumPy array on one of the devices of a placement, for `assemble`."""
-    there = piece_sharding(device, placement.memory_kind)
+    there = piece_sharding(device, placement.memory)
     return _put(ShapedArray(piece.shape, piece.dtype), there, [piece], [device], True)
 
 

@@ -32,16 +32,18 @@ from minijax.core.aval import AbstractValue, Shape, ShapedArray, abstract_token
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import array, client, in_flight, placement, profiling
+from minijax.runtime import array, carrier, client, in_flight, placement, profiling
 from minijax.runtime.array import (
     Array,
     Token,
     array_from_host,
+    is_array,
     physical_aval,
     pieces_of,
     to_numpy,
     wrap,
 )
+from minijax.runtime.carrier import Buffer
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
 
@@ -73,11 +75,12 @@ def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
         Exception: a callback of an earlier program has failed since, and nobody was told.
     """
     token = _last.of.get((effect, devices))
-    if token is not None and token.is_ready():
+    if token is not None and carrier.is_ready(token):
         failure = in_flight.failure_of(token)
         if failure is not None:
             # What comes after a failure starts anew: it must not fail for ever.
-            token = _last.of.pop((effect, devices)) and None
+            del _last.of[effect, devices]
+            token = None
             if not failure.has_surfaced:
                 raise failure.surface()
     if token is None:
@@ -149,7 +152,7 @@ atexit.register(in_flight.end_threads)
 
 def committed_placement(x: Any) -> Sharding | None:
     """Where an array is that the user has placed; None for other values."""
-    if type.__instancecheck__(Array, x) and x.committed and not x.is_deleted():
+    if is_array(x) and x.committed and not x.is_deleted():
         return x.sharding
     return None
 
@@ -174,7 +177,7 @@ def buffer_on(x: Any, aval: Any, target: Any) -> Any:
         raise leaked(x)
     if isinstance(x, Token):
         return x.buffer
-    if not type.__instancecheck__(Array, x):
+    if not is_array(x):
         if aval.dtype == dtypes.float0:
             x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=np.dtype(np.bool_))
         return array_from_host(x, aval, target=target).buffer
@@ -188,7 +191,7 @@ def moved(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     if source is target or (
         source.devices == target.devices
         and source.hlo == target.hlo
-        and source.memory_kind == target.memory_kind
+        and source.memory == target.memory
     ):
         return buffer
     if source.devices[0].client is target.devices[0].client:
@@ -218,9 +221,7 @@ def _reassembled(buffer: _jax.Array, source: Any, target: _jax.Sharding) -> Any:
         held.setdefault(place.key, {})[place.device] = piece
     wanted = placement.local_places(target.public, shape)
     # A single-device array may lose its memory to anyone.
-    may_reuse = source.memory_kind == target.memory_kind and (
-        source.device is None or source.of_piece
-    )
+    may_reuse = source.memory == target.memory and (source.device is None or source.of_piece)
     found: dict[Any, Any] = {}
     copies: dict[Any, Any] = {}
     for place in wanted:
@@ -232,7 +233,7 @@ def _reassembled(buffer: _jax.Array, source: Any, target: _jax.Sharding) -> Any:
             copies[place.device] = next(iter(candidates.values())) if own is None else own
     monitoring.transfers["used where they are"] += len(found)
     if copies:
-        there = [placement.piece_sharding(device, target.memory_kind) for device in copies]
+        there = [placement.piece_sharding(device, target.memory) for device in copies]
         found.update(zip(copies, placement.copy_buffers(list(copies.values()), there), strict=True))
     return _sharing(buffer, target, [found[place.device] for place in wanted])
 
@@ -255,7 +256,7 @@ def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> An
     source = buffer._sharding
     from_one = source.device is not None
     if target.device is not None and (not from_one or source.of_piece):
-        target = placement.piece_sharding(target.device, target.memory_kind)
+        target = placement.piece_sharding(target.device, target.memory)
     with in_flight.memory_lock:
         in_flight.check_alive(*pieces)
         made = placement.assemble(buffer.aval, target, pieces)
@@ -275,9 +276,12 @@ def own_part(buffer: _jax.Array) -> Any:
 
 def view(buffer: _jax.Array) -> Any:
     """A buffer for another array of the same elements, that may be deleted by itself."""
-    if buffer._sharding.device is not None:
-        return buffer
-    return aliased(buffer, buffer._sharding)
+    if buffer._sharding.device is None:
+        return aliased(buffer, buffer._sharding)
+    with in_flight.memory_lock:
+        made = placement.retyped(buffer, buffer._sharding)
+        array.join_fate(made, buffer)
+        return made
 
 
 def as_piece(x: Array, kind: str | None) -> Any:
@@ -290,10 +294,10 @@ def as_piece(x: Array, kind: str | None) -> Any:
     source = buffer._sharding
     if not source.of_piece:
         there = placement.piece_sharding(source.device, kind)
-        piece = placement.assemble(buffer.aval, there, [buffer], committed=buffer._committed)
-        array.join_fate(piece, buffer)
-        x.buffer = piece
-    return x.buffer
+        buffer._replace_with(
+            placement.assemble(buffer.aval, there, [buffer], committed=buffer._committed)
+        )
+    return buffer
 
 
 def copied(buffer: _jax.Array) -> Any:
@@ -353,7 +357,9 @@ def from_dlpack(
     aval = buffer.aval
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return array_from_host(to_numpy(buffer), target=placement.native_sharding(target))
-    return Array(buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target)))
+    aval = ShapedArray(aval.shape, aval.dtype)
+    made: Array = buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target))
+    return made
 
 
 class InputsHandler:
@@ -396,9 +402,7 @@ class InputsHandler:
             buffers = list(self.consts)
             for x, aval, target in zip(used, self.avals, self.targets, strict=True):
                 buffers.append(
-                    x.buffer
-                    if type(x) is Array and x.buffer._sharding is target
-                    else buffer_on(x, aval, target)
+                    x if type(x) is Buffer and x._sharding is target else buffer_on(x, aval, target)
                 )
             return buffers
 
@@ -455,7 +459,7 @@ class ResultsHandler:
     def wrapped(self, buffers: Sequence[Any]) -> list[Array | Token]:
         """The values for C++ arrays that jaxlib's handlers have made already."""
         if self._plain:
-            return list(map(Array, buffers))
+            return list(buffers)
         return list(map(wrap, buffers, self.avals))
 
     def __repr__(self) -> str:

@@ -21,9 +21,10 @@ from minijax.lowering import assignment, eager, relocation
 from minijax.runtime import agreement, client, in_flight, transfer
 from minijax.runtime.array import (
     Array,
-    DeletedBuffer,
     ExtendedArray,
     array_from_host,
+    handed_over,
+    is_array,
     physical_aval,
     rewrapped,
 )
@@ -76,7 +77,7 @@ class DevicePut(Primitive):
     def jvp(self, primals: Values, tangents: Values, *, back: Any, **params: Any) -> Dual:
         (x,) = primals
         # The cotangent returns to where the value has come from.
-        back = x.sharding if type.__instancecheck__(Array, x) else back
+        back = x.sharding if is_array(x) else back
         return jvp_of_linear(self, primals, tangents, back=back, **params)
 
     def shard(self, avals: Avals, outs: Avals, *, sharding: Any, **_: Any) -> PartitionSpec:
@@ -141,7 +142,7 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
         may_alias: False for an array that has no memory in common with `x`, True for one that
             takes that of a NumPy array, if it is aligned, though others may write to it.
     """
-    if type.__instancecheck__(Array, x):
+    if is_array(x):
         if may_alias is not False and (
             sharding is None or (x.sharding == sharding and x.committed)
         ):
@@ -244,16 +245,12 @@ def _put_leaf(
 ) -> Any:
     if isinstance(leaf, np.ndarray) and leaf.dtype == dtypes.float0:
         return leaf
-    is_array = type.__instancecheck__(Array, leaf)
-    if current.value is not eager.EAGER or not (is_array or isinstance(leaf, np.ndarray)):
+    if current.value is not eager.EAGER or not (is_array(leaf) or isinstance(leaf, np.ndarray)):
         return device_put_p.bind(leaf, sharding=target, back=None, is_binding=is_binding)
     out = put(leaf, target, may_alias=may_alias)
-    if donate and is_array:
+    if donate and is_array(leaf):
         if out is leaf:
-            with in_flight.memory_lock:
-                in_flight.check_alive(leaf.buffer)
-                out = rewrapped(leaf.buffer, leaf)
-                leaf.buffer = DeletedBuffer(leaf.buffer)
+            out = handed_over(leaf)
         else:
             out.block_until_ready()
             leaf.delete()
@@ -272,7 +269,7 @@ def device_get(x: object) -> Any:
         {'a': array([0, 1, 2], dtype=int32), 'b': 5}
     """
     for leaf in tree.leaves(x):
-        if type.__instancecheck__(Array, leaf) and not isinstance(leaf, ExtendedArray):
+        if is_array(leaf) and not isinstance(leaf, ExtendedArray):
             leaf.copy_to_host_async()
     with guards.explicitly("explicit_device_get"):
         return tree.map(_to_host, x)
@@ -281,7 +278,7 @@ def device_get(x: object) -> Any:
 def _to_host(x: object) -> Any:
     if isinstance(x, ExtendedArray):
         return x
-    if isinstance(x, Tracer) or type.__instancecheck__(Array, x):
+    if isinstance(x, Tracer) or is_array(x):
         return np.asarray(x)
     return x
 

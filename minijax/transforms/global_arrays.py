@@ -19,7 +19,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.lax.shape import expand_dims
 from minijax.runtime import agreement, array, client, in_flight, placement, transfer
-from minijax.runtime.array import Array, physical_aval, wrap
+from minijax.runtime.array import Array, is_array, physical_aval, wrap
 from minijax.runtime.placement import Place
 from minijax.sharding import contexts
 from minijax.sharding.base import Sharding
@@ -73,7 +73,7 @@ def make_array_from_single_device_arrays(
         return wrap(transfer.aliased(pieces[0].buffer, target), aval)  # type: ignore[return-value]
     pieces = _with_all_dims(pieces, sharding)
     with in_flight.memory_lock:
-        buffers = [transfer.as_piece(piece, target.memory_kind) for piece in pieces]
+        buffers = [transfer.as_piece(piece, target.memory) for piece in pieces]
         buffer = placement.assemble(physical_aval(aval), target, buffers)
         array.join(buffer, buffers)
     made = wrap(buffer, aval)
@@ -94,7 +94,7 @@ def _check_sharding(user: str, sharding: object) -> None:
 
 def _check_arrays(user: str, arrays: Sequence[Any]) -> None:
     for i, x in enumerate(arrays):
-        if isinstance(x, Tracer) or not type.__instancecheck__(Array, x):
+        if isinstance(x, Tracer) or not is_array(x):
             problem = f"arrays[{i}] is not an array on a device."
             fix = "minijax.device_put(x, device)"
             error(TypeError, user, problem, got=f"arrays[{i}] of type {type(x).__name__}", fix=fix)
@@ -202,7 +202,7 @@ def _piece(given: object) -> Any:
     aval = aval_of(given)
     if isinstance(given, Tracer):
         given.concrete()
-    if type.__instancecheck__(Array, given):
+    if is_array(given):
         return given
     return np.asarray(given).astype(aval.dtype, copy=False)
 
@@ -239,7 +239,7 @@ def _copy_on(piece: Any, device: Any, target: Any) -> Any:
     """A buffer of its own on a device."""
     if isinstance(piece, np.ndarray):
         return placement.put_piece(piece, device, target)
-    there = placement.piece_sharding(device, target.memory_kind)
+    there = placement.piece_sharding(device, target.memory)
     found = transfer.moved(piece.buffer, there)
     return transfer.copied(found) if found is piece.buffer else found
 
@@ -436,7 +436,7 @@ def process_allgather(in_tree: object, tiled: bool = False) -> Any:
     """
 
     def gathered(x: Any) -> np.ndarray[Any, Any]:
-        if type.__instancecheck__(Array, x) and not x.is_fully_addressable:
+        if is_array(x) and not x.is_fully_addressable:
             if not tiled:
                 problem = "an array over all devices is one value, not one of each process."
                 got = f"{x.aval} with {x.sharding}"

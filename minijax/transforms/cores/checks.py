@@ -29,7 +29,7 @@ from minijax.lax import semaphores
 from minijax.lax.reference_indexing import Index, Span
 from minijax.lax.semaphores import never
 from minijax.lowering import eager
-from minijax.runtime.array import Array
+from minijax.runtime.carrier import Buffer
 
 
 class Unknown:
@@ -448,7 +448,7 @@ def _slice(x: object, i: int, aval: object) -> Any:
 
 def _value_of(x: object) -> Any:
     """A constant: known if it is small."""
-    if type(x) is Array and not x.aval.is_extended and x.size <= _MOST_ELEMENTS:
+    if type(x) is Buffer and not x.aval.is_extended and x.size <= _MOST_ELEMENTS:
         return np.asarray(x)
     return x if isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)) else Unknown()
 

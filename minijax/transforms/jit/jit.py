@@ -26,7 +26,8 @@ from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
-from minijax.runtime.array import Array, ExtendedArray, explain_deleted
+from minijax.runtime.array import ExtendedArray, explain_deleted
+from minijax.runtime.carrier import Buffer
 from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
@@ -58,7 +59,7 @@ class Settings(NamedTuple):
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
-_PLAIN = frozenset({Array, ExtendedArray, np.ndarray, bool, int, float})
+_PLAIN = frozenset({Buffer, ExtendedArray, np.ndarray, bool, int, float})
 _no_statics: tuple[object, ...] = ()
 _staged_by_function = monitoring.tracing.by_owner()
 

@@ -34,7 +34,7 @@ from minijax.interpreters import discharge
 from minijax.lowering import assignment, eager, placed_programs, program
 from minijax.lowering.assignment import Assignment, Placeholder
 from minijax.runtime import client, in_flight
-from minijax.runtime.array import Array, explain_deleted
+from minijax.runtime.array import explain_deleted, is_array
 from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, named, rules
@@ -631,7 +631,7 @@ class Compiled(_Stage):
 
 def _is_elsewhere(x: Any, place: Any) -> bool:
     """Whether an argument is committed to another placement than a program expects."""
-    if not type.__instancecheck__(Array, x):
+    if not is_array(x):
         return False
     in_flight.check_alive(x.buffer)
     own = x.buffer._sharding

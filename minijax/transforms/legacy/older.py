@@ -27,7 +27,7 @@ from minijax.interpreters.structural import new_axis
 from minijax.lowering import assignment, regions, relocation, stablehlo
 from minijax.lowering.regions import Border, PartitionAxes
 from minijax.runtime import client, profiling
-from minijax.runtime.array import Array, array_from_host
+from minijax.runtime.array import Array, array_from_host, is_array
 from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding import hlo as sharding_hlo
@@ -317,7 +317,7 @@ def replicate(
         error(ValueError, "replicate", problem, got=got, expected=f"{nrep} devices")
     aval = aval_of(val)
     spec = pmap_sharding_spec(nrep, axis_size, aval.shape, in_axis)
-    value = val if type.__instancecheck__(Array, val) else array_from_host(val)
+    value = val if is_array(val) else array_from_host(val)
     if in_axis is not None:
         value = new_axis(value, axis_size, in_axis)
     return relocation.placed(value, PmapSharding(found[:nrep], spec))

@@ -31,7 +31,7 @@ from minijax.interpreters.structural import new_axis
 from minijax.lax import references
 from minijax.lax.shape import squeeze
 from minijax.lowering import eager
-from minijax.runtime.array import Array
+from minijax.runtime.array import is_array
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.per_device.region import Region, Specs, match
 
@@ -439,7 +439,7 @@ def _parts(blocks: Blocks) -> Iterator[tuple[str, Any]]:
     value = blocks.value
     while isinstance(value, Tracer) and not isinstance(value, Blocks):
         value = value.concrete()
-    if not type.__instancecheck__(Array, value) or not value.is_fully_addressable:
+    if not is_array(value) or not value.is_fully_addressable:
         return
     mesh = _concrete_mesh(region, value)
     if mesh is None:

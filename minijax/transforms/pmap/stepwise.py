@@ -21,7 +21,7 @@ from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, staging
 from minijax.interpreters.structural import moveaxis, new_axis
 from minijax.lowering import eager, relocation
-from minijax.runtime.array import Array, array_from_host
+from minijax.runtime.array import array_from_host, is_array
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.primitive import pmap_p
 
@@ -293,7 +293,7 @@ def placed(
     """Results on the devices of their slices, as a compiled map leaves them."""
     found = []
     for x, axis in zip(outs, out_axes, strict=True):
-        value = x if type.__instancecheck__(Array, x) else array_from_host(x)
+        value = x if is_array(x) else array_from_host(x)
         aval = value.aval if axis is None else value.aval.without_dim(axis)
         (sharding,) = programs.shardings([aval], (axis,), name, len(devices), devices)
         found.append(relocation.placed(value, sharding))
