@@ -638,13 +638,12 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     watch.wait_for(buffer)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
-    if dtype.isbuiltin == 1:
-        value = np.asarray(buffer)
-        if value.dtype.hasobject:
-            # NumPy hides the error of a computation that has failed behind an array of objects.
-            _check_readable(buffer)
-            in_flight.wait(buffer)
-        return value
+    if dtype.isbuiltin == 1 and not carrier.is_memory_hidden():
+        try:
+            return np.asarray(memoryview(buffer))
+        except (BufferError, TypeError):
+            # For what has failed it gives the text alone; the wait below tells the rest.
+            pass
     _check_readable(buffer)
     # What computes it may call a Python function that wants to do without JAX, too.
     in_flight.surfacing(carrier.block_until_ready, buffer)

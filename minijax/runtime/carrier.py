@@ -8,8 +8,11 @@ attribute of both asks the array whose it is: arrays carry the `aval` that they 
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from importlib.machinery import ModuleSpec, PathFinder
 from typing import Any
 
@@ -39,6 +42,49 @@ def block_until_ready(x: Any) -> None:
         _block_until_ready(x)
     else:
         x.block_until_ready()
+
+
+# Where CPython keeps the address of a type's functions of the buffer protocol.
+_AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)
+
+
+def _function_of_the_buffer_protocol() -> Any:
+    """The place of the address by which C++ exports the memory of arrays; None where unknown."""
+    start, size = id(Buffer), type(Buffer).__basicsize__
+    place = ctypes.c_void_p.from_address(start + _AS_BUFFER).value or 0
+    # The functions of a class that is made while a program runs stand in the class itself.
+    return ctypes.c_void_p.from_address(place) if start < place < start + size else None
+
+
+_export = _function_of_the_buffer_protocol()
+_exporting = None if _export is None else _export.value
+_hiding = threading.Lock()
+_hidden = 0
+
+
+@contextlib.contextmanager
+def memory_hidden() -> Iterator[None]:
+    """Meanwhile arrays do not speak the buffer protocol, and NumPy asks `__array__`.
+
+    C++ exports memory after a wait that it does not ask us about, which may have no end.
+    """
+    global _hidden
+    with _hiding:
+        _hidden += 1
+        if _export is not None:
+            _export.value = None
+    try:
+        yield
+    finally:
+        with _hiding:
+            _hidden -= 1
+            if _export is not None and not _hidden:
+                _export.value = _exporting
+
+
+def is_memory_hidden() -> bool:
+    """Whether arrays do not speak the buffer protocol."""
+    return _hidden > 0
 
 
 def is_own(buffer: Any) -> bool:

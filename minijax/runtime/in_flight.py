@@ -152,7 +152,7 @@ def calling(of_several: bool) -> Iterator[None]:
     call = object()
     calls[call] = of_several
     try:
-        with _part_of(call):
+        with _part_of(call), carrier.memory_hidden():
             yield
     finally:
         del calls[call]
