@@ -14,13 +14,12 @@ from collections.abc import Callable, Sequence
 from types import FunctionType
 
 from minijax.core import source, tree, tree_errors
-from minijax.core.aval import aval_of
+from minijax.core.aval import aval_handlers, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error, explain_keyword
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.native import PyTreeDef
 from minijax.core.operators import Function, Operand, Param, Value, Values
-from minijax.runtime.carrier import Buffer
 
 
 def function_name(function: Function) -> str:
@@ -223,7 +222,11 @@ def avals_of(
     """
     try:
         # Written out for what most arguments are: every call that C++ does not answer passes here.
-        return tuple([x.aval if type(x) is Buffer else aval_of(x) for x in leaves])
+        return tuple([aval_handlers[type(x)](x) for x in leaves])
+    except KeyError:
+        pass
+    try:
+        return tuple(map(aval_of, leaves))
     except (TypeError, OverflowError) as caught:
         for name, x in zip(names(), leaves, strict=True):
             try:

@@ -34,7 +34,7 @@ from minijax.numpy import (
     updates,
 )
 from minijax.numpy.promotion import native_program, one_program, unchecked
-from minijax.runtime import carrier
+from minijax.runtime import array
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array, explain_deleted
 from minijax.runtime.carrier import Buffer
@@ -454,7 +454,7 @@ def fill() -> None:
     found |= {name: _unary(function) for name, (function, _) in _UNARY.items()}
     found |= {name: property(source.boundary(function)) for name, function in _PROPERTIES.items()}
     hooks.fill_operators(found)
-    carrier.carry(found)
+    array.carry()
 
 
 fill()

@@ -423,6 +423,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def on_device_size_in_bytes(self) -> int:
         """Bytes of device memory."""
+        in_flight.check_alive(self.buffer)
         with without_jax:
             return in_flight.surfacing(carrier.on_device_size_in_bytes, self.buffer)
 
@@ -582,29 +583,33 @@ class Token:
         return "Token()"
 
 
-# What C++ knows of arrays itself; of an extended dtype they ask their buffers.
-_OF_CPP = {"aval", "is_deleted"}
-for _class in (operators.ArrayOperators, _Convertible, Array):
-    carrier.carry(
-        {
-            name: attribute
-            for name, attribute in vars(_class).items()
-            if name not in _OF_CPP and (callable(attribute) or isinstance(attribute, property))
-        }
-    )
+# What C++ knows of arrays itself, and what every class has; extended arrays ask their buffers.
+_NOT_CARRIED = {"is_deleted", "__annotations__", *vars(type("Any", (), {"__slots__": ()}))}
+
+
+def carry() -> None:
+    """Gives jaxlib's class of arrays the methods of `Array`, as far as that has them by now."""
+    for kind in (operators.ArrayOperators, _Convertible, Array):
+        found = vars(kind).items()
+        carrier.carry({name: value for name, value in found if name not in _NOT_CARRIED})
+
+
+carry()
 for _kind in (ExtendedArray, Token):
     aval_handlers[_kind] = operator.attrgetter("aval")
 tree_registry.register_dispatch_only_dataclass(Token, ["buffer"], [])
 tree_registry.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
 
 
-def wrap(buffer: Any, aval: Any) -> Array | Token:
-    """The array, or token, of logical type `aval` around a C++ array."""
+def wrap(buffer: Any, aval: Any) -> Any:
+    """The array, or token, of logical type `aval` around a C++ array; NumPy's array of `float0`."""
     if aval is abstract_token:
         return Token(buffer)
+    if aval.dtype == dtypes.float0:
+        return np.zeros(aval.shape, aval.dtype)
     if dtypes.is_extended(aval.dtype):
         return ExtendedArray(buffer, aval.dtype)
-    return buffer  # type: ignore[no-any-return]
+    return buffer
 
 
 def physical_aval(aval: Any) -> Any:

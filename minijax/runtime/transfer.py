@@ -420,6 +420,7 @@ class ResultsHandler:
         avals: types of the results.
         buffer_avals: types of the C++ arrays behind them.
         targets: their native shardings.
+        are_buffers: whether all values are C++ arrays, or objects around them.
         native: jaxlib's handlers of all that a program returns, tokens of ordered effects first.
 
     Source:     after jax.interpreters.pxla.ResultsHandler, which JAX has since dropped.
@@ -430,7 +431,7 @@ class ResultsHandler:
         []
     """
 
-    __slots__ = ("_num_tokens", "_plain", "avals", "buffer_avals", "native", "targets")
+    __slots__ = ("_num_tokens", "_plain", "are_buffers", "avals", "buffer_avals", "native", "targets")
 
     def __init__(
         self,
@@ -449,7 +450,8 @@ class ResultsHandler:
             for aval, target in zip(self.buffer_avals, targets, strict=True)
         ]
         self._num_tokens = len(token_places)
-        self._plain = not any(aval.is_extended for aval in avals)
+        self.are_buffers = dtypes.float0 not in [getattr(aval, "dtype", None) for aval in avals]
+        self._plain = self.are_buffers and not any(aval.is_extended for aval in avals)
 
     def __call__(self, results: Sequence[Any]) -> list[Array | Token]:
         """The values for C++ arrays, one or a list of pieces for each result."""

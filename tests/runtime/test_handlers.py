@@ -36,7 +36,7 @@ def test_inputs_handler_places_used_arguments(split: NamedSharding) -> None:
     (buffer,) = handler([3, X])
 
     assert buffer._sharding is target
-    np.testing.assert_array_equal(jax.Array(buffer), X)
+    np.testing.assert_array_equal(buffer, X)
 
 
 @pytest.mark.feature("AR-09")
