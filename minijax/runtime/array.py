@@ -68,7 +68,7 @@ def is_shared(buffer: _jax.Array) -> bool:
     placement = buffer._sharding
     if placement.device is not None:
         return placement.of_piece or len(getattr(buffer, "holders", ())) > 0
-    return any(len(piece.holders) > 1 for piece in getattr(buffer, "parts", ()))
+    return any(len(_holders(piece)) > 1 for piece in getattr(buffer, "parts", ()))
 
 
 def note_whole(piece: _jax.Array, whole: Any, shard: Any) -> None:
@@ -92,7 +92,7 @@ def is_array(x: object) -> bool:
 _gone = Cache(
     "memory that is gone",
     "arrays whose memory stands for that of deleted ones",
-    key="device, whether they were committed",
+    key="device",
     counted=False,
 ).table()
 
@@ -102,19 +102,29 @@ def let_go(buffer: Any) -> None:
     if buffer.is_deleted():
         return
     former = placement.former(buffer._sharding)
-    key = former.here, buffer._committed
-    gone = _gone.get(key)
+    gone = _gone.get(former.here)
     if gone is None:
         host, where = np.zeros((), np.bool_), placement.native_sharding(former.here)
         aval = ShapedArray((), host.dtype)
-        gone = placement.put_host_value(host, aval, where, committed=buffer._committed)
+        gone = placement.put_host_value(host, aval, where)
         # Its memory, not the array: asked about an array without any, C++ may crash.
         carrier.delete(placement.retyped(gone, where))
-        _gone[key] = gone
+        _gone[former.here] = gone
     for piece in getattr(buffer, "parts", ()):
-        piece.holders.pop(id(buffer), None)
+        _holders(piece).pop(id(buffer), None)
+    made, room = (
+        placement.assemble(buffer.aval, former, [gone], committed=buffer._committed)
+        for _ in range(2)
+    )
+    in_flight.keep_for_readers(buffer, room)
     vars(buffer).clear()
-    buffer._replace_with(gone._rewrap_with_aval_and_sharding(buffer.aval, former))
+    buffer._replace_with(made)
+
+
+def like(buffer: Any) -> Any:
+    """Another array of the same memory, placed in the same way."""
+    found = pieces_of(buffer)
+    return placement.assemble(buffer.aval, buffer._sharding, found, committed=buffer._committed)
 
 
 def handed_over(x: Array) -> Array:
@@ -122,7 +132,8 @@ def handed_over(x: Array) -> Array:
     with in_flight.memory_lock:
         buffer = x.buffer
         in_flight.check_alive(buffer)
-        made, notes = placement.retyped(buffer, buffer._sharding), dict(vars(buffer))
+        made = like(buffer)
+        notes = dict(vars(buffer))
         let_go(buffer)
         vars(made).update(notes)
         if "parts" in notes:
@@ -702,7 +713,9 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     buffers = client.get_backend(platform).live_arrays()
     extended = [x for x in gc.get_referrers(*buffers) if type(x) is ExtendedArray]
     hidden = {id(x.buffer) for x in extended}
-    return extended + [b for b in buffers if id(b) not in hidden and not b.is_deleted()]
+    return extended + [
+        x for x in buffers if not (id(x) in hidden or x.is_deleted() or hasattr(x, "exports"))
+    ]
 
 
 def _rows(x: Array) -> Iterator[Array]:
@@ -851,7 +864,9 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
         got = f"dl_device: {tuple(map(int, dl_device))}   the array's: {here}"
         fix = "minijax.device_put(x, device) first"
         error(BufferError, "__dlpack__", "the array is on another device.", got=got, fix=fix)
-    buffer = placement.copy_buffer(buffer, buffer._sharding) if copy else buffer
+    # Not the array itself: until the memory is given back, C++ must not let go of what exports it.
+    buffer = placement.copy_buffer(buffer, buffer._sharding) if copy else like(buffer)
+    buffer.exports = True
     in_flight.check_may_wait(buffer)
     with without_jax:
         return in_flight.surfacing(_jax.buffer_to_dlpack_managed_tensor, buffer)

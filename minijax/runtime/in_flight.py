@@ -73,6 +73,52 @@ def refuse_deleted(got: str | None, cause: Exception | None) -> NoReturn:
     error(DeletedArrayError, "Array", problem, got=got, fix=fix, cause=cause)
 
 
+# In seconds: for how long memory that is let go stays for threads that have begun to read it.
+_FOR_READERS = 1.0
+_unread: deque[tuple[float, Any]] = deque()
+
+
+def keep_for_readers(buffer: Any, room: Any) -> None:
+    """Keeps what is behind an array that is about to be deleted, while other threads may read it.
+
+    C++ reads, and waits to, without a hold on what it reads.  `room` is an array to keep it in.
+    """
+    with memory_lock:
+        # One of the threads is that which lets go, later on, of what is kept.
+        if len(sys._current_frames()) - bool(_unread) > 1:
+            room._replace_with(buffer)
+            _unread.append((time.monotonic(), room))
+            if len(_unread) == 1:
+                _forget_later()
+
+
+def _forget_later() -> None:
+    timer = threading.Timer(_FOR_READERS, _forget_unread)
+    timer.daemon = True
+    timer.start()
+
+
+def _forget_unread() -> None:
+    """Lets go of what was kept for readers, if it was computed a while ago."""
+    now = time.monotonic()
+    with memory_lock:
+        for _ in range(len(_unread)):
+            since, kept = _unread.popleft()
+            if not _is_computed(kept):
+                _unread.append((now, kept))
+            elif now < since + _FOR_READERS:
+                _unread.append((since, kept))
+        if _unread:
+            _forget_later()
+
+
+def _is_computed(buffer: Any) -> bool:
+    try:
+        return bool(carrier.is_ready(buffer))
+    except XlaRuntimeError:
+        return True
+
+
 def block(buffer: Any) -> None:
     """Waits for a C++ array.
 

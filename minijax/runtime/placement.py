@@ -428,14 +428,15 @@ def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]
     """Buffers copied to other devices of the same client, each cut as it was."""
     in_flight.check_not_forked()
     monitoring.transfers["copied between devices"] += len(buffers)
-    in_flight.check_alive(*buffers)
-    return in_flight.surfacing(
-        _jax.batched_copy_array_to_devices_with_sharding,
-        list(buffers),
-        [native_devices(placement.devices) for placement in placements],
-        list(placements),
-        [CopySemantics.ALWAYS_COPY] * len(buffers),
-    )
+    with in_flight.memory_lock:
+        in_flight.check_alive(*buffers)
+        return in_flight.surfacing(
+            _jax.batched_copy_array_to_devices_with_sharding,
+            list(buffers),
+            [native_devices(placement.devices) for placement in placements],
+            list(placements),
+            [CopySemantics.ALWAYS_COPY] * len(buffers),
+        )
 
 
 def assemble(

@@ -279,7 +279,7 @@ def view(buffer: _jax.Array) -> Any:
     if buffer._sharding.device is None:
         return aliased(buffer, buffer._sharding)
     with in_flight.memory_lock:
-        made = placement.retyped(buffer, buffer._sharding)
+        made = array.like(buffer)
         array.join_fate(made, buffer)
         return made
 

