@@ -732,15 +732,24 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
     in_flight.check_alive(buffer)
     if sharding.device is not None:
         return [buffer]
-    if hasattr(buffer, "parts"):
-        return list(buffer.parts)
+    parts = getattr(buffer, "parts", None)
+    if parts is not None:
+        return list(parts)
     if len(sharding.devices) == 1:
         return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
     with in_flight.memory_lock, without_jax:
         in_flight.check_alive(buffer)
         pieces = list(buffer._arrays)
+        if pieces and type(pieces[0]._sharding) is not placement.PiecePlacement:
+            pieces = list(map(_own_piece, pieces, placement.local_devices(sharding)))
         join(buffer, pieces)
     return pieces
+
+
+def _own_piece(piece: Any, device: Any) -> Any:
+    """A piece that C++ has described in terms of JAX, as it does where JAX is loaded."""
+    aval = ShapedArray(piece.aval.shape, piece.aval.dtype)
+    return placement.assemble(aval, placement.piece_sharding(device), [piece])
 
 
 def _check_readable(buffer: _jax.Array) -> None:

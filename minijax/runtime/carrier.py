@@ -30,6 +30,7 @@ is_ready = Buffer.is_ready
 on_device_size_in_bytes = Buffer.on_device_size_in_bytes
 unsafe_buffer_pointer = Buffer.unsafe_buffer_pointer
 
+_aval: Any = Buffer.aval
 _ABSENT = object()
 _own: dict[str, Any] = {}
 _other: dict[str, Any] = {}
@@ -92,6 +93,21 @@ def is_own(buffer: Any) -> bool:
     return type(buffer.aval) is ShapedArray
 
 
+def _has_own(buffer: Any) -> bool:
+    """The same where JAX is loaded.
+
+    C++ keeps the types of pieces that it makes, and gives them to pieces of both libraries.
+    """
+    aval = _aval.fget(buffer)
+    if type(aval) is not ShapedArray:
+        return False
+    if hasattr(buffer._sharding, "public"):
+        return True
+    others = sys.modules["jax.core"].ShapedArray
+    _aval.fset(buffer, others(aval.shape, aval.dtype, weak_type=aval.weak_type))
+    return False
+
+
 class _Shared:
     """An attribute of the class of arrays that each library has its own of."""
 
@@ -100,15 +116,18 @@ class _Shared:
     def __init__(self, name: str) -> None:
         self._name = name
 
-    def __get__(self, x: Any, kind: Any = None) -> Any:
-        name = self._name
-        found = _other[name] if x is None or not is_own(x) else _own[name]
+    def _found(self, x: Any) -> Any:
+        found = _other[self._name] if x is None or not _has_own(x) else _own[self._name]
         if found is _ABSENT:
-            raise AttributeError(f"{Buffer.__name__!r} object has no attribute {name!r}")
+            raise AttributeError(f"{Buffer.__name__!r} object has no attribute {self._name!r}")
+        return found
+
+    def __get__(self, x: Any, kind: Any = None) -> Any:
+        found = self._found(x)
         return found.__get__(x, kind) if hasattr(found, "__get__") else found
 
     def __set__(self, x: Any, value: object) -> None:
-        raise AttributeError(f"attribute {self._name!r} of {Buffer.__name__!r} cannot be set")
+        self._found(x).__set__(x, value)
 
 
 def carry(attributes: Mapping[str, Any]) -> None:
@@ -134,6 +153,8 @@ def share() -> None:
     if not _is_shared():
         return
     aval_handlers[Buffer] = _own_aval
+    if "aval" not in _carried:
+        carry({"aval": _aval})
     for name, carried in _carried.items():
         found = vars(Buffer)[name]
         if found is not carried:
@@ -151,7 +172,8 @@ def _own_aval(x: Any) -> Any:
     return found
 
 
-aval_handlers[Buffer] = _own_aval if _is_shared() else Buffer.aval.fget
+aval_handlers[Buffer] = _aval.fget
+share()
 
 
 class _Watch:

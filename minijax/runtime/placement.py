@@ -303,6 +303,12 @@ def _extent(index: Any, size: int) -> tuple[int, int]:
     return index.indices(size)[:2] if isinstance(index, slice) else (index, index + 1)
 
 
+def local_devices(place: Any) -> list[Any]:
+    """The devices of this process among those of a native sharding, in order."""
+    own = place.public.addressable_devices
+    return [device for device in place.devices if device in own]
+
+
 def local_places(sharding: Sharding, shape: Shape) -> list[Place]:
     """Where the pieces of an array live that belong to this process, in order of the devices."""
     return [place for place in places(sharding, shape) if place.is_local]
@@ -462,22 +468,32 @@ class _WithoutJax:
             "jax.core": types.ModuleType("jax.core"),
             "jax._src.sharding_impls": types.ModuleType("jax._src.sharding_impls"),
         }
-        vars(self._modules["jax.core"])["ShapedArray"] = ShapedArray
+        vars(self._modules["jax.core"])["ShapedArray"] = self._type_of_piece
         vars(self._modules["jax._src.sharding_impls"])["make_single_device_sharding"] = (
             lambda device, memory_kind=None: piece_sharding(device, memory_kind)
         )
         self._depth = 0
         self._installed = False
+        self._thread: int | None = None
+
+    def _type_of_piece(self, *facts: Any) -> Any:
+        """What C++ calls from now on for pieces of any array: the type, of JAX for JAX's."""
+        others = sys.modules.get("jax.core")
+        if others is None or self._thread == threading.get_ident():
+            return ShapedArray(*facts)
+        return others.ShapedArray(*facts)
 
     def __enter__(self) -> None:
         self.lock.acquire()
         self._depth += 1
+        self._thread = threading.get_ident()
         if self._depth == 1 and "jax" not in sys.modules:
             sys.modules.update(self._modules)
             self._installed = True
 
     def __exit__(self, *_: object) -> None:
         self._depth -= 1
+        self._thread = self._thread if self._depth else None
         if self._depth == 0 and self._installed:
             for name in self._modules:
                 sys.modules.pop(name, None)
