@@ -509,7 +509,7 @@ class ExtendedArray(Typed, Array):
     __slots__ = ("buffer", "extended_dtype")
 
     def __init__(self, buffer: Any, extended_dtype: Any) -> None:
-        self.buffer = buffer
+        self.buffer = buffer  # type: ignore[misc]
         self.extended_dtype = extended_dtype
 
     @property
@@ -824,7 +824,7 @@ def rewrapped(buffer: Any, like: Array) -> Array:
     """A buffer as an array of the class of `like`."""
     if isinstance(like, ExtendedArray):
         return ExtendedArray(buffer, like.extended_dtype)
-    return buffer  # type: ignore[no-any-return]
+    return buffer
 
 
 def _unpickle(value: np.ndarray[Any, Any], weak_type: bool) -> Array:

@@ -60,7 +60,7 @@ def _function_of_the_buffer_protocol() -> Any:
 _export = _function_of_the_buffer_protocol()
 _exporting = None if _export is None else _export.value
 _hiding = threading.Lock()
-_hidden = 0
+_hidden: set[object] = set()
 
 
 @contextlib.contextmanager
@@ -69,23 +69,23 @@ def memory_hidden() -> Iterator[None]:
 
     C++ exports memory after a wait that it does not ask us about, which may have no end.
     """
-    global _hidden
+    call = object()
     with _hiding:
-        _hidden += 1
+        _hidden.add(call)
         if _export is not None:
             _export.value = None
     try:
         yield
     finally:
         with _hiding:
-            _hidden -= 1
+            _hidden.remove(call)
             if _export is not None and not _hidden:
                 _export.value = _exporting
 
 
 def is_memory_hidden() -> bool:
     """Whether arrays do not speak the buffer protocol."""
-    return _hidden > 0
+    return bool(_hidden)
 
 
 def is_own(buffer: Any) -> bool:

@@ -195,7 +195,7 @@ def former(place: Any) -> Any:
     if found is None:
         device = min(place.public.addressable_devices, key=lambda device: device.id)
         found = FormerPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
-        vars(found).update(vars(place))
+        found.__dict__.update(vars(place))
         found.here = device
         place.former = found
     return found

@@ -431,7 +431,15 @@ class ResultsHandler:
         []
     """
 
-    __slots__ = ("_num_tokens", "_plain", "are_buffers", "avals", "buffer_avals", "native", "targets")
+    __slots__ = (
+        "_num_tokens",
+        "_plain",
+        "are_buffers",
+        "avals",
+        "buffer_avals",
+        "native",
+        "targets",
+    )
 
     def __init__(
         self,

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import threading
+import time
 import weakref
 from pathlib import Path
 from typing import Any
@@ -52,14 +53,19 @@ def test_reading_what_another_thread_deletes_raises_one_error(maker: str) -> Non
     assert {name: errors for name, errors in found.items() if errors} == {}
 
 
-def test_deletion_lets_go_of_memory_at_once() -> None:
+def test_deletion_lets_go_of_memory() -> None:
     host = np.zeros(1 << 22, np.float32)
     memory = weakref.ref(host)
     x = jax.device_put(host[-host.ctypes.data % 64 // 4 :], may_alias=True)
     del host
     assert memory() is not None
     x.delete()
-    gc.collect()
+    # Where there are other threads it stays a second, for those that have begun to read it.
+    end = time.monotonic() + 20
+    while memory() is not None and time.monotonic() < end:
+        time.sleep(0.05)
+        gc.collect()
+        jnp.zeros(3).block_until_ready()
     assert memory() is None
 
 

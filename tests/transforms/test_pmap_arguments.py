@@ -13,7 +13,7 @@ from minijax.core import config
 from minijax.core.aval import ShapedArray
 from minijax.lowering import eager, placed_programs
 from minijax.lowering.regions import ReplicaAxes
-from minijax.runtime.array import Array
+from minijax.runtime.array import ExtendedArray
 from minijax.sharding import PmapSharding
 from minijax.transforms.pmap import programs
 from minijax.transforms.pmap.mapped import in_axes_of
@@ -328,7 +328,7 @@ def test_single_operations_need_whole_arrays() -> None:
     devices[:] = Processes().devices()
     sharding = PmapSharding(devices, PmapSharding.default((8,)).sharding_spec)
     native = SimpleNamespace(device=None, public=sharding)
-    x = Array(SimpleNamespace(_sharding=native, aval=ShapedArray((8,), np.float32)))
+    x = ExtendedArray(SimpleNamespace(_sharding=native, aval=ShapedArray((8,), np.float32)), None)
     with pytest.raises(RuntimeError, match=r"(?s)sin: other processes hold pieces.*spmd_mode"):
         eager.check_all_here("sin", [x])
     with config.spmd_mode("allow_all"):
