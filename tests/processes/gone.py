@@ -41,7 +41,7 @@ def failed() -> None:
 
 def aborted() -> None:
     """Ends as XLA ends a process, but not without its last words."""
-    jax.distributed.on_failure(lambda: print("the last words", flush=True))
+    jax.distributed.on_failure(lambda: os.write(1, b"the last words\n"))
     os.abort()
 
 
