@@ -276,7 +276,8 @@ def _svg(picture: Picture) -> str:
     given = max(_columns(row.before.shape) for row in picture.rows)
     got = max(_columns(row.after.shape) for row in picture.rows)
     cell = max(_CELL, 8 + 7 * max(len(_cell_text(picture, row)) for row in picture.rows))
-    left, right = _LABEL, _LABEL + given * _CELL + _GAP
+    left = max(_LABEL, 16 + 8 * max(len(row.place) for row in picture.rows))
+    right = left + given * _CELL + _GAP
     parts: list[str] = []
     y = 30
     for i, row in enumerate(picture.rows):
