@@ -472,11 +472,16 @@ def _listing(words: Sequence[str]) -> str:
 
 
 def _sum_text(shares: Any, names: list[str]) -> str:
-    """A sum of named terms; `A…D` are four that follow one another."""
-    rounded = [round(float(share), 3) for share in shares]
+    """A sum of named terms; `A…D` are four of devices that follow one another."""
+    own = sum(name[0] == names[0][0] for name in names)
+    terms = [
+        (element, round(float(share), 3), name)
+        for element in range(own)
+        for share, name in zip(shares[element::own], names[element::own], strict=True)
+    ]
     parts = []
-    for factor, group in itertools.groupby(enumerate(rounded), key=lambda pair: pair[1]):
-        found = [names[i] for i, _ in group]
+    for (_, factor), group in itertools.groupby(terms, key=lambda term: term[:2]):
+        found = [name for _, _, name in group]
         if factor:
             text = f"{found[0]}…{found[-1]}" if len(found) > 3 else "+".join(found)
             bracketed = f"({text})" if len(found) > 1 else text
