@@ -36,7 +36,7 @@ class Cell(NamedTuple):
     """A cell, the output that the lesson shows under it, and whether it shows its own."""
 
     code: str
-    expected: str | None
+    expected: str
     is_shown: bool
 
 
@@ -66,7 +66,7 @@ def _cells(text: str) -> list[Cell]:
     for match, end in zip(found, ends, strict=True):
         output = _OUTPUT.search(text, match.end(), end)
         is_shown = "remove_code_outputs: false" in match[1]
-        cells.append(Cell(match[2], output and output[1], is_shown))
+        cells.append(Cell(match[2], output[1] if output else "", is_shown))
     return cells
 
 
@@ -105,7 +105,7 @@ def test_lesson_prints_what_it_shows(lesson: Lesson) -> None:
     for cell, printed, value in zip(lesson.cells, lesson.printed, lesson.values, strict=True):
         assert cell.is_shown == isinstance(value, Page | Picture), cell.code
         if not cell.is_shown and not printed.endswith(_PROMPT):
-            assert (printed or None) == cell.expected, cell.code
+            assert printed.rstrip("\n") == cell.expected.rstrip("\n"), cell.code
 
 
 def test_lesson_has_a_picture_or_a_player(lesson: Lesson) -> None:

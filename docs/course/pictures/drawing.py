@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 # Fills on which black text can be read, and which the colour-blind can tell apart.
 FILLS = ("#cfe8ff", "#ffe2b8", "#d3f0cf", "#f9d0dc", "#e6dafc", "#f4f0b4", "#cdeeee", "#e4e4e4")
-_LETTER, _LINE, _PADDING, _GAP, _HEAD = 7.3, 17, 9, 34, 22
+_LETTER, _LINE, _PADDING, _HEAD = 7.3, 17, 9, 22
 
 
 class Cell(NamedTuple):
@@ -35,14 +35,14 @@ Row = Sequence[Cell | str]
 class _Table:
     """The places of the cells of a table."""
 
-    def __init__(self, heads: Sequence[str], rows: Sequence[Sequence[Cell]]) -> None:
+    def __init__(self, heads: Sequence[str], rows: Sequence[Sequence[Cell]], gap: int) -> None:
         self.rows = rows
         self.widths = [
             max(_width(head), *(_width(row[n].text) for row in rows)) + 2 * _PADDING
             for n, head in enumerate(heads)
         ]
         self.heights = [max(x.text.count("\n") + 1 for x in row) * _LINE + 10 for row in rows]
-        self.lefts = [8 + sum(self.widths[:n]) + n * _GAP for n in range(len(heads))]
+        self.lefts = [8 + sum(self.widths[:n]) + n * gap for n in range(len(heads))]
         self.tops = [_HEAD + 12 + sum(self.heights[:n]) + 6 * n for n in range(len(rows))]
         self.width = self.lefts[-1] + self.widths[-1] + 8
         self.height = self.tops[-1] + self.heights[-1] + 8
@@ -65,33 +65,35 @@ class _Table:
         return box + "".join(texts)
 
     def arrow(self, arrow: Arrow) -> str:
-        """One arrow as SVG: to the side, or in a bow beside the column."""
+        """One arrow as SVG, with its text a third of the way along."""
         (row, column), (to_row, to_column) = arrow.start, arrow.end
         y, to_y = (self.tops[n] + self.heights[n] / 2 for n in (row, to_row))
-        right = self.lefts[column] + self.widths[column]
-        if column == to_column:
-            x = to_x = right
-            path = f"M{x:g} {y:g} C{x + 24:g} {y:g} {x + 24:g} {to_y:g} {x:g} {to_y:g}"
-        else:
-            forward = to_column > column
-            x = right if forward else self.lefts[column]
-            to_x = self.lefts[to_column] + (0 if forward else self.widths[to_column])
-            bend = (to_x - x) / 2
-            path = f"M{x:g} {y:g} C{x + bend:g} {y:g} {to_x - bend:g} {to_y:g} {to_x:g} {to_y:g}"
-        label = _text((x + to_x) / 2 - 3, (y + to_y) / 2 - 4, arrow.text) if arrow.text else ""
+        x = self.lefts[column] + (self.widths[column] if to_column >= column else 0)
+        to_x = self.lefts[to_column] + (self.widths[to_column] if to_column <= column else 0)
+        # From the right side of a cell to that of another one in its column: in a bow.
+        bends = (24, 24) if column == to_column else ((to_x - x) / 2, (x - to_x) / 2)
+        path = (
+            f"M{x:g} {y:g} C{x + bends[0]:g} {y:g} {to_x + bends[1]:g} {to_y:g} {to_x:g} {to_y:g}"
+        )
+        label = (
+            _text(x + (to_x - x) * 0.4, y + (to_y - y) / 3 - 4, arrow.text) if arrow.text else ""
+        )
         return f'<path d="{path}" stroke="#444" fill="none" marker-end="url(#tip)"/>{label}'
 
 
-def table(heads: Sequence[str], rows: Sequence[Row], arrows: Iterable[Arrow] = ()) -> str:
+def table(
+    heads: Sequence[str], rows: Sequence[Row], arrows: Iterable[Arrow] = (), gap: int = 34
+) -> str:
     """A table as SVG.
 
     Args:
         heads: the headings of the columns.
         rows: the cells of each row; a text alone is a cell without a fill.
         arrows: what is drawn between cells.
+        gap: how far columns are apart.
     """
     cells = [[Cell(x) if isinstance(x, str) else x for x in row] for row in rows]
-    drawn = _Table(heads, cells)
+    drawn = _Table(heads, cells, gap)
     parts = [_text(x, _HEAD, head, bold=True) for x, head in zip(drawn.lefts, heads, strict=True)]
     parts += [drawn.cell(row, n) for row in range(len(cells)) for n in range(len(heads))]
     parts += map(drawn.arrow, arrows)
