@@ -197,10 +197,8 @@ class StagingTrace(Trace):
             tracer.variable = var
             outvars = [var]
             tracers = [tracer]
-        where = origin.value
-        if where is None:
-            captured = _capture()
-            where = self.lines.setdefault(captured, captured)
+        captured = origin.value or _capture()
+        where = self.lines.setdefault(captured, captured)
         self.eqns.append(
             Eqn(invars, outvars, primitive, params or NO_PARAMS, effects, where, scope.value)
         )
