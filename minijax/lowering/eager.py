@@ -158,6 +158,8 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
         return None
     if executable.donated and any(map(_is_shared, args)):
         return None
+    if any(type.__instancecheck__(Array, x) and x.buffer._sharding.layout for x in args):
+        return None
     return executable.fast_path(num_args, tree_registry.dispatch_registry.flatten(result)[1])
 
 

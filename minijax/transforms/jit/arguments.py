@@ -26,7 +26,7 @@ from minijax.lax.shardings import sharding_constraint_p
 from minijax.lowering import program
 from minijax.runtime import client
 from minijax.sharding import contexts, rules
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 from minijax.sharding.named import (
     UNSPECIFIED,
     NamedSharding,
@@ -338,9 +338,18 @@ class PlacementTree:
         return repr(self.given)
 
 
+def without_layouts(given: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Placements, some of which are a `Format`, as shardings and layouts; () where there are none."""
+    if not any(isinstance(x, Format) for x in given):
+        return tuple(given), ()
+    places = [x.sharding if isinstance(x, Format) else x for x in given]
+    layouts = tuple(x.layout if isinstance(x, Format) else None for x in given)
+    return tuple(places) if any(places) else (), layouts
+
+
 def _as_sharding(name: str, given: object) -> Any:
-    if given is None or given is UNSPECIFIED:
-        return None
+    if given is None or given is UNSPECIFIED or isinstance(given, Format):
+        return given if isinstance(given, Format) else None
     if isinstance(given, (Sharding, PartitionSpec)):
         spec = given.spec if isinstance(given, NamedSharding) else given
         if isinstance(spec, PartitionSpec) and has_open_dims(spec):
@@ -378,6 +387,10 @@ def check(
         if given is None or is_auto(given) or not hasattr(aval, "shape"):
             continue
         try:
+            if isinstance(given, Format):
+                if isinstance(given.layout, Layout):
+                    given.layout.check_compatible_aval(aval.shape)
+                given = given.sharding or SingleDeviceSharding(client.default_device())
             _resolved(given, name).shard_shape(aval.shape)
         except NoMeshError:
             raise

@@ -257,6 +257,8 @@ class JitFunction:
         arguments.check(self.name, "out_shardings", out_shardings, outs, info.result_paths)
         if in_shardings:
             in_shardings = (None,) * len(outer) + in_shardings
+        in_shardings, in_layouts = arguments.without_layouts(in_shardings)
+        out_shardings, out_layouts = arguments.without_layouts(out_shardings)
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
         options = program.Options(
             self.name,
@@ -265,6 +267,8 @@ class JitFunction:
             compiler_options=self.settings.compiler_options,
             in_shardings=in_shardings,
             out_shardings=out_shardings,
+            in_layouts=in_layouts,
+            out_layouts=out_layouts,
         )
         arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
         takes_references = any(type(aval) is refs.AbstractRef for aval in avals)

@@ -38,7 +38,7 @@ from minijax.runtime.array import Array, explain_deleted
 from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, named, rules
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
 
@@ -623,10 +623,28 @@ class Compiled(_Stage):
         )
 
     @property
+    def input_formats(self) -> Any:
+        """How arguments lie in memory, as the tree of (args, kwargs); None for those not used."""
+        places = self._places()[len(self._outer) :]
+        formats = [p and _format(p, a) for p, a in zip(places, self._in_avals, strict=True)]
+        return tree.unflatten(self.in_tree, formats)
+
+    @property
+    def output_formats(self) -> Any:
+        """How results lie in memory, as their tree."""
+        places = self._executable.build.targets
+        formats = list(map(_format, places, self._closed.out_avals))
+        return tree.unflatten(self.out_tree, formats[: self.out_tree.num_leaves])
+
+    @property
     def out_info(self) -> Any:
         """Shapes, dtypes and placements of the results, as their tree."""
         places = [place.public for place in self._executable.build.targets]
         return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
+
+
+def _format(place: Any, aval: ShapedArray) -> Format:
+    return Format(place.layout or Layout(range(aval.ndim), ()), place.public)
 
 
 def _is_elsewhere(x: Any, place: Any) -> bool:
