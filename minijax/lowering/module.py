@@ -403,7 +403,7 @@ def lower_to_module(
     for per_value, given in ((arg_attributes, in_layouts), (result_attributes, out_layouts)):
         for own, found in zip(per_value, given, strict=False):
             if found is not None:
-                own["mhlo.layout_mode"] = string(str(found).lower())
+                own["mhlo.layout_mode"] = string(found.text.lower())
     if replicas is not None:
         for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
             if is_shared:

@@ -178,6 +178,9 @@ def buffer_on(x: Any, aval: Any, target: Any) -> Any:
     if not type.__instancecheck__(Array, x):
         if aval.dtype == dtypes.float0:
             x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=np.dtype(np.bool_))
+        if target.layout:
+            usual = placement.native(target.public, aval.ndim)
+            return moved(array_from_host(x, aval, target=usual).buffer, target)
         return array_from_host(x, aval, target=target).buffer
     return moved(x.buffer, target)
 

@@ -229,7 +229,7 @@ class Layout:
         (1, 0)
     """
 
-    __slots__ = ("major_to_minor", "sub_byte_element_size_in_bits", "tiling")
+    __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")  # noqa: RUF023
     AUTO: ClassVar[Mark]
 
     def __init__(
@@ -262,7 +262,9 @@ class Layout:
             got = f"major_to_minor={self.major_to_minor} for an array of shape {tuple(shape)}"
             error(ValueError, "Layout", problem, got=got, fix=f"Layout({tuple(range(len(shape)))})")
 
-    def __str__(self) -> str:
+    @property
+    def text(self) -> str:
+        """The layout in XLA's notation, from minor to major."""
         tiles = "".join(f"({','.join(map(str, tile))})" for tile in self.tiling or ())
         order = ",".join(map(str, self.major_to_minor[::-1]))
         return f"{{{order}{tiles and ':T' + tiles}}}"
@@ -277,7 +279,7 @@ class Layout:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        return f"Layout({', '.join(f'{n}={getattr(self, n)}' for n in sorted(self.__slots__))})"
+        return f"Layout({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__)})"
 
 
 class _Auto(Mark):
@@ -335,7 +337,7 @@ class Format:
         return hash((self.layout, self.sharding))
 
     def __repr__(self) -> str:
-        return f"Format(layout={self.layout}, sharding={self.sharding})"
+        return f"Format(layout={self.layout!r}, sharding={self.sharding})"
 
 
 @cached("slices", key="sharding, shape", most=1024, emptied=True)

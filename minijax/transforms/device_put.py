@@ -224,7 +224,11 @@ def _spread(given: object, x: object, count: int, argument: str) -> Sequence[Any
     Raises:
         ValueError: `given` is not a tree prefix.
     """
-    if given is None or isinstance(given, (bool, Sharding, Format, PartitionSpec)) or _is_device(given):
+    if (
+        given is None
+        or isinstance(given, (bool, Sharding, Format, PartitionSpec))
+        or _is_device(given)
+    ):
         return [given] * count
     return tree.broadcast_prefix(
         given, x, is_leaf=tree.is_none, user="device_put", first=argument, second="x"

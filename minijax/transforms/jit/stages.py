@@ -104,8 +104,8 @@ class ShapeDtypeStruct:
     Args:
         shape: the shape.
         dtype: the dtype.
-        sharding: how the array would be placed: a sharding, or a `PartitionSpec` for the mesh in
-            force.
+        sharding: how the array would be placed: a sharding, a `Format`, or a `PartitionSpec` for
+            the mesh in force.
         weak_type: whether the dtype gives way to that of other operands.
         is_ref: whether it stands for a reference to such an array.
 
@@ -119,7 +119,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(1000000,), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
         self,
@@ -136,6 +136,9 @@ class ShapeDtypeStruct:
         canonical = dtypes.canonicalize_dtype(dtype)
         # As asked for, also where x64 is off: results of foreign functions have what they have.
         self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
+        self._layout = None
+        if isinstance(sharding, Format):
+            self._layout, sharding = sharding.layout, sharding.sharding
         self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type
         self.is_ref = is_ref
@@ -145,6 +148,11 @@ class ShapeDtypeStruct:
         """The description of a value: its type, and its sharding where it was given one."""
         placed = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         return struct_of(aval_of(x), placed)
+
+    @property
+    def format(self) -> Format:
+        """How the array would lie in memory, and where."""
+        return Format(self._layout, self.sharding)
 
     @property
     def ndim(self) -> int:
@@ -167,7 +175,8 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This description with some facts replaced."""
         facts = dict(zip(self.__slots__, self._facts(), strict=True))
-        return ShapeDtypeStruct(**{**facts, **changes})
+        del facts["_layout"]
+        return ShapeDtypeStruct(**{**facts, "sharding": self._layout and self.format, **changes})
 
     def __len__(self) -> int:
         return len(self.aval)
@@ -335,6 +344,10 @@ class Traced(_Stage):
         given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
         names = self._closed.jaxpr.debug_info.arg_names
         arguments.check(self.fun_name, "the sharding", given, self._in_avals, names)
+        layouts = [x._layout if isinstance(x, ShapeDtypeStruct) else None for x in args]
+        if any(layouts) and not self._options.in_layouts:
+            every = (*[None] * len(self._outer), *layouts)
+            self._options = self._options._replace(in_layouts=every)
         self._args = [
             *self._outer,
             *(x if s is None else Placeholder(s) for x, s in zip(args, given, strict=True)),
