@@ -307,8 +307,10 @@ def lower(
             result_names=names.result_paths,
             layout=layout,
             replicas=copies,
-            in_layouts=[None] * len(large) + list(select(options.in_layouts, kept)),
-            out_layouts=options.out_layouts,
+            layouts=(
+                [None] * len(large) + list(select(options.in_layouts, kept)),
+                options.out_layouts,
+            ),
         )
     result = Lowered(
         module.module,

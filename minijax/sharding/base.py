@@ -13,7 +13,7 @@ from minijax.core import source
 from minijax.core.aval import Shape
 from minijax.core.cache import cached
 from minijax.core.errors import IndivisibleError, error
-from minijax.core.sequences import Mark
+from minijax.core.sequences import ByValue, Mark
 from minijax.sharding import hlo
 from minijax.sharding.hlo import Tiling
 from minijax.sharding.mesh import DeviceList, device_list, is_local
@@ -21,7 +21,7 @@ from minijax.sharding.mesh import DeviceList, device_list, is_local
 Index = tuple[slice, ...]
 
 
-class Sharding:
+class Sharding(ByValue):
     """Base of all descriptions of where the pieces of an array live.
 
     A subclass gives `device_assignment` and `tiling`.
@@ -171,15 +171,9 @@ class Sharding:
             and self.tiling(ndim).same_as(other.tiling(ndim))
         )
 
-    def _key(self) -> Any:
+    def _facts(self) -> Any:
         """What is equal for equal placements of one class."""
         return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, type(self)) and self._key() == other._key())
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def _memory_text(self) -> str:
         """What texts say of the kind of memory."""
@@ -207,7 +201,7 @@ class Sharding:
         return self.to_hlo(ndim)
 
 
-class Layout:
+class Layout(ByValue):
     """In which order the elements of an array lie in memory.
 
     Args:
@@ -269,14 +263,8 @@ class Layout:
         order = ",".join(map(str, self.major_to_minor[::-1]))
         return f"{{{order}{tiles and ':T' + tiles}}}"
 
-    def _key(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return self.major_to_minor, self.tiling or (), self.sub_byte_element_size_in_bits
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Layout) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         return f"Layout({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__)})"
@@ -292,7 +280,7 @@ Layout.AUTO = _Auto()
 
 
 @source.boundaries("__init__")
-class Format:
+class Format(ByValue):
     """How an array lies in memory, and on which devices.
 
     Args:
@@ -326,15 +314,6 @@ class Format:
             error(ValueError, "Format", problem, got=repr(layout), fix="Format(layout, x.sharding)")
         self.layout = layout
         self.sharding = sharding
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Format) and (self.layout, self.sharding) == (
-            other.layout,
-            other.sharding,
-        )
-
-    def __hash__(self) -> int:
-        return hash((self.layout, self.sharding))
 
     def __repr__(self) -> str:
         return f"Format(layout={self.layout!r}, sharding={self.sharding})"

@@ -186,7 +186,7 @@ def refusals():
             ValueError,
             lambda: jax.device_put(x, Format(Layout((0,)), one())),
         ),
-        "argument x.*names each dimension|x: .*names each dimension": (
+        r"got +major_to_minor=\(0, 0\)": (
             ValueError,
             lambda: jax.jit(lambda x: x, in_shardings=Format(Layout((0, 0)), one()))(x),
         ),

@@ -338,13 +338,19 @@ class PlacementTree:
         return repr(self.given)
 
 
-def without_layouts(given: Sequence[Any]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-    """Placements, some of which are a `Format`, as shardings and layouts; () where there are none."""
-    if not any(isinstance(x, Format) for x in given):
-        return tuple(given), ()
-    places = [x.sharding if isinstance(x, Format) else x for x in given]
+def without_layouts(given: Sequence[Any], avals: Avals) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Placements, some of which may be a `Format`, as shardings and layouts; () for none.
+
+    Raises:
+        ValueError: a layout does not fit its value.
+    """
     layouts = tuple(x.layout if isinstance(x, Format) else None for x in given)
-    return tuple(places) if any(places) else (), layouts
+    for layout, aval in zip(layouts, avals, strict=False):
+        if isinstance(layout, Layout):
+            layout.check_compatible_aval(aval.shape)
+    places = tuple(x.sharding if isinstance(x, Format) else x for x in given)
+    are_given = any(place is not None for place in places)
+    return places if are_given else (), layouts if any(layouts) else ()
 
 
 def _as_sharding(name: str, given: object) -> Any:
@@ -387,10 +393,6 @@ def check(
         if given is None or is_auto(given) or not hasattr(aval, "shape"):
             continue
         try:
-            if isinstance(given, Format):
-                if isinstance(given.layout, Layout):
-                    given.layout.check_compatible_aval(aval.shape)
-                given = given.sharding or SingleDeviceSharding(client.default_device())
             _resolved(given, name).shard_shape(aval.shape)
         except NoMeshError:
             raise

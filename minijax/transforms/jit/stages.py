@@ -30,6 +30,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Operand, Param, Values
 from minijax.core.refs import AbstractRef
+from minijax.core.sequences import ByValue
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, eager, placed_programs, program
@@ -102,7 +103,7 @@ _NO_VALUES = "eval_shape, trace and lower take descriptions; calls need arrays"
 
 
 @source.boundaries("__init__", "like", "update")
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(ByValue):
     """The shape and dtype of an array that need not exist.
 
     Args:
@@ -188,15 +189,6 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         return len(self.aval)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._facts() == other._facts()
-
-    def __hash__(self) -> int:
-        return hash(self._facts())
-
-    def _facts(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
         placed = "" if self.sharding is None else f", sharding={self.sharding}"
