@@ -37,7 +37,8 @@ class ByValue:
     __slots__ = ()
 
     def _facts(self) -> Any:
-        return tuple(getattr(self, name) for name in self.__slots__)
+        names: tuple[str, ...] = self.__slots__
+        return tuple(getattr(self, name) for name in names)
 
     def __eq__(self, other: object) -> bool:
         return self is other or (

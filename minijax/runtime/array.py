@@ -699,7 +699,7 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
     if hasattr(buffer, "parts"):
         return list(buffer.parts)
     if len(sharding.devices) == 1:
-        there = placement.piece_sharding(*sharding.devices, layout=sharding.layout)
+        there = placement.piece_sharding(sharding.devices[0], None, sharding.layout)
         return [placement.retyped(buffer, there)]
     with in_flight.memory_lock, without_jax:
         in_flight.check_alive(buffer)

@@ -271,11 +271,11 @@ def _laid_out(x: Any, place: object) -> Any:
     """An array that has been put, in the layout of the `Format` that was asked for."""
     if not (isinstance(place, Format) and type.__instancecheck__(Array, x)):
         return x
-    if place.layout is Layout.AUTO:
-        problem = "the layout must be given: only compiled programs choose one."
-        error(ValueError, "device_put", problem, got=str(place), fix="compiled.input_formats")
     if place.layout is None:
         return x
+    if not isinstance(place.layout, Layout):
+        problem = "the layout must be given: only compiled programs choose one."
+        error(ValueError, "device_put", problem, got=str(place), fix="compiled.input_formats")
     place.layout.check_compatible_aval(x.shape)
     target = native(x.sharding, x.buffer.aval.ndim, place.layout)
     return rewrapped(transfer.moved(x.buffer, target), x)
