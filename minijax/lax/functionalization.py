@@ -511,9 +511,7 @@ def _state_of_many(faults: Sequence[tuple[checking.Fault, int]]) -> State:
         ]
         words = shape.reshape(_at(shape.concatenate(columns, 0), place), (1,))
     return State(
-        binary.select(failed, code, np.int32(0)),
-        binary.sub(place, _at(starts, number)),
-        words,
+        binary.select(failed, code, np.int32(0)), binary.sub(place, _at(starts, number)), words
     )
 
 

@@ -290,9 +290,9 @@ def lower(
         jaxpr = clean.jaxpr
         clean, large = _lift_large_constants(clean)
         names = closed.jaxpr.debug_info
+        unsaid = [None] * len(large)
         if layout is not None:
-            ins = [None] * len(large) + list(select(layout.ins, kept))
-            layout = layout._replace(ins=tuple(ins))
+            layout = layout._replace(ins=(*unsaid, *select(layout.ins, kept)))
         if copies is not None and copies.shared:
             shared = [True] * len(large) + list(select(copies.shared, kept))
             copies = copies._replace(shared=tuple(shared))
@@ -307,10 +307,7 @@ def lower(
             result_names=names.result_paths,
             layout=layout,
             replicas=copies,
-            layouts=(
-                [None] * len(large) + list(select(options.in_layouts, kept)),
-                options.out_layouts,
-            ),
+            layouts=([*unsaid, *select(options.in_layouts, kept)], options.out_layouts),
         )
     result = Lowered(
         module.module,

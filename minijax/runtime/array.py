@@ -252,8 +252,8 @@ class Array(_Convertible, metaclass=_ArrayType):
     @property
     def format(self) -> Format:
         """How the array lies in memory, and where."""
-        usual = Layout(range(self.buffer.aval.ndim), ())
-        return Format(self.buffer._sharding.layout or usual, self.sharding)
+        layout = self.buffer._sharding.layout or Layout(range(self.buffer.aval.ndim), ())
+        return Format(layout, self.sharding)
 
     @property
     def device(self) -> Device | Sharding:

@@ -201,10 +201,7 @@ def create_tensorcore_mesh(
 
 
 _meshes = Cache(
-    "meshes",
-    "meshes, each one object",
-    key="devices, sizes, names, types of axes",
-    owner="mesh",
+    "meshes", "meshes, each one object", key="devices, sizes, names, types of axes", owner="mesh"
 )
 _interned = _meshes.interned()
 # Threads that make one mesh at a time must get one object, as meshes are compared by identity.

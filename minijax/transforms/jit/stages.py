@@ -645,9 +645,8 @@ class Compiled(_Stage):
     @property
     def output_formats(self) -> Any:
         """How results lie in memory, as their tree."""
-        places = self._executable.build.targets
-        formats = list(map(_format, places, self._closed.out_avals))
-        return tree.unflatten(self.out_tree, formats[: self.out_tree.num_leaves])
+        formats = map(_format, self._executable.build.targets, self._closed.out_avals)
+        return tree.unflatten(self.out_tree, list(formats)[: self.out_tree.num_leaves])
 
     @property
     def out_info(self) -> Any:
