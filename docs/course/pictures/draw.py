@@ -5,6 +5,7 @@ Each is made of what minijax says of a small program; a test compares the files 
 
 from __future__ import annotations
 
+import importlib.util
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any
@@ -28,6 +29,7 @@ def loss(x: Any) -> Any:
     return jnp.sum(y * x)
 
 
+COURSE = Path(__file__).parents[1]
 X = jnp.arange(4.0)
 _BEGIN = "{ lambda ; a:f32[4]. let"
 
@@ -127,12 +129,45 @@ def gradient() -> str:
     return table(["forward, read downward", "backward, read upward"], rows, arrows, gap=130)
 
 
+def traces() -> str:
+    """What each trace of micro does when the sine of a tracer is asked for."""
+    spec = importlib.util.spec_from_file_location("micro", COURSE / "micro.py")
+    micro = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(micro)
+    partial = micro.PartialTrace(micro.current)
+    tangent = partial.new(())
+    with micro.running(partial):
+        _, [out] = micro.jvp_several(lambda x: [micro.sin(x)], [1.0], [tangent])
+    linear = micro.Jaxpr([tangent.known], partial.equations, [out.known])
+    both = micro.make_jaxpr(lambda x, t: micro.jvp(micro.sin, (x,), (t,)))(1.0, 1.0)
+    batch = micro.make_jaxpr(micro.vmap(micro.sin))(np.ones(5))
+    found = [
+        ("EvalTrace", "it has none", "computes", micro.sin(1.0)),
+        ("StagingTrace", "a variable", "writes", micro.make_jaxpr(micro.sin)(1.0)),
+        ("JVPTrace", "a value and a tangent", "asks its parent for", both),
+        ("PartialTrace,\naround a JVPTrace", "a variable", "computes sin and cos, writes", linear),
+        ("BatchTrace", "all examples", "asks its parent for", batch),
+    ]
+    rows = [
+        [Cell(trace, n), know, does, Cell(_body(program), n)]
+        for n, (trace, know, does, program) in enumerate(found)
+    ]
+    return table(["current trace", "its tracers know", "what it does for sin(x)", ""], rows)
+
+
+def _body(program: object) -> str:
+    """The equations of a program, or a number as it is."""
+    text = str(program).partition(" let")[2].rpartition("in (")[0] or str(program)
+    return "\n".join(line.strip() for line in text.strip().splitlines())
+
+
 DRAWN: dict[str, Callable[[], str]] = {
     "00-arrays": arrays,
     "01-tracing": tracing,
     "02-stages": stages,
     "03-compiled-again": calls,
     "04-grad": gradient,
+    "micro": traces,
 }
 
 
