@@ -51,7 +51,6 @@ MODULES = (
     *("sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     *("experimental.checkify", "experimental.mesh_utils", "experimental.multihost_utils"),
     *("experimental.serialize_executable", "experimental.layout", "experimental.ode"),
-    *("experimental.custom_partitioning", "example_libraries.stax", "example_libraries.optimizers"),
     *("extend", "extend.core", "export", "monitoring"),
     "config",
 )
