@@ -270,12 +270,7 @@ def _column(column: Column) -> Data:
         if line.row is not None:
             own["r"] = line.row
         lines.append(own)
-    return {
-        "key": column.key,
-        "title": column.title,
-        "language": column.language,
-        "lines": lines,
-    }
+    return {"key": column.key, "title": column.title, "language": column.language, "lines": lines}
 
 
 class _Graph:
