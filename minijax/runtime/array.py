@@ -37,7 +37,7 @@ from minijax.core.trace import Tracer
 from minijax.runtime import carrier, client, in_flight, placement, watch
 from minijax.runtime.carrier import Buffer
 from minijax.runtime.placement import without_jax
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 
 
 def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
@@ -274,6 +274,12 @@ class Array(_Convertible, metaclass=_ArrayType):
     def sharding(self) -> Sharding:
         """Where the array lives."""
         return self.buffer._sharding.public
+
+    @property
+    def format(self) -> Format:
+        """How the array lies in memory, and where."""
+        layout = self.buffer._sharding.layout or Layout(range(self.buffer.aval.ndim), ())
+        return Format(layout, self.sharding)
 
     @property
     def device(self) -> Device | Sharding:
@@ -654,7 +660,8 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     watch.wait_for(buffer)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
-    if dtype.isbuiltin == 1 and not carrier.is_memory_hidden():
+    is_usual = dtype.isbuiltin == 1 and not buffer._sharding.layout
+    if is_usual and not carrier.is_memory_hidden():
         try:
             return np.asarray(memoryview(buffer))
         except (BufferError, TypeError):
@@ -736,20 +743,24 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
     if parts is not None:
         return list(parts)
     if len(sharding.devices) == 1:
-        return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
+        there = placement.piece_sharding(sharding.devices[0], None, sharding.layout)
+        return [placement.retyped(buffer, there)]
     with in_flight.memory_lock, without_jax:
         in_flight.check_alive(buffer)
         pieces = list(buffer._arrays)
-        if pieces and type(pieces[0]._sharding) is not placement.PiecePlacement:
-            pieces = list(map(_own_piece, pieces, placement.local_devices(sharding)))
+        is_own = all(type(x._sharding) is placement.PiecePlacement for x in pieces[:1])
+        if sharding.layout or not is_own:
+            devices = placement.local_devices(sharding)
+            pieces = [_own_piece(x, d, sharding) for x, d in zip(pieces, devices, strict=True)]
         join(buffer, pieces)
     return pieces
 
 
-def _own_piece(piece: Any, device: Any) -> Any:
-    """A piece that C++ has described in terms of JAX, as it does where JAX is loaded."""
+def _own_piece(piece: Any, device: Any, whole: Any) -> Any:
+    """A piece as it is; C++ has described it in the usual terms, or in JAX's where that is loaded."""
+    there = placement.piece_sharding(device, whole.memory, whole.layout)
     aval = ShapedArray(piece.aval.shape, piece.aval.dtype)
-    return placement.assemble(aval, placement.piece_sharding(device), [piece])
+    return piece._rewrap_with_aval_and_sharding(aval, there)
 
 
 def _check_readable(buffer: _jax.Array) -> None:
