@@ -66,6 +66,7 @@ ROOMS = {
     "as_jax": Room(10, (*_NUMPY, "jaxlib.mlir")),
     "page": Room(10, _NUMPY),
     "example_libraries": Room(10, _NUMPY),
+    "beside_jax": Room(10),
     "ode": Room(10, _NUMPY),
     "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
     "placing": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.xla_client", "jaxlib.mlir")),

@@ -261,6 +261,8 @@ class Finder:
     ) -> ModuleSpec | None:
         """How to load `minijax.debug`: by `debug.pyi` in the folder of `minijax`."""
         if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
+            if fullname == "jax" and f"{ROOT}.runtime.array" in sys.modules:
+                importlib.import_module(f"{ROOT}.beside_jax")
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:

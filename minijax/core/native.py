@@ -6,7 +6,10 @@ the block that never runs declares what of each may be relied on.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+import contextlib
+import ctypes
+import threading
+from collections.abc import Hashable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from jaxlib import _jax
@@ -123,3 +126,82 @@ else:
     DictKey = _jax.pytree.DictKey
     GetAttrKey = _jax.pytree.GetAttrKey
     FlattenedIndexKey = _jax.pytree.FlattenedIndexKey
+
+Buffer: Any = _jax.ArrayImpl
+"""The class of arrays, which jaxlib's call path takes and makes.
+
+It carries the methods of `runtime/array.py`, so that an `Array` costs nothing on a call.  JAX puts
+methods of its own on the class: where it is loaded too, `beside_jax/` gives each library its own.
+"""
+
+# What jaxlib itself knows, under names that stand for other functions of ours.
+_block_until_ready = Buffer.block_until_ready
+delete = Buffer.delete
+is_ready = Buffer.is_ready
+on_device_size_in_bytes = Buffer.on_device_size_in_bytes
+unsafe_buffer_pointer = Buffer.unsafe_buffer_pointer
+
+carried: dict[str, Any] = {}
+"""The attributes that the class of arrays carries."""
+replaced: dict[str, Any] = {}
+"""What stood in the place of each, if anything."""
+
+
+def carry(attributes: Mapping[str, Any]) -> None:
+    """Puts attributes on the class of arrays."""
+    for name, attribute in attributes.items():
+        if name not in carried and hasattr(Buffer, name):
+            replaced[name] = getattr(Buffer, name)
+        carried[name] = attribute
+        setattr(Buffer, name, attribute)
+
+
+def block_until_ready(x: Any) -> None:
+    """Waits for an array, or for the token that a program ends with."""
+    if type(x) is Buffer:
+        _block_until_ready(x)
+    else:
+        x.block_until_ready()
+
+
+# Where CPython keeps the address of a type's functions of the buffer protocol.
+_AS_BUFFER = 20 * ctypes.sizeof(ctypes.c_void_p)
+
+
+def _function_of_the_buffer_protocol() -> Any:
+    """The place of the address by which C++ exports the memory of arrays; None where unknown."""
+    start, size = id(Buffer), type(Buffer).__basicsize__
+    place = ctypes.c_void_p.from_address(start + _AS_BUFFER).value or 0
+    # The functions of a class that is made while a program runs stand in the class itself.
+    return ctypes.c_void_p.from_address(place) if start < place < start + size else None
+
+
+_export = _function_of_the_buffer_protocol()
+_exporting = None if _export is None else _export.value
+_hiding = threading.Lock()
+_hidden: set[object] = set()
+
+
+@contextlib.contextmanager
+def memory_hidden() -> Iterator[None]:
+    """Meanwhile arrays do not speak the buffer protocol, and NumPy asks `__array__`.
+
+    C++ exports memory after a wait that it does not ask us about, which may have no end.
+    """
+    call = object()
+    with _hiding:
+        _hidden.add(call)
+        if _export is not None:
+            _export.value = None
+    try:
+        yield
+    finally:
+        with _hiding:
+            _hidden.remove(call)
+            if _export is not None and not _hidden:
+                _export.value = _exporting
+
+
+def is_memory_hidden() -> bool:
+    """Whether arrays do not speak the buffer protocol."""
+    return bool(_hidden)

@@ -17,14 +17,14 @@ from minijax.core.aval import aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
+from minijax.core.native import Buffer
 from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, leaked
 from minijax.interpreters import named_batching, placed_types, staging
 from minijax.lowering import program
-from minijax.runtime import array, client, transfer
+from minijax.runtime import client, placement, transfer
 from minijax.runtime.array import is_array
-from minijax.runtime.carrier import Buffer
 
 # jaxlib's call path reads these; JAX sets them too, and then its own states serve as well.
 _jax.jax_jit.set_enable_x64_state(config.enable_x64.native)
@@ -172,7 +172,7 @@ def _is_laid_out(x: Any) -> bool:
 
 
 def _is_shared(x: Any) -> bool:
-    return is_array(x) and array.is_shared(x.buffer)
+    return is_array(x) and placement.is_shared(x.buffer)
 
 
 def check_no_tracers(args: Values) -> None:

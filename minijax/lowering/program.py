@@ -522,7 +522,7 @@ def _copied(x: Operand, aval: ShapedArray, where: Assignment, *, stays: bool) ->
 
 def _relaid(buffer: Operand, target: Operand) -> Operand:
     """A C++ array on the devices of `target`, in the layout of that."""
-    x, var = buffer, Var(buffer.aval.update(sharding=None))
+    var = Var(buffer.aval.update(sharding=None))
     options = Options(
         "relayout",
         out_shardings=(target.public,),
@@ -531,7 +531,7 @@ def _relaid(buffer: Operand, target: Operand) -> Operand:
     )
     closed = ClosedJaxpr(Jaxpr([], [var], [var], []), [])
     # Programs of equal structure are compiled once.
-    return executable_for(closed, [x], options)([x])[0].buffer
+    return executable_for(closed, [buffer], options)([buffer])[0]
 
 
 transfer.relaid = _relaid

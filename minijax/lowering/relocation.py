@@ -17,7 +17,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters.reshard import reshard_p
 from minijax.lowering import program
-from minijax.runtime import agreement, array, client, in_flight, placement, transfer
+from minijax.runtime import agreement, client, in_flight, placement, transfer
 from minijax.runtime.array import Array, is_array, physical_aval, pieces_of, rewrapped, to_numpy
 from minijax.sharding import hlo
 from minijax.sharding.base import Sharding
@@ -51,7 +51,7 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
         found = _by_program(x, sharding, target)
     else:
         found = transfer.moved(buffer, target)
-        if not may_alias and (found is buffer or array.is_shared(found)):
+        if not may_alias and (found is buffer or placement.is_shared(found)):
             found = transfer.copied(found)
     if found._sharding.public != sharding or not found._committed:
         found = transfer.aliased(found, target)
@@ -111,7 +111,7 @@ def _reordered(buffer: Any, devices: tuple[Any, ...]) -> Any:
     pieces = {place.device: piece for place, piece in zip(here, pieces_of(buffer), strict=True)}
     own = [pieces[device] for device in devices if device in pieces]
     made = placement.assemble(buffer.aval, placement.native(found, ndim), own)
-    array.join(made, own)
+    placement.join(made, own)
     return made
 
 

@@ -17,6 +17,7 @@ import numpy as np
 from minijax.core import config, dtypes, source
 from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
+from minijax.core.native import Buffer
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import NestedTrace, Tracer, current
 from minijax.interpreters.checking import INDEX, is_checking
@@ -26,7 +27,6 @@ from minijax.lowering import eager
 from minijax.numpy.promotion import native_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array, explain_deleted
-from minijax.runtime.carrier import Buffer
 
 Mode: TypeAlias = str | gather_numbers.GatherScatterMode | None
 """What happens to indices out of range."""

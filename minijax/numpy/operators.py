@@ -14,6 +14,7 @@ import numpy as np
 
 from minijax.core import dtypes, hooks, source
 from minijax.core.errors import error
+from minijax.core.native import Buffer
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.lax import references
@@ -37,7 +38,6 @@ from minijax.numpy.promotion import native_program, one_program, unchecked
 from minijax.runtime import array
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array, explain_deleted
-from minijax.runtime.carrier import Buffer
 from minijax.transforms.device_put import device_put
 
 _FAST = frozenset((Buffer, bool, int, float, complex))

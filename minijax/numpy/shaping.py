@@ -14,6 +14,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import Shape, aval_of, canonicalize_shape, whole_number
 from minijax.core.errors import ConcretizationTypeError, error
+from minijax.core.native import Buffer
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, families, shape, slicing, unary, window_reduction
 from minijax.lax.creation import full
@@ -22,7 +23,6 @@ from minijax.numpy.creation import asarray
 from minijax.numpy.promotion import check_array, check_choice, check_that, known, one_program
 from minijax.runtime.annotations import ArrayLike, Axis, ShapeLike, ShardingLike
 from minijax.runtime.array import Array
-from minijax.runtime.carrier import Buffer
 from minijax.transforms import explicit
 
 _INT32 = np.dtype(np.int32)

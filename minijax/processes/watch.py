@@ -28,9 +28,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from minijax.core import source
+from minijax.core import native, source
 from minijax.core.errors import error
-from minijax.runtime import carrier
 from minijax.runtime.watch import Group, Joint, Place, Said
 
 _BEAT = 10
@@ -191,7 +190,7 @@ class Waiting:
         # Whoever uses the array asks again, and gets its error.
         with self.noted(), contextlib.suppress(RuntimeError):
             try:
-                carrier.block_until_ready(buffer)
+                native.block_until_ready(buffer)
             except KeyboardInterrupt:
                 is_woken, self._has_woken = self._has_woken, False
                 if not is_woken:

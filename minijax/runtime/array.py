@@ -18,107 +18,29 @@ from __future__ import annotations
 
 import gc
 import operator
-import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NoReturn
 
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, source, tree, tree_registry
+from minijax.core import dtypes, native, operators, source, tree, tree_registry
 from minijax.core.aval import ShapedArray, Typed, abstract_token, aval_handlers, aval_of
-from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
-from minijax.core.native import Device
+from minijax.core.native import Buffer, Device
 from minijax.core.operators import Value
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.runtime import carrier, client, in_flight, placement, watch
-from minijax.runtime.carrier import Buffer
+from minijax.runtime import client, in_flight, placement, watch
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Format, Layout, Sharding
 
 
-def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
-    """Notes that an array over several devices consists of pieces that others may have too.
-
-    Whoever makes an array of pieces looks at them, and joins them, with `memory_lock` held.
-    """
-    for piece in pieces:
-        _holders(piece)[id(buffer)] = buffer
-    buffer.parts = pieces
-
-
-def join_fate(buffer: _jax.Array, other: object) -> None:
-    """Notes that two buffers on one device are of the same memory."""
-    buffer.holders = _holders(other)
-
-
-def _holders(piece: _jax.Array) -> Any:
-    """The arrays over several devices that a buffer on one device is part of."""
-    if not hasattr(piece, "holders"):
-        # By number, as C++ arrays have no hash.
-        piece.holders = weakref.WeakValueDictionary()
-    return piece.holders
-
-
-def is_shared(buffer: _jax.Array) -> bool:
-    """Whether an array over several devices would miss the memory of a buffer."""
-    placement = buffer._sharding
-    if placement.device is not None:
-        return placement.of_piece or len(getattr(buffer, "holders", ())) > 0
-    return any(len(_holders(piece)) > 1 for piece in getattr(buffer, "parts", ()))
-
-
-def note_whole(piece: _jax.Array, whole: Any, shard: Any) -> None:
-    """Notes the array that a piece is part of, and one that shows the piece alone."""
-    piece.whole = weakref.ref(whole)
-    piece.shards = *(s for s in getattr(piece, "shards", ()) if s() is not None), weakref.ref(shard)
-
-
-def whole_of(buffer: _jax.Array) -> Any:
-    """The array that a buffer is part of, where it is a piece and the array still there."""
-    found = getattr(buffer, "whole", None)
-    return None if found is None else found()
-
-
-def is_array(x: object) -> bool:
+def is_array(x: Any) -> bool:
     """Whether a value is an `Array`, and no tracer."""
     kind = type(x)
-    return (kind is Buffer and carrier.is_own(x)) or kind is ExtendedArray
-
-
-_gone = Cache(
-    "memory that is gone",
-    "arrays whose memory stands for that of deleted ones",
-    key="device",
-    counted=False,
-).table()
-
-
-def let_go(buffer: Any) -> None:
-    """Deletes an array; its memory stays for others that have it too.  Needs `memory_lock`."""
-    if buffer.is_deleted():
-        return
-    former = placement.former(buffer._sharding)
-    gone = _gone.get(former.here)
-    if gone is None:
-        host, where = np.zeros((), np.bool_), placement.native_sharding(former.here)
-        aval = ShapedArray((), host.dtype)
-        gone = placement.put_host_value(host, aval, where)
-        # Its memory, not the array: asked about an array without any, C++ may crash.
-        carrier.delete(placement.retyped(gone, where))
-        _gone[former.here] = gone
-    for piece in getattr(buffer, "parts", ()):
-        _holders(piece).pop(id(buffer), None)
-    made, room = (
-        placement.assemble(buffer.aval, former, [gone], committed=buffer._committed)
-        for _ in range(2)
-    )
-    in_flight.keep_for_readers(buffer, room)
-    vars(buffer).clear()
-    buffer._replace_with(made)
+    return (kind is Buffer and type(x.aval) is ShapedArray) or kind is ExtendedArray
 
 
 def like(buffer: Any) -> Any:
@@ -134,10 +56,10 @@ def handed_over(x: Array) -> Array:
         in_flight.check_alive(buffer)
         made = like(buffer)
         notes = dict(vars(buffer))
-        let_go(buffer)
+        placement.let_go(buffer)
         vars(made).update(notes)
         if "parts" in notes:
-            join(made, made.parts)
+            placement.join(made, made.parts)
         return rewrapped(made, x)
 
 
@@ -402,7 +324,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
     def is_ready(self) -> bool:
         """Whether the computation of the array is done."""
-        return in_flight.surfacing(carrier.is_ready, self.buffer)
+        return in_flight.surfacing(native.is_ready, self.buffer)
 
     def delete(self) -> None:
         """Frees the memory; using the array afterwards is an error.
@@ -419,12 +341,12 @@ class Array(_Convertible, metaclass=_ArrayType):
         """
         with in_flight.memory_lock:
             buffer = self.buffer
-            gone = [self, whole_of(buffer)]
-            for piece in () if is_shared(buffer) else getattr(buffer, "parts", ()):
+            gone = [self, placement.whole_of(buffer)]
+            for piece in () if placement.is_shared(buffer) else getattr(buffer, "parts", ()):
                 gone += [shard() for shard in getattr(piece, "shards", ())]
             for x in gone:
                 if x is not None:
-                    let_go(x.buffer)
+                    placement.let_go(x.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""
@@ -442,7 +364,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         """Bytes of device memory."""
         in_flight.check_alive(self.buffer)
         with without_jax:
-            return in_flight.surfacing(carrier.on_device_size_in_bytes, self.buffer)
+            return in_flight.surfacing(native.on_device_size_in_bytes, self.buffer)
 
     def unsafe_buffer_pointer(self) -> int:
         """The address of the memory.
@@ -453,7 +375,7 @@ class Array(_Convertible, metaclass=_ArrayType):
         if self.buffer._sharding.device is None:
             _refuse_pieces(RuntimeError, "unsafe_buffer_pointer", self)
         with without_jax:
-            return in_flight.surfacing(carrier.unsafe_buffer_pointer, self.buffer)
+            return in_flight.surfacing(native.unsafe_buffer_pointer, self.buffer)
 
     @property
     def addressable_shards(self) -> list[Shard]:
@@ -608,11 +530,11 @@ def carry() -> None:
     """Gives jaxlib's class of arrays the methods of `Array`, as far as that has them by now."""
     for kind in (operators.ArrayOperators, _Convertible, Array):
         found = vars(kind).items()
-        carrier.carry({name: value for name, value in found if name not in _NOT_CARRIED})
+        native.carry({name: value for name, value in found if name not in _NOT_CARRIED})
 
 
 carry()
-for _kind in (ExtendedArray, Token):
+for _kind in (Buffer, ExtendedArray, Token):
     aval_handlers[_kind] = operator.attrgetter("aval")
 tree_registry.register_dispatch_only_dataclass(Token, ["buffer"], [])
 tree_registry.register_dispatch_only_dataclass(ExtendedArray, ["buffer"], ["extended_dtype"])
@@ -661,7 +583,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
     is_usual = dtype.isbuiltin == 1 and not buffer._sharding.layout
-    if is_usual and not carrier.is_memory_hidden():
+    if is_usual and not native.is_memory_hidden():
         try:
             return np.asarray(memoryview(buffer))
         except (BufferError, TypeError):
@@ -669,7 +591,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
             pass
     _check_readable(buffer)
     # What computes it may call a Python function that wants to do without JAX, too.
-    in_flight.surfacing(carrier.block_until_ready, buffer)
+    in_flight.surfacing(native.block_until_ready, buffer)
     with without_jax:
         value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
     return np.asarray(value)
@@ -752,12 +674,12 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
         if sharding.layout or not is_own:
             devices = placement.local_devices(sharding)
             pieces = [_own_piece(x, d, sharding) for x, d in zip(pieces, devices, strict=True)]
-        join(buffer, pieces)
+        placement.join(buffer, pieces)
     return pieces
 
 
 def _own_piece(piece: Any, device: Any, whole: Any) -> Any:
-    """A piece as it is; C++ has described it in the usual terms, or in JAX's where that is loaded."""
+    """A piece as it is; C++ describes it in the usual terms, or in JAX's where that is loaded."""
     there = placement.piece_sharding(device, whole.memory, whole.layout)
     aval = ShapedArray(piece.aval.shape, piece.aval.dtype)
     return piece._rewrap_with_aval_and_sharding(aval, there)
@@ -816,7 +738,7 @@ def shards_of(x: Array, *, of_other_processes: bool = False) -> list[Shard]:
             piece = next(pieces)
             shard = rewrapped(_without_dims(piece, gone) if gone else piece, x)
             if not gone:
-                note_whole(piece, x, shard)
+                placement.note_whole(piece, x, shard)
             shards.append(Shard(place.device, index, place.replica, shard))
         elif of_other_processes:
             shards.append(Shard(place.device, index, place.replica, None))

@@ -16,7 +16,7 @@ from jaxlib import _jax, xla_client
 
 from minijax.core import config, dtypes
 from minijax.core.errors import error, message
-from minijax.runtime import array, in_flight, transfer, watch
+from minijax.runtime import in_flight, placement, transfer, watch
 from minijax.runtime.array import Array, Token, is_array
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
@@ -181,7 +181,7 @@ class Executable:
             if kept is not None and i not in kept:
                 continue
             at = len(consts) + (i if kept is None else kept.index(i))
-            if is_array(args[i]) and array.is_shared(buffers[at]):
+            if is_array(args[i]) and placement.is_shared(buffers[at]):
                 buffers[at] = copied(buffers[at])
                 args[i].delete()
 

@@ -33,8 +33,9 @@ from typing import Any, NoReturn
 from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
+from minijax.core import native
 from minijax.core.errors import DeletedArrayError, error
-from minijax.runtime import carrier, watch
+from minijax.runtime import watch
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -114,7 +115,7 @@ def _forget_unread() -> None:
 
 def _is_computed(buffer: Any) -> bool:
     try:
-        return bool(carrier.is_ready(buffer))
+        return bool(native.is_ready(buffer))
     except XlaRuntimeError:
         return True
 
@@ -126,7 +127,7 @@ def block(buffer: Any) -> None:
         RuntimeError: its computation has failed.
     """
     watch.wait_for(buffer)
-    carrier.block_until_ready(buffer)
+    native.block_until_ready(buffer)
 
 
 def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
@@ -198,7 +199,7 @@ def calling(of_several: bool) -> Iterator[None]:
     call = object()
     calls[call] = of_several
     try:
-        with _part_of(call), carrier.memory_hidden():
+        with _part_of(call), native.memory_hidden():
             yield
     finally:
         del calls[call]
@@ -305,7 +306,7 @@ def check_may_wait(buffer: _jax.Array) -> None:
     """
     pause, idle = 1e-4, 0.0
     is_cpu = inside.call in calls and buffer._sharding.devices[0].platform == "cpu"
-    while is_cpu and inside.call in calls and not carrier.is_ready(buffer):
+    while is_cpu and inside.call in calls and not native.is_ready(buffer):
         spent = time.process_time()
         time.sleep(pause)
         idle = idle + pause if time.process_time() - spent < pause / 20 else 0.0

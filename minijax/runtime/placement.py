@@ -15,6 +15,7 @@ import os
 import sys
 import threading
 import types
+import weakref
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -24,6 +25,7 @@ from jaxlib import _jax, xla_client
 from minijax.core import dtypes, meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
+from minijax.core.native import delete
 from minijax.runtime import client, in_flight
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Index, Layout, Sharding
@@ -59,7 +61,6 @@ class _Placement(_jax.GSPMDSharding):  # type: ignore[misc]
     devices: tuple[Any, ...]
     device: Any
     memory: str | None
-    of_piece: bool
 
     # JAX puts others on the class of jaxlib.
     __eq__ = object.__eq__
@@ -204,13 +205,16 @@ def _make(sharding: Sharding, ndim: int) -> MeshPlacement:
 
 
 def former(place: Any) -> Any:
-    """The C++ sharding of deleted arrays that were placed so; one device of this process has it."""
+    """The C++ sharding of deleted arrays that were placed so, with memory that is gone."""
     found = vars(place).get("former")
     if found is None:
         device = min(place.public.addressable_devices, key=lambda device: device.id)
+        here, aval = native_sharding(device), ShapedArray((), np.dtype(np.bool_))
         found = FormerPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
         found.__dict__.update(vars(place))
-        found.here = device
+        found.gone = put_host_value(np.zeros((), np.bool_), aval, here)
+        # The memory, not the array: asked about an array without any, C++ may crash.
+        delete(retyped(found.gone, here))
         place.former = found
     return found
 
@@ -476,6 +480,64 @@ def assemble(
 def retyped(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     """The same memory, described as `target` says."""
     return buffer._rewrap_with_aval_and_sharding(typed(buffer.aval, target), target)
+
+
+def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
+    """Notes that an array over several devices consists of pieces that others may have too.
+
+    Whoever makes an array of pieces looks at them, and joins them, with `memory_lock` held.
+    """
+    for piece in pieces:
+        _holders(piece)[id(buffer)] = buffer
+    buffer.parts = pieces
+
+
+def join_fate(buffer: _jax.Array, other: object) -> None:
+    """Notes that two buffers on one device are of the same memory."""
+    buffer.holders = _holders(other)
+
+
+def _holders(piece: _jax.Array) -> Any:
+    """The arrays over several devices that a buffer on one device is part of."""
+    if not hasattr(piece, "holders"):
+        # By number, as C++ arrays have no hash.
+        piece.holders = weakref.WeakValueDictionary()
+    return piece.holders
+
+
+def is_shared(buffer: _jax.Array) -> bool:
+    """Whether an array over several devices would miss the memory of a buffer."""
+    place = buffer._sharding
+    if place.device is not None:
+        return place.of_piece or len(getattr(buffer, "holders", ())) > 0
+    return any(len(_holders(piece)) > 1 for piece in getattr(buffer, "parts", ()))
+
+
+def note_whole(piece: _jax.Array, whole: Any, shard: Any) -> None:
+    """Notes the array that a piece is part of, and one that shows the piece alone."""
+    piece.whole = weakref.ref(whole)
+    piece.shards = *(s for s in getattr(piece, "shards", ()) if s() is not None), weakref.ref(shard)
+
+
+def whole_of(buffer: _jax.Array) -> Any:
+    """The array that a buffer is part of, where it is a piece and the array still there."""
+    found = getattr(buffer, "whole", None)
+    return None if found is None else found()
+
+
+def let_go(buffer: Any) -> None:
+    """Deletes an array; its memory stays for others that have it too.  Needs `memory_lock`."""
+    if buffer.is_deleted():
+        return
+    there = former(buffer._sharding)
+    for piece in getattr(buffer, "parts", ()):
+        _holders(piece).pop(id(buffer), None)
+    made, room = (
+        assemble(buffer.aval, there, [there.gone], committed=buffer._committed) for _ in range(2)
+    )
+    in_flight.keep_for_readers(buffer, room)
+    vars(buffer).clear()
+    buffer._replace_with(made)
 
 
 class _WithoutJax:

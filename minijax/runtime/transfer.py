@@ -27,12 +27,13 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import dtypes, monitoring
+from minijax.core import dtypes, monitoring, native
 from minijax.core.aval import AbstractValue, Shape, ShapedArray, abstract_token
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
+from minijax.core.native import Buffer
 from minijax.core.trace import Tracer, leaked
-from minijax.runtime import array, carrier, client, in_flight, placement, profiling
+from minijax.runtime import array, client, in_flight, placement, profiling
 from minijax.runtime.array import (
     Array,
     Token,
@@ -43,7 +44,6 @@ from minijax.runtime.array import (
     to_numpy,
     wrap,
 )
-from minijax.runtime.carrier import Buffer
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import SingleDeviceSharding
@@ -76,7 +76,7 @@ def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
         Exception: a callback of an earlier program has failed since, and nobody was told.
     """
     token = _last.of.get((effect, devices))
-    if token is not None and carrier.is_ready(token):
+    if token is not None and native.is_ready(token):
         failure = in_flight.failure_of(token)
         if failure is not None:
             # What comes after a failure starts anew: it must not fail for ever.
@@ -280,11 +280,11 @@ def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> An
         in_flight.check_alive(*pieces)
         made = placement.assemble(buffer.aval, target, pieces)
         if from_one and target.device is not None:
-            array.join_fate(made, buffer)
+            placement.join_fate(made, buffer)
             return made
-        array.join(made, pieces)
+        placement.join(made, pieces)
         if not from_one:
-            array.join(buffer, pieces_of(buffer))
+            placement.join(buffer, pieces_of(buffer))
     return made
 
 
@@ -299,7 +299,7 @@ def view(buffer: _jax.Array) -> Any:
         return aliased(buffer, buffer._sharding)
     with in_flight.memory_lock:
         made = array.like(buffer)
-        array.join_fate(made, buffer)
+        placement.join_fate(made, buffer)
         return made
 
 

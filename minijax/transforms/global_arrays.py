@@ -18,7 +18,7 @@ from minijax.core.errors import DeletedArrayError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.trace import Tracer
 from minijax.lax.shape import expand_dims
-from minijax.runtime import agreement, array, client, in_flight, placement, transfer
+from minijax.runtime import agreement, client, in_flight, placement, transfer
 from minijax.runtime.array import Array, is_array, physical_aval, wrap
 from minijax.runtime.placement import Place
 from minijax.sharding import contexts
@@ -70,16 +70,16 @@ def make_array_from_single_device_arrays(
     aval = _common_aval(user, dims, sharding, pieces, dtype)
     target = placement.native(sharding, physical_aval(aval).ndim)
     if target.device is not None:
-        return wrap(transfer.aliased(pieces[0].buffer, target), aval)  # type: ignore[return-value]
+        return wrap(transfer.aliased(pieces[0].buffer, target), aval)
     pieces = _with_all_dims(pieces, sharding)
     with in_flight.memory_lock:
         buffers = [transfer.as_piece(piece, target.memory) for piece in pieces]
         buffer = placement.assemble(physical_aval(aval), target, buffers)
-        array.join(buffer, buffers)
+        placement.join(buffer, buffers)
     made = wrap(buffer, aval)
     for buffer, piece in zip(buffers, pieces, strict=True):
-        array.note_whole(buffer, made, piece)
-    return made  # type: ignore[return-value]
+        placement.note_whole(buffer, made, piece)
+    return made
 
 
 def _check_sharding(user: str, sharding: object) -> None:
@@ -216,12 +216,12 @@ def _assembled(
     physical = physical_aval(aval)
     target = placement.native(sharding, physical.ndim)
     if target.device is None and all(isinstance(piece, np.ndarray) for piece in pieces):
-        return wrap(placement.put_pieces(pieces, physical, target), aval)  # type: ignore[return-value]
+        return wrap(placement.put_pieces(pieces, physical, target), aval)
     buffers = [
         _copy_on(piece, place.device, target)
         for piece, place in zip(pieces, placement.local_places(sharding, dims), strict=True)
     ]
-    return wrap(placement.assemble(physical, target, buffers), aval)  # type: ignore[return-value]
+    return wrap(placement.assemble(physical, target, buffers), aval)
 
 
 def _with_all_dims(pieces: Sequence[Any], sharding: Sharding) -> list[Any]:

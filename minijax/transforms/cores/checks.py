@@ -21,7 +21,7 @@ import numpy as np
 from minijax.core import axes, config, refs, source
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
-from minijax.core.native import Traceback
+from minijax.core.native import Buffer, Traceback
 from minijax.core.operators import Values
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import current
@@ -29,7 +29,6 @@ from minijax.lax import semaphores
 from minijax.lax.reference_indexing import Index, Span
 from minijax.lax.semaphores import never
 from minijax.lowering import eager
-from minijax.runtime.carrier import Buffer
 
 
 class Unknown:

@@ -20,14 +20,13 @@ import numpy as np
 from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
-from minijax.core.native import Device
+from minijax.core.native import Buffer, Device
 from minijax.core.operators import Avals, Function, Operand, Param, Tree, Values
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, program
 from minijax.runtime.array import ExtendedArray, explain_deleted
-from minijax.runtime.carrier import Buffer
 from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
 from minijax.transforms.jit.arguments import PlacementTree
