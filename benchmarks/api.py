@@ -52,6 +52,7 @@ MODULES = (
     *("experimental.checkify", "experimental.mesh_utils", "experimental.multihost_utils"),
     *("experimental.serialize_executable", "experimental.layout", "experimental.ode"),
     "experimental.custom_partitioning",
+    *("example_libraries", "example_libraries.optimizers", "example_libraries.stax"),
     *("extend", "extend.core", "export", "monitoring"),
     "config",
 )
