@@ -17,7 +17,6 @@ JAX = json.loads(Path(__file__).parents[2].joinpath("benchmarks/jax_api.json").r
 WIDER = frozenset(
     {
         *("", "ad_checkpoint", "checkpoint_policies", "errors", "experimental", "explain"),
-        *("example_libraries", "example_libraries.optimizers", "example_libraries.stax"),
         "experimental.compilation_cache",
         "experimental.compilation_cache.compilation_cache",
         *("experimental.jet", "experimental.maps", "experimental.pallas"),
