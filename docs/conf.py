@@ -40,7 +40,14 @@ html_theme_options = {
     "use_download_button": False,
     "use_fullscreen_button": False,
     "show_navbar_depth": 1,
+    # The search of the sidebar is enough.
+    "navbar_persistent": [],
+    # A sidebar with every module and decision in it would take most of the time of a page.
+    "navigation_depth": 2,
+    "collapse_navigation": True,
 }
+# The title of a page says of which module its functions are.
+toc_object_entries_show_parents = "hide"
 copybutton_prompt_text = r">>> |\.\.\. "
 copybutton_prompt_is_regexp = True
 python_maximum_signature_line_length = 80

@@ -42,9 +42,7 @@ def markdown(text: str, *more: str) -> str:
 def escaped(text: str) -> str:
     """Text as Markdown that shows it as it is, but for what stands between backticks."""
     parts = re.split(r"(`[^`]+`)", " ".join(text.split()))
-    return "".join(
-        part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts
-    )
+    return "".join(part if part.startswith("`") else _SPECIAL.sub(r"\\\1", part) for part in parts)
 
 
 def _parts(text: str) -> Iterator[tuple[str, str]]:

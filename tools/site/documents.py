@@ -19,6 +19,7 @@ _ABOUT_THE_COMPILER = (
     *("mutants", "features"),
 )
 _GUIDES_FIRST = ("page", "sharding", "collectives")
+_LESSONS_BEFORE_THE_LECTURE = 4
 _TO_README = re.compile(r"(\]\((?:\.\./)*)README\.md(?=[)#])")
 
 
@@ -85,11 +86,15 @@ def contents() -> str:
     rest = [name for name in names if name not in (*_GUIDES_FIRST, *_ABOUT_THE_COMPILER)]
     guides = [f"docs/{name}" for name in (*_GUIDES_FIRST, *rest)]
     about = [f"docs/{name}" for name in _ABOUT_THE_COMPILER]
+    lessons = sorted((_ROOT / "docs" / "course").glob("[0-9]*.md"))
+    course = [f"docs/course/{path.stem}" for path in lessons]
+    # The lecture comes before the derivatives.
+    course.insert(_LESSONS_BEFORE_THE_LECTURE, "docs/course/micro")
     return "\n".join(
         [
-            _toctree(["docs/course/README", "docs/course/*"], "Course"),
+            _toctree(["docs/course/README", *course], "Course"),
             _toctree(guides, "Guides"),
-            _toctree(["docs/recipes/*"], "Recipes"),
+            _toctree(["docs/recipes/README", "docs/recipes/*"], "Recipes"),
             _toctree(["examples/README", "reference/index"], "Examples and reference"),
             _toctree([*about, "CHANGELOG", "SECURITY"], "The compiler"),
         ]

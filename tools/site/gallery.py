@@ -97,4 +97,5 @@ def _shown(name: str, folder: Path) -> Iterable[str]:
     for page in found["pages"]:
         file, title = page["file"], docstrings.escaped(page["title"])
         yield f'**{title}**, in <a href="{place}/{file}">a window of its own</a>:'
-        yield f'<iframe class="program" loading="lazy" title="{title}" src="{place}/{file}"></iframe>'
+        shown = f'loading="lazy" title="{title}" src="{place}/{file}"'
+        yield f'<iframe class="program" {shown}></iframe>'

@@ -1,7 +1,7 @@
 """The reference: a page for each public module, of the docstrings of what it shows.
 
-Modules are stubs that list names, decisions 0017 and 0018, and one function may be shown by several:
-the first of them describes it, and the others refer to it.
+Modules are stubs that list names (decisions 0017 and 0018), and one function may be shown by several
+of them: the first describes it, and the others refer to it.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ def _page(module: ModuleType, shown: list[tuple[str, Any]], homes: dict[int, str
             f"{docstrings.escaped(_first_line(inspect.getdoc(value) or ''))} |"
             for name, value in shown
         ]
-        parts.append("\n".join(["| | |", "|---|---|", *rows]))
+        parts.append("\n".join(["| name | what it is |", "|---|---|", *rows]))
     parts += [_entry(name, value) for name, value in shown if homes[id(value)] == name]
     return "\n\n".join(part for part in parts if part) + "\n"
 
@@ -67,10 +67,8 @@ def _first_line(text: str) -> str:
 
 def _entry(name: str, value: Any) -> str:
     """The description of one function, class or object that is used by brackets."""
-    if inspect.isclass(value):
-        kind = "class"
-    else:
-        kind = "function" if callable(value) else "data"
+    is_function = callable(value) and not inspect.isclass(value)
+    kind = "function" if is_function else "class" if inspect.isclass(value) else "data"
     text = [docstrings.markdown(inspect.getdoc(value) or "", *_source(value))]
     if kind == "class":
         text += [_method(name, path, member) for path, member in public.methods(name, value)]

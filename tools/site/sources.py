@@ -1,7 +1,7 @@
 """The sources as pages of the site: an extension of Sphinx.
 
 Documents link to files of the checkout, `../minijax/core/trace.py`.  Each such link leads to a page
-of that file, highlighted, with an anchor for each line; a folder is a page that lists its files.
+of that file, highlighted, with an anchor for each line; that of a folder lists its files.
 """
 
 from __future__ import annotations
@@ -9,9 +9,7 @@ from __future__ import annotations
 import html
 import posixpath
 import re
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 from docutils import nodes
 from pygments import highlight
@@ -28,15 +26,21 @@ _SHOWN = frozenset(
     {".py", ".pyi", ".cc", ".h", ".ts", ".tsx", ".mjs", ".css", ".toml", ".txt", ".json"}
 )
 _MOST_BYTES = 200_000
+# What the reader chose on other pages of the site, or else what the system says.
+_THEME = (
+    "const m=localStorage.getItem('mode')||'auto';"
+    "document.documentElement.dataset.theme="
+    "m==='auto'?(matchMedia('(prefers-color-scheme: dark)').matches?'dark':'light'):m"
+)
 _LINK = re.compile(r"\]\((?!/|[a-z]+:)([^)#\s]+)")
-
-_Page = tuple[str, dict[str, Any], str]
 
 
 def setup(app: Sphinx) -> dict[str, bool]:
     """What Sphinx calls when it loads the extension."""
     app.connect("doctree-read", _lead_to_sources)
-    app.connect("html-collect-pages", _pages)
+    app.connect("build-finished", _write_pages)
+    # README names the language of XLA's programs; Pygments knows none that is nearer.
+    app.add_lexer("hlo", TextLexer)
     return {"parallel_read_safe": True, "parallel_write_safe": True}
 
 
@@ -47,8 +51,10 @@ def _lead_to_sources(app: Sphinx, doctree: nodes.document) -> None:
         path, _, anchor = node["reftarget"].partition("#")
         beside = path[1:] if path.startswith("/") else _joined(here, path)
         file = _ROOT / beside
-        if not path or not file.exists() or app.env.path2doc(str(Path(app.srcdir) / beside)) in (
-            app.env.found_docs
+        if (
+            not path
+            or not file.exists()
+            or app.env.path2doc(str(Path(app.srcdir) / beside)) in (app.env.found_docs)
         ):
             continue
         name = _name(file)
@@ -73,17 +79,42 @@ def _name(file: Path) -> str:
     return f"{_FOLDER}/{inside}/index" if file.is_dir() else f"{_FOLDER}/{inside}"
 
 
-def _pages(app: Sphinx) -> Iterator[_Page]:
-    """The pages of all files and folders that may be linked."""
+def _write_pages(app: Sphinx, exception: Exception | None) -> None:
+    """Writes the pages of files and folders that may be linked, but those that are up to date."""
+    if exception is not None:
+        return
     folders: dict[Path, set[Path]] = {}
     for file in _files(Path(app.srcdir)):
-        yield _name(file), {"title": file.name, "body": _body(file)}, "page.html"
+        target = Path(app.outdir) / f"{_name(file)}.html"
+        if not target.exists() or target.stat().st_mtime < file.stat().st_mtime:
+            _write(target, file, f'<div class="source">{_highlighted(file)}</div>')
         inner = file
         while inner != _ROOT:
             folders.setdefault(inner.parent, set()).add(inner)
             inner = inner.parent
     for folder, inside in folders.items():
-        yield _name(folder), {"title": folder.name, "body": _list(folder, inside)}, "page.html"
+        _write(Path(app.outdir) / f"{_name(folder)}.html", folder, _list(inside))
+
+
+def _write(target: Path, shown: Path, body: str) -> None:
+    """Writes a page that is plainer than those of the theme, which would take a minute for all."""
+    inside = shown.relative_to(_ROOT)
+    up = "../" * (len(inside.parts) + (1 if shown.is_dir() else 0))
+    above = [*reversed(inside.parents), inside]
+    links = " / ".join(
+        f'<a href="{up}{_name(_ROOT / each)}.html">{html.escape(each.name or "sources")}</a>'
+        for each in above
+    )
+    title = html.escape(inside.as_posix())
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<link rel="stylesheet" href="{up}_static/pygments.css">'
+        f'<link rel="stylesheet" href="{up}_static/site.css"><script>{_THEME}</script></head>'
+        f'<body class="plain"><nav><a href="{up}index.html">minijax</a> · {links}</nav>'
+        f"{body}</body></html>\n",
+        encoding="utf-8",
+    )
 
 
 def _files(documents: Path) -> list[Path]:
@@ -104,26 +135,21 @@ def _files(documents: Path) -> list[Path]:
     )
 
 
-def _title(path: Path) -> str:
-    return html.escape(path.relative_to(_ROOT).as_posix())
-
-
-def _body(file: Path) -> str:
+def _highlighted(file: Path) -> str:
     text = file.read_text(encoding="utf-8")
     try:
         lexer = get_lexer_for_filename(file.name)
     except ClassNotFound:
         lexer = TextLexer()
-    formatter = HtmlFormatter(lineanchors="L", linespans="line", nowrap=False)
-    shown = highlight(text, lexer, formatter)
-    return f'<h1>{_title(file)}</h1><div class="source">{shown}</div>'
+    formatter = HtmlFormatter(lineanchors="L", linenos="inline")
+    return str(highlight(text, lexer, formatter))
 
 
-def _list(folder: Path, inside: set[Path]) -> str:
+def _list(inside: set[Path]) -> str:
     def link(path: Path) -> str:
         name = html.escape(path.name)
         target = f"{name}/index.html" if path.is_dir() else f"{name}.html"
         return f'<li><a href="{target}"><code>{name}</code></a></li>'
 
     ordered = sorted(inside, key=lambda path: (path.is_file(), path.name))
-    return f"<h1>{_title(folder)}</h1><ul>{''.join(map(link, ordered))}</ul>"
+    return f"<ul>{''.join(map(link, ordered))}</ul>"
