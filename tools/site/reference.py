@@ -1,7 +1,7 @@
 """The reference: a page for each public module, of the docstrings of what it shows.
 
-Modules are stubs that list names (decisions 0017 and 0018), and one function may be shown by several
-of them: the first describes it, and the others refer to it.
+Modules are stubs that list names (decisions 0017 and 0018). One function may be shown by several of
+them: the first describes it, and the others refer to it.
 """
 
 from __future__ import annotations
