@@ -1,6 +1,6 @@
 // The player of the cache: a column for each call that was traced, green where its key fits the nearest before.
 
-import { useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import type { Calls } from "./data";
 
 export function CallsView({ calls }: { calls: Calls }) {
@@ -9,6 +9,12 @@ export function CallsView({ calls }: { calls: Calls }) {
   const go = (next: number) => setAt(Math.max(0, Math.min(last, next)));
   const now = calls.calls[at]!;
   const shown = calls.calls.slice(0, at + 1);
+  const table = useRef<HTMLTableElement>(null);
+  // The call that is compared is the last, and may stand outside of the column.
+  useLayoutEffect(() => {
+    const box = table.current!.parentElement!;
+    box.scrollLeft = box.scrollWidth;
+  }, [at]);
   return (
     <div class="lines calls">
       <div class="player" data-player="calls">
@@ -22,7 +28,7 @@ export function CallsView({ calls }: { calls: Calls }) {
           {now.nearest === null ? ": nothing was there before" : `, compared with call ${now.nearest + 1}, the nearest before`}
         </span>
       </div>
-      <table>
+      <table ref={table}>
         <thead>
           <tr>
             <th>key of the cache</th>
