@@ -9,11 +9,10 @@ export function CallsView({ calls }: { calls: Calls }) {
   const go = (next: number) => setAt(Math.max(0, Math.min(last, next)));
   const now = calls.calls[at]!;
   const shown = calls.calls.slice(0, at + 1);
-  const table = useRef<HTMLTableElement>(null);
+  const box = useRef<HTMLDivElement>(null);
   // The call that is compared is the last, and may stand outside of the column.
   useLayoutEffect(() => {
-    const box = table.current!.parentElement!;
-    box.scrollLeft = box.scrollWidth;
+    box.current!.scrollLeft = box.current!.scrollWidth;
   }, [at]);
   return (
     <div class="lines calls">
@@ -28,12 +27,13 @@ export function CallsView({ calls }: { calls: Calls }) {
           {now.nearest === null ? ": nothing was there before" : `, compared with call ${now.nearest + 1}, the nearest before`}
         </span>
       </div>
-      <table ref={table}>
+      <div class="wide" ref={box}>
+      <table>
         <thead>
           <tr>
             <th>key of the cache</th>
             {shown.map((call, c) => (
-              <th class={c === now.nearest ? "nearest" : ""}>call {c + 1} <i>{call.at}</i></th>
+              <th class={c === now.nearest ? "nearest" : ""}>call {c + 1} <i>{call.at.split(" ")[0]}</i></th>
             ))}
           </tr>
         </thead>
@@ -56,6 +56,7 @@ export function CallsView({ calls }: { calls: Calls }) {
           ))}
         </tbody>
       </table>
+      </div>
       {now.words ? <pre class="words">{now.words}</pre> : <p class="empty">The first call is always traced.</p>}
       <p class="empty">A call whose whole key fits is answered by the cache, traces nothing, and has no column.</p>
     </div>
