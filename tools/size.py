@@ -27,6 +27,7 @@ ADDITIONS = frozenset(
         "beside_jax",
         "example_libraries",
         "export",
+        "insight",
         "ode",
         "page",
         "placing",
