@@ -5,6 +5,7 @@ import os
 import pickle
 import subprocess
 import sys
+import weakref
 
 import ml_dtypes
 import numpy as np
@@ -12,7 +13,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.core import dtypes
+from minijax.core import dtypes, native
 
 
 @pytest.mark.feature("AR-01")
@@ -301,3 +302,39 @@ def test_jax_is_never_imported_even_if_installed(tmp_path):
     )
     done = run_python(code, PYTHONPATH=f"{tmp_path}:{':'.join(sys.path)}")
     assert done.stdout.strip().endswith("clean"), done.stderr
+
+
+@pytest.mark.feature("CW-01")
+def test_arrays_are_objects_of_jaxlibs_class() -> None:
+    x = jnp.arange(6.0).reshape(2, 3)
+    assert type(x) is native.Buffer
+    assert issubclass(type(x), jax.Array)
+    assert x.buffer is x
+    assert jax.tree.leaves({"a": x})[0] is x
+    reference = weakref.ref(x)
+    assert reference() is x
+    view = memoryview(x)
+    assert (view.shape, view.format, view.readonly) == ((2, 3), "f", True)
+    assert np.asarray(view).ctypes.data == x.unsafe_buffer_pointer()
+    del x, view
+    assert reference() is None
+
+
+@pytest.mark.feature("CW-01")
+def test_arrays_give_no_memory_unasked_while_functions_are_called() -> None:
+    x = jnp.arange(3.0)
+    with native.memory_hidden():
+        np.testing.assert_array_equal(np.asarray(x), [0, 1, 2])
+        with pytest.raises(TypeError):
+            memoryview(x)
+    assert memoryview(x).tolist() == [0, 1, 2]
+
+
+@pytest.mark.feature("CW-01")
+def test_names_of_the_same_memory_are_deleted_apart() -> None:
+    keys = jax.random.split(jax.random.key(0), 3)
+    data = jax.random.key_data(keys)
+    assert data.unsafe_buffer_pointer() == jax.random.key_data(keys).unsafe_buffer_pointer()
+    data.delete()
+    assert jax.random.key_data(keys).shape == (3, 2)
+    assert not keys.is_deleted()
