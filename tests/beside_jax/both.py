@@ -77,12 +77,12 @@ def as_meshes_do(jax: Any, x: Any) -> None:
 
 
 def refuses(function: Callable[..., Any], x: Any) -> None:
+    said = ""
     try:
         function(x)
     except TypeError as error:
-        assert "an array of another library" in str(error), error
-    else:
-        raise AssertionError(function)
+        said = str(error)
+    assert "an array of another library" in said, function
 
 
 def main(first: str, second: str) -> None:
@@ -110,4 +110,4 @@ def main(first: str, second: str) -> None:
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
-    print("fine")
+    sys.stdout.write("fine\n")

@@ -23,5 +23,7 @@ def test_both_libraries_compute_in_one_process(order: tuple[str, str]) -> None:
         "MINIJAX_NUM_CPU_DEVICES": "4",
     }
     command = [str(_PYTHON), str(pathlib.Path(__file__).with_name("both.py")), *order]
-    found = subprocess.run(command, env=env, capture_output=True, text=True, timeout=300)
+    found = subprocess.run(
+        command, env=env, capture_output=True, text=True, timeout=300, check=False
+    )
     assert found.stdout == "fine\n", found.stderr[-3000:]

