@@ -3,6 +3,4 @@
 Both put theirs on one class of jaxlib's.  Loaded as soon as JAX is, whichever comes first.
 """
 
-from minijax.beside_jax import attributes
-
-attributes.share()
+from minijax.beside_jax.attributes import share as share

@@ -106,3 +106,4 @@ class _Watch:
 
 
 sys.meta_path.insert(0, _Watch)
+share()

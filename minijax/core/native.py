@@ -136,6 +136,8 @@ methods of its own on the class: where it is loaded too, `beside_jax/` gives eac
 
 # What jaxlib itself knows, under names that stand for other functions of ours.
 _block_until_ready = Buffer.block_until_ready
+cuda_array_interface = Buffer.__cuda_array_interface__.fget
+arrays_of = Buffer._arrays.fget
 delete = Buffer.delete
 is_ready = Buffer.is_ready
 on_device_size_in_bytes = Buffer.on_device_size_in_bytes

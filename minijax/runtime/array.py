@@ -84,9 +84,20 @@ class _Convertible(operators.ArrayOperators):
     __slots__ = ()
 
     aval: Any
+    buffer: Any
     dtype: Any
     ndim: Any
     _value: Any
+
+    # Those of C++ look for JAX, to describe what they give, and import it where it is installed.
+    @property
+    def _arrays(self) -> list[Any]:
+        return pieces_of(self.buffer)
+
+    @property
+    def __cuda_array_interface__(self) -> Any:
+        with without_jax:
+            return native.cuda_array_interface(self.buffer)
 
     def __bool__(self) -> bool:
         if self.aval.size != 1:
@@ -669,7 +680,7 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
         return [placement.retyped(buffer, there)]
     with in_flight.memory_lock, without_jax:
         in_flight.check_alive(buffer)
-        pieces = list(buffer._arrays)
+        pieces = list(native.arrays_of(buffer))
         is_own = all(type(x._sharding) is placement.PiecePlacement for x in pieces[:1])
         if sharding.layout or not is_own:
             devices = placement.local_devices(sharding)

@@ -224,7 +224,7 @@ def test_every_cache_is_declared() -> None:
         found += [f"{name}: {function}" for function in _remembering(text)]
 
     # Which arrays are pieces of which is no answer to a question.
-    assert found == ["runtime/array.py:         piece.holders = weakref.WeakValueDictionary()"]
+    assert found == ["runtime/placement.py:         piece.holders = weakref.WeakValueDictionary()"]
 
 
 def _remembering(text: str) -> Iterator[str]:
