@@ -1,3 +1,4 @@
+from minijax.display.terminal import show as show
 from minijax.explain.communication import (
     Collective as Collective,
     Collectives as Collectives,

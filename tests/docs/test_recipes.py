@@ -14,6 +14,7 @@ PAGES = [
     DOCS / "foreign.md",
     DOCS / "cores.md",
     DOCS / "glossary.md",
+    DOCS / "notebooks.md",
 ]
 
 
