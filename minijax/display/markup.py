@@ -82,7 +82,7 @@ def table(titles: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
     head = line(titles, "th", f";border-bottom:1px solid {MUTED};font-weight:600")
     body = "".join(line(row, "td", "") for row in given)
-    style = "border-collapse:collapse;margin:2px 0 8px;font-size:12.5px;border:0"
+    style = "border-collapse:collapse;margin:2px 0 8px;font-size:12.5px;border:0;color:inherit"
     return f'<table style="{style}"><thead>{head}</thead><tbody>{body}</tbody></table>'
 
 

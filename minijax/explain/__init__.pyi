@@ -18,5 +18,10 @@ from minijax.explain.report import (
     no_retrace as no_retrace,
     retraces as retraces,
 )
+from minijax.page.comparing import (
+    Choice as Choice,
+    Comparison as Comparison,
+    compare as compare,
+)
 from minijax.page.derivatives import Derivative as Derivative, derivative as derivative
 from minijax.page.making import Page as Page, page as page

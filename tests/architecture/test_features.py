@@ -40,7 +40,7 @@ RESERVED = {
     *(f"CW-{number:02}" for number in range(1, 5)),
     *(f"EC-{number:02}" for number in (3, 4, *range(6, 10))),
     *(f"EX-{number:02}" for number in range(6, 10)),
-    *(f"PG-{number:02}" for number in range(3, 5)),
+    "PG-03",
 }
 
 

@@ -11,6 +11,11 @@ IPython = pytest.importorskip(
     "IPython.core.interactiveshell", reason="IPython is missing: pip install ipython"
 )
 
+# History is kept in a file, which is written when the process ends.
+WITHOUT_HISTORY = pytest.importorskip("traitlets.config").Config(
+    {"HistoryManager": {"enabled": False}}
+)
+
 pytestmark = pytest.mark.feature("PG-04")
 
 
@@ -19,8 +24,7 @@ def run(tmp_path, monkeypatch):
     """Runs cells of a notebook, and gives what each returns."""
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path))
     monkeypatch.chdir(tmp_path)
-    shell = IPython.InteractiveShell.instance(history_load_length=0)
-    shell.history_manager.enabled = False
+    shell = IPython.InteractiveShell.instance(config=WITHOUT_HISTORY)
 
     def cell(code):
         return shell.run_cell(code, store_history=True)
@@ -99,8 +103,7 @@ def test_terminal_of_ipython_gets_colours(monkeypatch):
     class TerminalInteractiveShell(IPython.InteractiveShell):
         pass
 
-    shell = TerminalInteractiveShell(history_load_length=0)
-    shell.history_manager.enabled = False
+    shell = TerminalInteractiveShell(config=WITHOUT_HISTORY)
     jax.load_ipython_extension(shell)
     shown, _ = shell.display_formatter.format(jax.make_jaxpr(lambda x: x + 1)(1.0))
     assert "\x1b[33madd\x1b[0m" in shown["text/plain"]
