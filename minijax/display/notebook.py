@@ -57,13 +57,10 @@ def load_ipython_extension(ipython: Any) -> None:
         ipython: the shell.
 
     Example:
-        >>>         >>> made = []
-        >>> def register(function, kind, name):
-        ...     made.append(name)
-        >>> shell = types.SimpleNamespace(register_magic_function=register)
+        >>> from types import SimpleNamespace
+        >>> shell = SimpleNamespace(register_magic_function=lambda *args: print(args[1:]))
         >>> jax.load_ipython_extension(shell)
-        >>> made
-        ['explain']
+        ('line_cell', 'explain')
     """
     magic = _Explain(ipython)
     ipython.register_magic_function(magic.run, "line_cell", "explain")

@@ -49,7 +49,7 @@ def show(x: Any, *, color: bool | None = None) -> None:
         >>> jax.explain.show(jax.make_jaxpr(lambda x: 2 * x)(1.0))
         { lambda ; a:f32[]. let b:f32[] = mul 2.0:f32[] a in (b,) }
         >>> jax.explain.show(jax.make_mesh((4, 2), ("x", "y")))
-        Mesh(axis_sizes=(4, 2), axis_names=('x', 'y'), axis_types=(Explicit, Explicit))
+        Mesh('x': 4, 'y': 2, axis_types=(Explicit, Explicit))
         x ↓  y →  0      1
         0         cpu:0  cpu:1
         1         cpu:2  cpu:3

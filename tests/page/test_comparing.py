@@ -84,7 +84,7 @@ def test_it_prints_as_tables(found):
 def test_unnamed_choices_are_called_by_their_specs():
     short = explain.compare(jnp.sum, MESH, [P("x"), P("y")])(W)
     assert [choice.name for choice in short] == ["P('x',)", "P('y',)"]
-    long = explain.compare(loss, MESH, [(P("x", "y"), P(None, "x")), P()])(W, X)
+    long = explain.compare(loss, MESH, [(P("x", "y"), P(None, ("x", "y"))), P()])(W, X)
     assert [choice.name for choice in long] == ["1", "2"]
 
 

@@ -10,11 +10,12 @@ import { DevicesView, TraceBar } from "./players";
 import { Text } from "./text";
 import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
+import { WhatIfView } from "./whatif";
 
 /** What is open at first, as far as there is room: the first come first. */
-const WORTH = ["python", "jaxpr", "devices", "original", "stablehlo", "derivative", "batch", "optimized", "values"];
+const WORTH = ["whatIf", "python", "jaxpr", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "optimized", "values"];
 const NARROWEST = 255;
-const WIDE = new Set(["devices", "derivative", "batch"]);
+const WIDE = new Set(["devices", "derivative", "batch", "whatIf"]);
 
 function closedAtFirst(keys: string[]): Set<string> {
   const found = new Set(keys);
@@ -83,6 +84,7 @@ function Page({ data }: { data: Data }) {
     ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
     ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
+    ...(data.whatIf ? [{ key: "whatIf", title: "what if" }] : []),
   ];
   const titles = [...data.columns, ...extra];
   const [closed, setClosed] = useState<Set<string>>(() => closedAtFirst(titles.map((c) => c.key)));
@@ -226,6 +228,12 @@ function Page({ data }: { data: Data }) {
     // What was opened may stand outside of the window.
     if (!next.has(key)) setTimeout(() => document.querySelector(`.c-${key}`)?.scrollIntoView({ inline: "nearest", block: "nearest" }), 50);
   };
+  const compare = (choice: number) => {
+    const next = new Set(closed);
+    for (const key of data.columns.map((c) => c.key).filter((k) => k.startsWith("choice"))) next.add(key);
+    next.delete(`choice${choice}`);
+    setClosed(next);
+  };
   const change = () => {
     const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.dataset["theme"] = dark ? "light" : "dark";
@@ -295,6 +303,12 @@ function Page({ data }: { data: Data }) {
           <section class="column c-batch">
             <h2>batch</h2>
             <BatchView batch={data.batch} onPoint={point} onChoose={chooseNumbers} />
+          </section>
+        )}
+        {closed.has("whatIf") || !data.whatIf ? null : (
+          <section class="column c-whatIf">
+            <h2>what if</h2>
+            <WhatIfView whatIf={data.whatIf} onPoint={point} onChoose={chooseNumbers} onStep={compare} />
           </section>
         )}
         {closed.has("devices") || !data.devices ? null : (
