@@ -22,7 +22,17 @@ PACKAGE = "minijax"
 READING_PATH = Path("docs/reading.md")
 
 ADDITIONS = frozenset(
-    {"as_jax", "display", "example_libraries", "export", "ode", "page", "processes", "sparse"}
+    {
+        "as_jax",
+        "display",
+        "example_libraries",
+        "export",
+        "ode",
+        "page",
+        "placing",
+        "processes",
+        "sparse",
+    }
 )
 """Rooms that no other room imports, made after the limits of size; decision 0024."""
 
@@ -233,7 +243,7 @@ FIGURES = (
     Figure(
         "lines of code, without testing/ and additions",
         60_000,
-        59_600,
+        59_700,
         lambda package: package.lines_without({"testing", *ADDITIONS}),
     ),
     Figure("files, without additions", 300, 300, Package.files),

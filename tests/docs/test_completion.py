@@ -22,6 +22,9 @@ WIDER = frozenset(
         *("experimental.jet", "experimental.maps", "experimental.pallas"),
         *("experimental.pallas.tpu", "experimental.pjit", "experimental.pxla"),
         *(
+            "example_libraries",
+            "example_libraries.optimizers",
+            "example_libraries.stax",
             "experimental.shard_map",
             "experimental.sparse",
             "extend",
