@@ -69,6 +69,7 @@ ROOMS = {
     "example_libraries": Room(10, _NUMPY),
     "ode": Room(10, _NUMPY),
     "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
+    "insight": Room(10, (*_NUMPY, "jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_client")),
     "placing": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.xla_client", "jaxlib.mlir")),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     "sparse": Room(10, _NUMPY),

@@ -27,6 +27,7 @@ ADDITIONS = frozenset(
         "display",
         "example_libraries",
         "export",
+        "insight",
         "ode",
         "page",
         "placing",

@@ -13,9 +13,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.display import arrays, markup, meshes
 from minijax.explain import communication, pipeline
-from minijax.explain.communication import Collectives
+from minijax.explain.communication import Listing
 from minijax.explain.pipeline import Stages
-from minijax.explain.plans import Plan
 from minijax.explain.report import Report
 from minijax.runtime.array import Array
 from minijax.transforms.autodiff.grad import Linear
@@ -111,8 +110,7 @@ def _(value: MeshAxes) -> str:
     return meshes.mesh(value)
 
 
-@_html.register(Collectives)
-@_html.register(Plan)
+@_html.register(Listing)
 def _(value: Any) -> str:
     return markup.block(markup.program(str(value), "report"))
 

@@ -15,9 +15,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.display import drawing, highlighting, meshes
 from minijax.explain import pipeline
-from minijax.explain.communication import Collectives
+from minijax.explain.communication import Listing
 from minijax.explain.pipeline import Stages
-from minijax.explain.plans import Plan
 from minijax.explain.report import Report
 from minijax.runtime.array import Array
 from minijax.transforms.autodiff.grad import Linear
@@ -108,8 +107,7 @@ def _(x: Compiled, color: bool) -> tuple[str, str]:
     return pipeline.without_origins(x.as_text()), "hlo"
 
 
-@_text.register(Collectives)
-@_text.register(Plan)
+@_text.register(Listing)
 @_text.register(Report)
 def _(x: Any, color: bool) -> tuple[str, str]:
     return str(x), "report"

@@ -25,3 +25,11 @@ from minijax.page.comparing import (
 )
 from minijax.page.derivatives import Derivative as Derivative, derivative as derivative
 from minijax.page.making import Page as Page, page as page
+from minijax.insight.fusions import Fusions as Fusions, Kernel as Kernel, fusions as fusions
+from minijax.insight.memory import Memory as Memory, Value as Value, memory as memory
+from minijax.insight.profiles import (
+    Call as Call,
+    KernelTime as KernelTime,
+    Profile as Profile,
+    profile as profile,
+)
