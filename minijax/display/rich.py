@@ -13,7 +13,6 @@ from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.display import arrays, markup, meshes
 from minijax.explain import communication, pipeline
-from minijax.explain.communication import Listing
 from minijax.explain.pipeline import Stages
 from minijax.explain.report import Report
 from minijax.runtime.array import Array
@@ -37,7 +36,10 @@ def html_of(value: Any) -> str | None:
 
 @functools.singledispatch
 def _html(value: Any) -> str | None:
-    return arrays.array(value) if isinstance(value, Array) else None
+    # What has no picture of its own is a report.
+    if isinstance(value, Array):
+        return arrays.array(value)
+    return markup.block(markup.program(str(value), "report"))
 
 
 @_html.register(Jaxpr)
@@ -108,11 +110,6 @@ def _(value: Stages) -> str:
 @_html.register
 def _(value: MeshAxes) -> str:
     return meshes.mesh(value)
-
-
-@_html.register(Listing)
-def _(value: Any) -> str:
-    return markup.block(markup.program(str(value), "report"))
 
 
 @_html.register

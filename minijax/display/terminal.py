@@ -11,13 +11,12 @@ import os
 import sys
 from typing import Any
 
+from minijax.core import deferral
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.display import drawing, highlighting, meshes
 from minijax.explain import pipeline
-from minijax.explain.communication import Listing
 from minijax.explain.pipeline import Stages
-from minijax.explain.report import Report
 from minijax.runtime.array import Array
 from minijax.transforms.autodiff.grad import Linear
 from minijax.transforms.jit.stages import Compiled, Lowered, Traced
@@ -82,7 +81,10 @@ def text_of(x: Any, color: bool) -> str:
 @functools.singledispatch
 def _text(x: Any, color: bool) -> tuple[str, str]:
     """The text of a value, and the language that it is to be highlighted in, if it still is."""
-    return (_array_text(x, color), "") if isinstance(x, Array) else (str(x), "")
+    if isinstance(x, Array):
+        return _array_text(x, color), ""
+    is_report = getattr(type(x), "_repr_html_", None) is deferral.shown
+    return str(x), "report" if is_report else ""
 
 
 @_text.register(Jaxpr)
@@ -105,12 +107,6 @@ def _(x: Lowered, color: bool) -> tuple[str, str]:
 @_text.register
 def _(x: Compiled, color: bool) -> tuple[str, str]:
     return pipeline.without_origins(x.as_text()), "hlo"
-
-
-@_text.register(Listing)
-@_text.register(Report)
-def _(x: Any, color: bool) -> tuple[str, str]:
-    return str(x), "report"
 
 
 @_text.register

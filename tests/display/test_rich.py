@@ -113,6 +113,11 @@ class TestReports:
             assert text_of(report) == str(report)
             assert re.search('color:[^"]*">all_reduce<', report._repr_html_())
 
+    def test_what_xla_did_is_shown_as_it_is_printed(self):
+        for report in (explain.fusions(layer), explain.memory(layer)):
+            found = report(jnp.ones((2, 3)), jnp.ones((3, 4)))
+            assert text_of(found) == str(found)
+
     def test_retraces_are_a_table(self):
         f = jax.jit(lambda x: x + 1)
         f(1), f(1.0)

@@ -15,6 +15,7 @@ PAGES = [
     DOCS / "cores.md",
     DOCS / "glossary.md",
     DOCS / "notebooks.md",
+    DOCS / "page.md",
     DOCS / "what_xla_did.md",
 ]
 
