@@ -23,7 +23,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import discharge
 from minijax.lowering import planning, program
-from minijax.page import columns, devices, marking, reasons, recording, sources, transformed
+from minijax.page import calls, columns, devices, marking, reasons, recording, sources, transformed
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
@@ -130,7 +130,9 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
     given = jitted("explain.page", function)
 
     def of(*args: Any, **kwargs: Any) -> Page:
-        return page_of(function, given.trace(*args, **kwargs), args, kwargs)
+        made = page_of(function, given.trace(*args, **kwargs), args, kwargs)
+        made.data["calls"] = calls.calls_of(given)
+        return made
 
     return of
 

@@ -123,6 +123,20 @@ export interface WhatIf {
   }[];
 }
 
+/** One call for which the function was traced: the key of the cache, and what did not fit. */
+export interface Call {
+  at: string;
+  nearest: number | null;
+  key: Record<string, string>;
+  differs: Record<string, string>;
+  words: string;
+}
+
+export interface Calls {
+  parts: string[];
+  calls: Call[];
+}
+
 export interface Data {
   version: number;
   name: string;
@@ -134,6 +148,7 @@ export interface Data {
   derivative?: Derivative | null;
   batch?: Batch | null;
   whatIf?: WhatIf | null;
+  calls?: Calls | null;
 }
 
 /** The data of the page: JSON, packed by gzip, in letters. */

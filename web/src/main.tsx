@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "./page.css";
+import { CallsView } from "./calls";
 import { bytes, read, type Data, type Equation } from "./data";
 import { GraphView } from "./graph";
 import { Links } from "./links";
@@ -13,9 +14,9 @@ import { Values } from "./values";
 import { WhatIfView } from "./whatif";
 
 /** What is open at first, as far as there is room: the first come first. */
-const WORTH = ["whatIf", "python", "jaxpr", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "optimized", "values"];
+const WORTH = ["whatIf", "python", "jaxpr", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
 const NARROWEST = 255;
-const WIDE = new Set(["devices", "derivative", "batch", "whatIf"]);
+const WIDE = new Set(["devices", "derivative", "batch", "calls", "whatIf"]);
 
 function closedAtFirst(keys: string[]): Set<string> {
   const found = new Set(keys);
@@ -85,6 +86,7 @@ function Page({ data }: { data: Data }) {
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
     ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
     ...(data.whatIf ? [{ key: "whatIf", title: "what if" }] : []),
+    ...(data.calls ? [{ key: "calls", title: "calls" }] : []),
   ];
   const titles = [...data.columns, ...extra];
   const [closed, setClosed] = useState<Set<string>>(() => closedAtFirst(titles.map((c) => c.key)));
@@ -316,6 +318,12 @@ function Page({ data }: { data: Data }) {
           <section class="column c-devices">
             <h2>devices</h2>
             <DevicesView devices={data.devices} links={links} onPoint={point} onChoose={chooseNumber} />
+          </section>
+        )}
+        {closed.has("calls") || !data.calls ? null : (
+          <section class="column c-calls">
+            <h2>calls</h2>
+            <CallsView calls={data.calls} />
           </section>
         )}
       </div>
