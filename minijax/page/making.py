@@ -23,7 +23,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import discharge
 from minijax.lowering import planning, program
-from minijax.page import columns, devices, marking, reasons, recording, sources, transformed
+from minijax.page import calls, columns, devices, marking, reasons, recording, sources, transformed
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
@@ -139,7 +139,8 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
         lowered = again.lower()
         found = _Making(lowered.fun_name, closed, marked, sources.beginning_of(function))
         peeled = transformed.Peeled(function, args, kwargs, marked)
-        return Page(lowered.fun_name, found.data(lowered, traced._args, peeled))
+        data = found.data(lowered, traced._args, peeled)
+        return Page(lowered.fun_name, {**data, "calls": calls.calls_of(given)})
 
     return of
 

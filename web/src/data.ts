@@ -99,6 +99,20 @@ export interface Batch {
   rows: { number: number; name: string; line: string; n: number[]; text: string; dims: (number | null)[]; became: string[] }[];
 }
 
+/** One call for which the function was traced: the key of the cache, and what did not fit. */
+export interface Call {
+  at: string;
+  nearest: number | null;
+  key: Record<string, string>;
+  differs: Record<string, string>;
+  words: string;
+}
+
+export interface Calls {
+  parts: string[];
+  calls: Call[];
+}
+
 export interface Data {
   version: number;
   name: string;
@@ -109,6 +123,7 @@ export interface Data {
   devices?: Devices | null;
   derivative?: Derivative | null;
   batch?: Batch | null;
+  calls?: Calls | null;
 }
 
 /** The data of the page: JSON, packed by gzip, in letters. */

@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "./page.css";
+import { CallsView } from "./calls";
 import { bytes, read, type Data, type Equation } from "./data";
 import { GraphView } from "./graph";
 import { Links } from "./links";
@@ -12,9 +13,9 @@ import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
 
 /** What is open at first, as far as there is room: the first come first. */
-const WORTH = ["python", "jaxpr", "devices", "original", "stablehlo", "derivative", "batch", "optimized", "values"];
+const WORTH = ["python", "jaxpr", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
 const NARROWEST = 255;
-const WIDE = new Set(["devices", "derivative", "batch"]);
+const WIDE = new Set(["devices", "derivative", "batch", "calls"]);
 
 function closedAtFirst(keys: string[]): Set<string> {
   const found = new Set(keys);
@@ -83,6 +84,7 @@ function Page({ data }: { data: Data }) {
     ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
     ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
+    ...(data.calls ? [{ key: "calls", title: "calls" }] : []),
   ];
   const titles = [...data.columns, ...extra];
   const [closed, setClosed] = useState<Set<string>>(() => closedAtFirst(titles.map((c) => c.key)));
@@ -302,6 +304,12 @@ function Page({ data }: { data: Data }) {
           <section class="column c-devices">
             <h2>devices</h2>
             <DevicesView devices={data.devices} links={links} onPoint={point} onChoose={chooseNumber} />
+          </section>
+        )}
+        {closed.has("calls") || !data.calls ? null : (
+          <section class="column c-calls">
+            <h2>calls</h2>
+            <CallsView calls={data.calls} />
           </section>
         )}
       </div>
