@@ -311,6 +311,12 @@ def loaded(package: str, name: str) -> Any:
     return value
 
 
+def shown(value: Any) -> str | None:
+    """What a notebook shows of a value: the `_repr_html_` of classes whose text is not all."""
+    html: str | None = import_module(f"{ROOT}.display.rich").html_of(value)
+    return html
+
+
 def module(name: str) -> Any:
     """A stand-in for a module, which is imported when one of its attributes is asked for.
 

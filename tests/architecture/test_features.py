@@ -39,7 +39,6 @@ def test_every_row_belongs_to_an_area() -> None:
 RESERVED = {
     *(f"CW-{number:02}" for number in range(1, 5)),
     *(f"EC-{number:02}" for number in (3, 4, 6, 8, 9)),
-    "PG-04",
 }
 
 
