@@ -88,7 +88,6 @@ PROGRAMS: dict[str, Callable[[Any], Any]] = {
     "fft": lambda x: jnp.fft.fft(x),
     "complex": lambda x: (x + 1j * x) @ x,
     "bfloat16": lambda x: x.astype(jnp.bfloat16) @ x.astype(jnp.bfloat16),
-    "scatter": lambda x: x.at[jnp.array([1, 2, 3])].add(1.0)[::2],
     "random": lambda x: x + jax.random.normal(jax.random.key(0), x.shape),
     "einsum": lambda x: jnp.einsum("ij,jk,kl->il", x, x, x),
     "while": lambda x: jax.lax.while_loop(lambda v: v.sum() < 1e4, lambda v: v * 2 + 1, x),
