@@ -19,6 +19,7 @@ from minijax import (
     flatten_util as flatten_util,
     image as image,
     lax as lax,
+    memory as memory,
     monitoring as monitoring,
     nn as nn,
     numpy as numpy,

@@ -35,7 +35,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -282,6 +282,10 @@ class _StubLoader(SourceFileLoader):
         module.__doc__ = self.get_data(self.path).decode().split('"""')[1]
         attached = attach(module.__name__, self.path)
         vars(module).update(zip(("__getattr__", "__dir__", "__all__"), attached, strict=True))
+
+    def get_code(self, fullname: str) -> CodeType:
+        """What `python -m` runs: the function `main` of the module."""
+        return compile(f"from {fullname} import main\nraise SystemExit(main())", self.path, "exec")
 
 
 sys.meta_path.insert(0, Finder)
