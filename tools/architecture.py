@@ -64,6 +64,7 @@ ROOMS = {
     "explain": Room(9, _NUMPY),
     # Additions (decision 0024).
     "as_jax": Room(10, (*_NUMPY, "jaxlib.mlir")),
+    "display": Room(10, (*_NUMPY, "pygments")),
     "page": Room(10, _NUMPY),
     "example_libraries": Room(10, _NUMPY),
     "beside_jax": Room(10),

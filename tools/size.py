@@ -25,6 +25,7 @@ ADDITIONS = frozenset(
     {
         "as_jax",
         "beside_jax",
+        "display",
         "example_libraries",
         "export",
         "insight",
