@@ -108,6 +108,41 @@ def register_hitype(val_cls: type, typeof_fn: Function) -> None:
     """Says which type values of a class have; no operation takes them."""
 
 
+def colocated_cpu_devices(devices: object) -> NoReturn:
+    """Refuses: the devices of minijax are those of its own process."""
+    name = "experimental.colocated_python"
+    problem = "there are no hosts beside this one."
+    error(NotImplementedError, name, problem, fix="minijax.pure_callback, for Python in a program")
+
+
+def colocated_python(fun: Function) -> Function:
+    """A function that refuses its call, as its decorator need not be called."""
+    return colocated_cpu_devices
+
+
+class GlobalAsyncCheckpointManagerBase:
+    """What managers of checkpoints are called in types."""
+
+
+class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
+    """A manager of checkpoints that flax has used before orbax."""
+
+    def __init__(self, timeout_secs: int = 300) -> None:
+        get_tensorstore_spec("")
+
+
+def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, **_: object) -> NoReturn:
+    """Refuses: how one array is written is left to orbax."""
+    name = "experimental.array_serialization"
+    problem = "minijax does not write arrays to tensorstore by itself."
+    error(NotImplementedError, name, problem, fix="orbax.checkpoint")
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes should save at this step: never, as nobody announces their end."""
+    return False
+
+
 _exclude_paths: list[str] = []
 
 

@@ -301,7 +301,7 @@ def error_of(site: Site, place: int, values: Values, function: str = "") -> Chec
     """The error for a fault at a flat position of what is checked."""
     index = tuple(map(int, np.unravel_index(place, site.shape)))
     example, element = index[: site.batch_dims], index[site.batch_dims :]
-    text = site.text.format(*values)
+    text = site.text.format(*values) + " (`check` failed)" * (site.kind == USER)
     facts = []
     if element:
         facts.append(f"element {list(element)} of {list(site.shape[site.batch_dims :])}")
