@@ -65,7 +65,7 @@ def jax_stays_unimported() -> Iterator[None]:
 # made is the subject of none of them; tests of transformations compile as users do, but not in a
 # sample.  Examples are large programs, and what is recorded to the bit is of optimized ones.
 _MANY_SMALL_PROGRAMS = ("lax", "numpy", "scipy", "testing")
-_ALWAYS_AS_USERS_DO = ("examples", "nn", "random")
+_ALWAYS_AS_USERS_DO = ("course", "examples", "nn", "random")
 
 
 @pytest.fixture(autouse=True)

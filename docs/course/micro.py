@@ -254,31 +254,40 @@ def stage(function: Callable[..., list], shapes: Sequence[Shape]) -> Jaxpr:
 def evaluate(jaxpr: Jaxpr, *args: Value) -> list[Value]:
     """Hands each equation of a program to the current trace."""
     values: dict[Var, Value] = dict(zip(jaxpr.takes, args, strict=True))
-    read = lambda x: values[x] if isinstance(x, Var) else x  # noqa: E731  one line, used twice
+
+    def read(x: Any) -> Value:
+        return values[x] if isinstance(x, Var) else x
+
     for e in jaxpr.equations:
         results = e.primitive.bind(*map(read, e.takes), **e.params)
         values.update(zip(e.gives, results, strict=True))
     return [read(x) for x in jaxpr.returns]
 
 
-@functools.cache
-def compiled(jaxpr: Jaxpr) -> Callable[..., list]:
-    """A program as Python code, in which no trace is asked and no rule is looked up."""
+def written(jaxpr: Jaxpr) -> tuple[str, dict[str, Any]]:
+    """A program as Python code, with what its names stand for: no trace, no rule, no tracer."""
     names, scope = Names(), {}
 
-    def word(x: Any) -> str:
+    def word(x: Any, prefix: str = "number") -> str:
         if isinstance(x, Var):
             return names(x)
-        scope[f"_{len(scope)}"] = x
-        return f"_{len(scope) - 1}"
+        scope[f"{prefix}_{len(scope)}"] = x
+        return list(scope)[-1]
 
     lines = [f"def program({', '.join(map(names, jaxpr.takes))}):"]
     for e in jaxpr.equations:
-        call = f"{word(functools.partial(e.primitive.compute, **e.params))}({{}})"
-        call = call.format(", ".join(word(x) for x in e.takes))
+        does = word(functools.partial(e.primitive.compute, **e.params), e.primitive.name)
+        call = f"{does}({', '.join(word(x) for x in e.takes)})"
         lines.append(f"    [{', '.join(map(names, e.gives))}] = {call}")
     lines.append(f"    return [{', '.join(map(word, jaxpr.returns))}]")
-    exec("\n".join(lines), scope)
+    return "\n".join(lines), scope
+
+
+@functools.cache
+def compiled(jaxpr: Jaxpr) -> Callable[..., list]:
+    """A program as a function of Python."""
+    code, scope = written(jaxpr)
+    exec(code, scope)
     return scope["program"]
 
 

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from types import MappingProxyType
+from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
 
 import numpy as np
 from jaxlib import _jax
@@ -70,6 +71,9 @@ class Trace:
 
 Params = dict[str, Param]
 """The parameters of an operation, by name."""
+
+NO_PARAMS = cast("Params", MappingProxyType({}))
+"""Those of an operation that has none: one object for all equations, which nobody can change."""
 
 Results = Sequence[Operand]
 Detour = Callable[[Operand, Operation, Values, Params], Results | None]

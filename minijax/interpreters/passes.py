@@ -213,7 +213,7 @@ def _literal(literal: Literal) -> Hashable:
 
 def _constant(value: Operand) -> Hashable:
     # A key outlives its program, and must not keep much alive.
-    if value.nbytes > _MOST_CONSTANT_BYTES:
+    if getattr(value, "nbytes", 0) > _MOST_CONSTANT_BYTES:
         raise _NoKey
     if isinstance(value, np.ndarray):
         if value.dtype.hasobject:

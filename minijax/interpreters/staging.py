@@ -38,7 +38,17 @@ from minijax.core.jaxpr import (
 )
 from minijax.core.operators import Aval, Avals, FlatFunction, Operand, Value, Values
 from minijax.core.primitive import Primitive
-from minijax.core.trace import PLAIN, Detours, Params, Trace, Tracer, Typing, check_alive, current
+from minijax.core.trace import (
+    NO_PARAMS,
+    PLAIN,
+    Detours,
+    Params,
+    Trace,
+    Tracer,
+    Typing,
+    check_alive,
+    current,
+)
 
 if TYPE_CHECKING:
     from minijax.core import refs
@@ -100,13 +110,17 @@ Check = Callable[["StagingTrace", FlatFunction, Values], None]
 class StagingTrace(Trace):
     """Collects equations."""
 
-    __slots__ = ("checks", "constants", "debug_info", "effects", "eqns", "invars", "typing")
+    __slots__ = (
+        *("checks", "constants", "debug_info", "effects", "eqns", "invars", "lines", "typing"),
+    )
 
     def __init__(self, function_name: str = "", debug_info: DebugInfo = NO_DEBUG_INFO) -> None:
         super().__init__(function_name)
         self.debug_info = debug_info
         self.invars: list[Var] = []
         self.eqns: list[Eqn] = []
+        # What one line stages again and again comes from one traceback.
+        self.lines: dict[Traceback, Traceback] = {}
         self.effects = NO_EFFECTS
         # Keyed by identity; the value is kept, so that the identity stays taken.
         self.constants: dict[int, tuple[Var, Operand]] = {}
@@ -183,8 +197,11 @@ class StagingTrace(Trace):
             tracer.variable = var
             outvars = [var]
             tracers = [tracer]
-        where = origin.value or _capture()
-        self.eqns.append(Eqn(invars, outvars, primitive, params, effects, where, scope.value))
+        captured = origin.value or _capture()
+        where = self.lines.setdefault(captured, captured)
+        self.eqns.append(
+            Eqn(invars, outvars, primitive, params or NO_PARAMS, effects, where, scope.value)
+        )
         return tracers
 
     def _effects(self, primitive: Primitive, invars: Sequence[Atom], params: Params) -> Effects:

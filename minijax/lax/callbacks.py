@@ -221,7 +221,9 @@ def lower_call(
     called.turns = ctx.module.host_callbacks[0].turns
     taken = [ctx.tokens[effect]] if is_ordered else []
     ranks_in = [0] * is_ordered + [physical_aval(aval).ndim for aval in ctx.avals_in]
-    ranks_out = [0] * is_ordered + [aval.ndim for aval in ctx.avals_out]
+    shared = [callbacks.types_of_bits(a) if called.goes_on else [a] for a in ctx.avals_out]
+    returned = [aval for avals in shared for aval in avals]
+    ranks_out = [0] * is_ordered + [aval.ndim for aval in returned]
     attributes = {
         "call_target_name": ctx.string(target),
         "api_version": ctx.integer(4, 32),
@@ -231,14 +233,29 @@ def lower_call(
         "result_layouts": _row_major(ctx, ranks_out),
         **ctx.module.partitioning.on_first_device(len(ranks_out)),
     }
-    types = [t.type for t in taken] + [ctx.type_of(aval) for aval in ctx.avals_out]
+    types = [t.type for t in taken] + list(map(ctx.type_of, returned))
     outs: list[Any] = ctx.ops("stablehlo.custom_call", [*taken, *values], attributes, types)
     if is_ordered:
         ctx.tokens[effect] = outs.pop(0)
+    share = ctx.module.partitioning.broadcast
+    there = iter([share(ctx, x, aval.ndim) for x, aval in zip(outs, returned, strict=True)])
     return [
-        ctx.module.partitioning.broadcast(ctx, out, aval.ndim)
-        for out, aval in zip(outs, ctx.avals_out, strict=True)
+        _from_bits(ctx, [next(there) for _ in avals], aval)
+        for avals, aval in zip(shared, ctx.avals_out, strict=True)
     ]
+
+
+def _from_bits(ctx: LoweringContext, bits: Sequence[Value], aval: ShapedArray) -> Any:
+    """The value that `callbacks.types_of_bits` describes."""
+    if bits[0].type == ctx.type_of(aval):
+        return bits[0]
+    part = aval.update(dtype=dtypes.finfo(aval.dtype).dtype)
+    parts = [ctx.op("stablehlo.bitcast_convert", [x], None, ctx.type_of(part)) for x in bits]
+    return (
+        parts[0]
+        if len(parts) == 1
+        else ctx.ops("stablehlo.complex", parts, None, [ctx.type_of(aval)])[0]
+    )
 
 
 def _row_major(ctx: LoweringContext, ranks: Sequence[int]) -> Any:

@@ -404,9 +404,10 @@ def power(x1: ArrayLike, x2: ArrayLike, /) -> Array:
         >>> jnp.power(jnp.array([2, 3]), 10)
         Array([ 1024, 59049], dtype=int32)
     """
-    known = isinstance(x2, np.ndarray | Array) and not isinstance(x2, Tracer)
-    if isinstance(x2, int | np.integer) or (known and x2.ndim == 0 and is_kind(x2, np.integer)):
-        return _integer_power(x1, operator.index(x2))
+    exponent: Any = x2
+    known = isinstance(x2, np.ndarray | Array) and not isinstance(x2, Tracer) and x2.ndim == 0
+    if isinstance(x2, int | np.integer) or (known and is_kind(x2, np.integer)):
+        return _integer_power(x1, operator.index(exponent))
     return _general_power(x1, x2)
 
 

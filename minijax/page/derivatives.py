@@ -35,13 +35,30 @@ class Derivative:
 
     Attributes:
         name: the name of the function.
-        data: `rows`, one for each equation of the function: its `name`, its `line`, what is `known`
+        data: `rows`, one for each equation of the function, and a first one, `arguments`, where
+            cotangents of an argument are added: its `name`, its `line`, what is `known`
             in the forward pass, what is `linear` in the tangents, and its `transposed`, each with
             the residuals that it `needs`, whether it is a `sum` of cotangents, and its `order` in
             the backward pass; `residuals`, with their types and bytes; the names of `tangents` and
             `cotangents`; and `gradients`, the cotangents of the arguments.
 
     Source:     minijax's own.
+
+    Example:
+        >>> print(jax.explain.derivative(jnp.sin)(1.0))
+        Derivative of sin: 1 equation; 4 bytes are kept
+        <BLANKLINE>
+        forward: the function, and what its derivative needs
+          b:f32[] = sin a
+          c:f32[] = cos a
+        kept: c:f32[]
+        <BLANKLINE>
+        linear in the tangents t_a:f32[]
+          t_b:f32[] = mul t_a c
+        <BLANKLINE>
+        backward, its transpose: from the cotangents c_a:f32[]
+          c_b:f32[] = mul c_a c
+        gradients: c_b
     """
 
     def __init__(self, name: str, data: Data) -> None:
@@ -55,7 +72,9 @@ class Derivative:
         data = self.data
         kept = data["residuals"]
         size = sum(x["bytes"] for x in kept)
-        yield f"Derivative of {self.name}: {data['equations']} equations; {size} bytes are kept"
+        count = data["equations"]
+        noun = "equation" if count == 1 else "equations"
+        yield f"Derivative of {self.name}: {count} {noun}; {size} bytes are kept"
         yield "\nforward: the function, and what its derivative needs"
         for row in data["rows"]:
             yield from (f"  {text}" for text in row["known"])
@@ -92,9 +111,10 @@ def derivative(
 
     Example:
         >>> found = jax.explain.derivative(lambda x: jnp.sin(x) * x)(1.0)
-        >>> [row["known"] for row in found.data["rows"]]
-        [['b:f32[] = sin a', 'c:f32[] = cos a'], ['d:f32[] = mul b a']]
-        >>> [x["text"] for x in found.data["rows"][0]["transposed"]]
+        >>> rows = {row["name"]: row for row in found.data["rows"]}
+        >>> rows["sin"]["known"]
+        ['b:f32[] = sin a', 'c:f32[] = cos a']
+        >>> [x["text"] for x in rows["sin"]["transposed"]]
         ['c_d:f32[] = mul c_c c']
     """
     given = jitted("explain.derivative", function)

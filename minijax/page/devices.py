@@ -399,7 +399,8 @@ def _everybody(groups: Groups) -> list[list[int]]:
 def _total(values: PerDevice, group: Sequence[int]) -> Terms:
     found = terms.as_terms(values[group[0]])
     for device in group[1:]:
-        found = found + terms.as_terms(values[device])
+        # NumPy makes of arrays without dimensions what stands in them.
+        found = np.asarray(found + terms.as_terms(values[device]))
     return terms.simplified(found)
 
 

@@ -74,15 +74,35 @@ class HostCallback:
                 wrap(array_from_host(x, _type_of_piece(x, aval), target=host).buffer, aval)
                 for x, aval in zip(operands, self.in_avals, strict=True)
             ]
-            return *token, *host_results(self.name, self.function, arrays, self.out_avals)
+            hosts = host_results(self.name, self.function, arrays, self.out_avals)
+            return *token, *(part for x in hosts for part in (_bits(x) if self.goes_on else [x]))
         except BaseException as error:
             failure = in_flight.Failure(error)
         if not self.goes_on:
             raise in_flight.keep(failure)
         if not self.turns.failed:
             self.turns.failed.append(failure)
-        zeros = [np.zeros(physical_aval(a).shape, physical_aval(a).dtype) for a in self.out_avals]
-        return *token, *zeros
+        types = [t for a in self.out_avals for t in types_of_bits(physical_aval(a))]
+        return *token, *(np.zeros(t.shape, t.dtype) for t in types)
+
+
+def types_of_bits(aval: ShapedArray) -> list[ShapedArray]:
+    """The types in which several devices get a value: as integers, if it consists of floats.
+
+    All but the first device add zeros to what that one has, which makes 0.0 of -0.0.
+    """
+    if not dtypes.issubdtype(aval.dtype, np.inexact) or dtypes.bit_width(aval.dtype) < 8:
+        return [aval]
+    part = dtypes.finfo(aval.dtype).dtype
+    integers = aval.update(dtype=np.dtype(f"i{part.itemsize}"), weak_type=False)
+    return [integers] * (aval.dtype.itemsize // part.itemsize)
+
+
+def _bits(host: np.ndarray[Any, Any]) -> list[np.ndarray[Any, Any]]:
+    """A value as `types_of_bits` says; of complex numbers both parts."""
+    types = types_of_bits(ShapedArray(host.shape, host.dtype))
+    parts = [host] if len(types) == 1 else [host.real, host.imag]
+    return [np.asarray(x, order="C").view(t.dtype) for x, t in zip(parts, types, strict=True)]
 
 
 class Turns:

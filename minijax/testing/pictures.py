@@ -3,12 +3,16 @@
 Input: the exchanges that the oracle saw.  Output: lines of text, or an SVG image.  Each element is
 called by the device it began on, `B2`; the model of the collective is run on these names, so that
 the picture shows what it means and not what some numbers came to.
+
+`contributions` says the same of a test that fails: whose contribution its result lacks.
 """
 
 from __future__ import annotations
 
 import html
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -272,7 +276,8 @@ def _svg(picture: Picture) -> str:
     given = max(_columns(row.before.shape) for row in picture.rows)
     got = max(_columns(row.after.shape) for row in picture.rows)
     cell = max(_CELL, 8 + 7 * max(len(_cell_text(picture, row)) for row in picture.rows))
-    left, right = _LABEL, _LABEL + given * _CELL + _GAP
+    left = max(_LABEL, 16 + 8 * max(len(row.place) for row in picture.rows))
+    right = left + given * _CELL + _GAP
     parts: list[str] = []
     y = 30
     for i, row in enumerate(picture.rows):
@@ -345,6 +350,143 @@ def _box(
 def _text(x: float, y: float, content: str, anchor: str, *, bold: bool = False) -> str:
     weight = ' font-weight="bold"' if bold else ""
     return f'<text x="{x:g}" y="{y:g}" text-anchor="{anchor}"{weight}>{html.escape(content)}</text>'
+
+
+_STEP = 64
+_MOST_PROBES = 64
+_MOST_LINES = 4
+_SUBSCRIPTS = str.maketrans("0123456789", "₀₁₂₃₄₅₆₇₈₉")
+
+
+class Compared(NamedTuple):
+    """What a comparison of `numpy.testing` was given."""
+
+    actual: Any
+    desired: Any
+
+
+def contributions(
+    test: Callable[[Any], object], blocks: Any, sizes: Mapping[Any, int], failure: BaseException
+) -> str | None:
+    """What a wrong result lacks, in terms of what devices began with; None where it is not told.
+
+    The test runs once more for each element of the blocks, which is made greater: what the result
+    and the expected value gain by it are their shares of this element.  So both must be linear,
+    and compared by a function of `numpy.testing`.
+    """
+    count = len(sizes)
+    fitting = blocks.shape[:count] == tuple(sizes.values()) and blocks.dtype.kind in "iuf"
+    first = _compared(failure)
+    if not fitting or first is None or not 0 < blocks.size <= _MOST_PROBES:
+        return None
+    actual, desired = [], []
+    for index in np.ndindex(blocks.shape):
+        changed = blocks.copy()
+        changed[index] += _STEP
+        found = _failure(test, changed)
+        if found is None or found.actual.shape != first.actual.shape:
+            return None
+        actual.append((found.actual - first.actual) / _STEP)
+        desired.append((found.desired - first.desired) / _STEP)
+    shares = Compared(np.stack(actual, -1), np.stack(desired, -1))
+    values = blocks.astype(np.float64).ravel()
+    for share, value in zip(shares, first, strict=True):
+        if not np.allclose(share @ values, value, rtol=1e-3, atol=1e-3):
+            return None
+    names = _names_of_blocks(blocks.shape, count)
+    return _difference_text(shares, names, sizes)
+
+
+def _failure(test: Callable[[Any], object], blocks: Any) -> Compared | None:
+    try:
+        test(blocks)
+    except AssertionError as failure:
+        return _compared(failure)
+    except Exception:
+        # A test may refuse what it is given, for reasons of its own.
+        return None
+    return None
+
+
+def _compared(failure: BaseException) -> Compared | None:
+    """What the function of `numpy.testing` that raised an exception has compared."""
+    traceback: TracebackType | None = failure.__traceback__
+    while traceback is not None:
+        frame = traceback.tb_frame
+        known = frame.f_locals
+        if frame.f_globals.get("__name__", "").startswith("numpy.testing") and "desired" in known:
+            pair = [np.asarray(known["actual"]), np.asarray(known["desired"])]
+            if all(x.dtype.kind in "iuf" for x in pair):
+                actual, desired = (x.astype(np.float64) for x in pair)
+                return Compared(actual, np.broadcast_to(desired, actual.shape))
+        traceback = traceback.tb_next
+    return None
+
+
+def _names_of_blocks(shape: tuple[int, ...], axes: int) -> list[str]:
+    """The name of each element: a letter for its device, and its number if there are several."""
+    devices = int(np.prod(shape[:axes], dtype=int))
+    own = int(np.prod(shape[axes:], dtype=int))
+    numbers = [str(i).translate(_SUBSCRIPTS) * (own > 1) for i in range(own)]
+    return [_letter(device) + number for device in range(devices) for number in numbers]
+
+
+def _difference_text(shares: Compared, names: list[str], sizes: Mapping[Any, int]) -> str | None:
+    wrong = ~np.isclose(shares.actual, shares.desired, atol=1e-3).all(-1)
+    lines: dict[str, str] = {}
+    for index in map(tuple, np.argwhere(wrong)):
+        text = _one_difference(shares.actual[index], shares.desired[index], names)
+        lines.setdefault(_place_of(index, wrong.shape, sizes), text)
+    if not lines:
+        return None
+    shown = [f"  {place} {text}" for place, text in itertools.islice(lines.items(), _MOST_LINES)]
+    if len(lines) > _MOST_LINES:
+        shown.append(f"  and so on: {len(lines)} devices in all")
+    return "\n".join(["By name, A being what the first device began with, and so on:", *shown])
+
+
+def _place_of(index: tuple[int, ...], shape: tuple[int, ...], sizes: Mapping[Any, int]) -> str:
+    """The device on which an element of a result lies, where the shape tells."""
+    first = next(iter(sizes.values()))
+    if len(sizes) == 1 and shape and shape[0] % first == 0:
+        return f"device {index[0] // (shape[0] // first)}"
+    if shape[: len(sizes)] == tuple(sizes.values()):
+        return f"device {place_text(tuple(zip(sizes, map(int, index), strict=False)))}"
+    return "the result"
+
+
+def _one_difference(actual: Any, desired: Any, names: list[str]) -> str:
+    expected = f"; expected {_sum_text(desired, names)}"
+    absent = np.isclose(actual, 0, atol=1e-3)
+    unwanted = np.isclose(desired, 0, atol=1e-3)
+    same = np.isclose(actual, desired, atol=1e-3)
+    if (same | absent).all() and not absent.all():
+        return f"lacks {_listing([names[i] for i in np.flatnonzero(~same)])}{expected}"
+    if (same | unwanted).all() and not unwanted.all():
+        return f"has {_sum_text(np.where(same, 0, actual), names)} too much{expected}"
+    return f"has {_sum_text(actual, names)}{expected}"
+
+
+def _listing(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
+def _sum_text(shares: Any, names: list[str]) -> str:
+    """A sum of named terms; `A…D` are four of devices that follow one another."""
+    own = sum(name[0] == names[0][0] for name in names)
+    terms = [
+        (element, round(float(share), 3), name)
+        for element in range(own)
+        for share, name in zip(shares[element::own], names[element::own], strict=True)
+    ]
+    parts = []
+    for (_, factor), group in itertools.groupby(terms, key=lambda term: term[:2]):
+        found = [name for _, _, name in group]
+        if factor:
+            text = f"{found[0]}…{found[-1]}" if len(found) > 3 else "+".join(found)
+            bracketed = f"({text})" if len(found) > 1 else text
+            parts.append(text if factor == 1 else f"{factor:g}{bracketed}")
+    return "+".join(parts).replace("+-", "−") or "0"
 
 
 __all__ = ["Picture", "Row", "Term", "picture_of", "pictures"]

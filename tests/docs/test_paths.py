@@ -13,6 +13,7 @@ PAGES = [
     ROOT / "examples" / "README.md",
     *sorted(DOCS.glob("*.md")),
     *sorted((DOCS / "recipes").glob("*.md")),
+    *sorted((DOCS / "course").glob("*.md")),
 ]
 NAMED = re.compile(r"`([\w./-]+\.(?:pyi?|md|txt|h|cc|json|toml))`")
 LINK = re.compile(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)")

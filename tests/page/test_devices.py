@@ -104,6 +104,12 @@ def test_pmap_has_a_player():
     assert found["steps"][-1]["devices"][1]["cells"] == ["B/(A+B)"]
 
 
+def test_numbers_of_several_devices_add_up():
+    total = jax.pmap(lambda x: jax.lax.psum(x, "i"), axis_name="i")
+    found = jax.explain.page(total)(jnp.ones(4)).data["devices"]
+    assert found["steps"][1]["devices"][3]["cells"] == ["A+B+C+D"]
+
+
 def test_values_on_devices_that_are_large_are_not_shown():
     mesh = jax.make_mesh((2,), ("x",))
     mapped = jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P("x"), out_specs=P("x"))

@@ -39,6 +39,12 @@ def failed() -> None:
     raise ValueError("this process has failed")
 
 
+def aborted() -> None:
+    """Ends as XLA ends a process, but not without its last words."""
+    jax.distributed.on_failure(lambda: os.write(1, b"the last words\n"))
+    os.abort()
+
+
 def left() -> None:
     sys.exit(3)
 
@@ -49,7 +55,7 @@ def away() -> None:
 
 
 def facts() -> dict[str, Any]:
-    ways = killed, stopped, exited, failed, left, away
+    ways = killed, stopped, exited, aborted, failed, left, away
     go = {each.__name__: each for each in ways}[sys.argv[2]]
     goes = jax.process_index() == int(sys.argv[3])
     mesh = Mesh(np.array(jax.devices()), "x")

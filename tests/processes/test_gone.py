@@ -1,5 +1,7 @@
 """Processes of which one goes: the others are told, keep what they have, and end in good order."""
 
+import signal
+
 import numpy as np
 import pytest
 
@@ -51,6 +53,14 @@ def test_stopped_process_is_named_and_told_when_it_goes_on(number: int) -> None:
         assert f"distributed: process {number} has been stopped.\n" in own.facts["error"]
     assert gone.status == 1
     assert f"RuntimeError: distributed: process {number} has been stopped." in gone.text
+
+
+def test_process_that_aborts_says_its_last_words() -> None:
+    gone, others = survivors("aborted", 1)
+    assert gone.status == -signal.SIGABRT
+    assert "the last words\n" in gone.text
+    for own in others.values():
+        assert "distributed: process 1 is gone: its connection was closed.\n" in own.facts["error"]
 
 
 def test_process_that_leaves_early_is_named() -> None:

@@ -55,6 +55,10 @@ def total_of(x):
     return np.broadcast_to(x.sum(0, keepdims=True, dtype=x.dtype), x.shape)
 
 
+def total_over_both(x):
+    return np.broadcast_to(x.sum((0, 1), keepdims=True, dtype=x.dtype), x.shape)
+
+
 def greatest_of(x):
     return np.broadcast_to(x.max(0, keepdims=True), x.shape)
 
@@ -402,3 +406,87 @@ def test_failure_is_replayed_first_from_the_database():
 
     assert sizes_until_failure()[0] == 1
     assert sizes_until_failure()[0] == 5
+
+
+def notes_of(function, model, names=("x",), **options):
+    """What is added to a counterexample."""
+
+    @SEARCH
+    @given_mesh(*names, x=functools.partial(per_device_inputs, **options))
+    def check(mesh, x):
+        mapped = jax.shard_map(function, mesh=mesh, in_specs=P(*names), out_specs=P(*names))
+        np.testing.assert_allclose(mapped(x), model(x), rtol=1e-5)
+
+    with pytest.raises(AssertionError) as caught:
+        check()
+    return "\n".join(caught.value.__notes__).partition("By name, ")[2].splitlines()[1:]
+
+
+def two_steps_short_for_eight(x):
+    n = lax.axis_size("x")
+    return ring(x, n - 3 if n == 8 else n - 1)
+
+
+@pytest.mark.parametrize(
+    ("function", "model", "options", "expected"),
+    [
+        (
+            two_steps_short_for_eight,
+            total_of,
+            {"dtypes": ["int32"]},
+            [
+                "  device 0 lacks B and C; expected A…H",
+                "  device 1 lacks C and D; expected A…H",
+                "  device 2 lacks D and E; expected A…H",
+                "  device 3 lacks E and F; expected A…H",
+                "  and so on: 8 devices in all",
+            ],
+        ),
+        (
+            FAULTS["sum without the last step"][0],
+            total_of,
+            {"shape": (2,)},
+            ["  device 0 lacks B₀; expected A₀+B₀", "  device 1 lacks A₀; expected A₀+B₀"],
+        ),
+        (lambda x: lax.psum(x, "x") + 2 * x, lambda x: x, {}, ["  device 0 has 3A; expected A"]),
+        (lambda x: 0 * x, lambda x: x, {}, ["  device 0 has 0; expected A"]),
+        (
+            lambda x: lax.psum(x, "x"),
+            lambda x: x,
+            {},
+            ["  device 0 has B too much; expected A", "  device 1 has A too much; expected B"],
+        ),
+        (
+            lambda x: lax.pmean(x, "x"),
+            total_of,
+            {"dtypes": ["float32"]},
+            [
+                "  device 0 has 0.5(A+B); expected A+B",
+                "  device 1 has 0.5(A+B); expected A+B",
+            ],
+        ),
+    ],
+    ids=["two steps short", "elements", "factor", "nothing", "too much", "mean"],
+)
+def test_counterexample_says_whose_contribution_is_missing(function, model, options, expected):
+    assert notes_of(function, model, **options) == expected
+
+
+def test_counterexample_on_two_axes_names_positions():
+    found = notes_of(lambda x: lax.psum(x, "x"), total_over_both, names=("x", "y"), shape=())
+    assert found[0] == "  device (x=0, y=0) lacks B; expected A+B"
+
+
+def test_counterexample_of_what_is_not_linear_has_no_terms():
+    assert notes_of(lambda x: x * x, lambda x: x * x + 1) == []
+
+
+def test_counterexample_without_a_comparison_of_numpy_has_no_terms():
+    @SEARCH
+    @given_mesh("x", x=per_device_inputs)
+    def check(mesh, x):
+        assert x.shape[0] < 3
+
+    with pytest.raises(AssertionError) as caught:
+        check()
+    assert "By name" not in "".join(caught.value.__notes__)

@@ -284,3 +284,25 @@ def test_each_device_makes_ordered_calls_in_its_order() -> None:
         mapped(x), mapped(x)
         jax.effects_barrier()
     assert calls == dict.fromkeys(range(4), [0, 1, 2] * 2)
+
+
+@pytest.mark.feature("RB-02")
+@pytest.mark.parametrize("shape", [(), (8,)])
+@pytest.mark.parametrize(
+    "dtype", [jnp.float8_e5m2, jnp.bfloat16, jnp.float16, np.float32, np.complex64, np.int16]
+)
+def test_devices_get_what_python_returned_to_the_bit(split: Any, dtype: Any, shape: Any) -> None:
+    given = np.array([-0.0, 0.0, 1.0, -2.0, -0.0, 0.5, 0.0, -1.0]).astype(dtype)
+    given = given if shape else given[0]
+    if dtype is np.complex64:
+        given = np.conj(given)
+
+    def called(_: Any) -> Any:
+        return given
+
+    result = jax.ShapeDtypeStruct(shape, dtype)
+    out = jax.jit(lambda a: jax.pure_callback(called, result, a))(split)
+
+    assert out.dtype == dtype
+    for shard in out.addressable_shards:
+        assert np.asarray(shard.data).tobytes() == given.tobytes()

@@ -247,3 +247,27 @@ def test_descriptions_are_made_like_values():
     assert jax.ShapeDtypeStruct.like(placed).sharding == sharding
     with pytest.raises(TypeError):
         jax.ShapeDtypeStruct.like("x")
+
+
+STRUCT = jax.ShapeDtypeStruct((4, 3), jnp.bool_)
+
+
+@pytest.mark.feature("RB-08")
+@pytest.mark.parametrize(
+    "used",
+    [
+        lambda x: jax.lax.map(lambda _: STRUCT, x),
+        lambda x: jax.jit(lambda _: STRUCT)(x),
+        lambda x: jax.jit(lambda _: jnp.sin(STRUCT))(x),
+        lambda x: jax.vmap(lambda _: STRUCT)(x),
+        lambda x: jax.pmap(lambda _: STRUCT)(x[:1]),
+        lambda x: jax.lax.cond(True, lambda _: STRUCT, lambda _: STRUCT, x),
+        lambda x: jax.lax.scan(lambda c, _: (c, STRUCT), 0.0, x),
+        lambda _: jax.device_put(STRUCT),
+        lambda _: np.asarray(STRUCT),
+        lambda _: jnp.asarray(STRUCT),
+    ],
+)
+def test_description_that_a_program_needs_the_values_of_is_refused(used):
+    with pytest.raises(TypeError, match=r"describes an array and (has no values|is none)"):
+        used(jnp.arange(4.0))

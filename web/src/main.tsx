@@ -125,8 +125,9 @@ function Page({ data }: { data: Data }) {
       const row = links.row({ column, line });
       row?.classList.add("cursor");
       row?.scrollIntoView({ block: "nearest", inline: "nearest" });
-      const place = numbers.length === 1 ? `#op=${numbers[0]}` : " ";
-      history.replaceState(null, "", place === " " ? location.pathname + location.search : place);
+      const place = numbers.length === 1 ? `#op=${numbers[0]}` : location.pathname + location.search;
+      // Inside of a notebook a page has no address of its own.
+      if (location.protocol !== "about:") history.replaceState(null, "", place);
     },
     [links, align],
   );

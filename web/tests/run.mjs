@@ -1,7 +1,7 @@
 // Opens pages in a browser, points, clicks, searches and steps: node tests/run.mjs folder-of-pages [screenshots]
 
 import assert from "node:assert/strict";
-import { mkdirSync, readdirSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { launched } from "./browser.mjs";
@@ -27,6 +27,20 @@ async function opened(file, options = {}) {
 async function shown(page, key) {
   if (!(await page.locator(`.c-${key}:visible`).count())) await page.locator(`nav button[data-column="${key}"]`).click();
   await page.waitForSelector(`.c-${key}`);
+}
+
+/** What goes wrong when a line is clicked in a page that stands in a notebook. */
+async function faultsInNotebook(file) {
+  const page = await browser.newPage();
+  const faults = [];
+  page.on("pageerror", (error) => faults.push(String(error)));
+  const text = readFileSync(file, "utf-8").replaceAll("&", "&amp;").replaceAll('"', "&quot;");
+  await page.setContent(`<iframe srcdoc="${text}" style="width:900px;height:640px"></iframe>`);
+  const inside = page.frameLocator("iframe");
+  await inside.locator(".c-jaxpr .line").nth(1).locator(".text").click({ position: { x: 4, y: 4 } });
+  await inside.locator(".details article").first().waitFor();
+  await page.close();
+  return faults;
 }
 
 const checks = {
@@ -185,6 +199,7 @@ for (const name of readdirSync(folder).filter((n) => n.endsWith(".html")).sort()
       console.error(`${name}: ${what}: ${error.message}`);
     }
   }
+  faults.push(...(await faultsInNotebook(file)));
   if (faults.length) {
     failed += 1;
     console.error(`${name}: ${faults.join("; ")}`);

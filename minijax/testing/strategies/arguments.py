@@ -25,6 +25,7 @@ from minijax.core.meshes import AxisType, MeshAxes, PartitionSpec
 from minijax.runtime import client
 from minijax.runtime.annotations import DTypeLike
 from minijax.sharding.mesh import Mesh
+from minijax.testing import pictures
 from minijax.testing.numpy_model import Block
 
 DTYPES = ("float32", "int32", "bool", "uint8")
@@ -450,7 +451,8 @@ def given_mesh(
     above or below it, further arguments are fixtures and parameters of pytest, and methods of
     classes are tests too.  The mesh is the argument called `mesh`, or the first where none is
     called so.  A report shows its sizes, `mesh={'x': 3}`, which `example` takes as well as a mesh;
-    failures shrink to small ones.
+    failures shrink to small ones.  Where one array of blocks was drawn, and `numpy.testing` has
+    compared what is linear in it, the report says whose contribution is missing.
 
     Two of Hypothesis's defaults are left out, since tests compile programs: the deadline of 200 ms,
     and the phase `explain`.  Other deadlines and phases that `settings` asks for are in force.
@@ -501,6 +503,7 @@ def given_mesh(
     def decorate(test: Callable[..., Any]) -> Callable[..., Any]:
         name = _mesh_argument(test)
         any_sizes = st.shared(st.sampled_from(fitting))
+        last: list[tuple[Any, Any, BaseException]] = []
 
         @functools.wraps(test)
         def on_devices(*args: Any, **kwargs: Any) -> Any:
@@ -508,14 +511,28 @@ def given_mesh(
             sizes = kwargs[name]
             needed = math.prod(sizes.values()) if isinstance(sizes, Mapping) else 1
             with client.cpu_devices(max(needed, max_devices)):
-                return test(*args, **{**kwargs, name: _mesh_of(sizes)})
+                try:
+                    return test(*args, **{**kwargs, name: _mesh_of(sizes)})
+                except AssertionError as failure:
+                    last[:] = [(args, kwargs, failure)]
+                    raise
+
+        def in_terms(failure: BaseException) -> str | None:
+            given_args, known, own = last.pop()
+            blocks = {key: x for key, x in known.items() if isinstance(x, np.ndarray)}
+            if own is not failure or len(blocks) != 1 or not isinstance(known[name], Mapping):
+                return None
+            ((key, block),) = blocks.items()
+            return pictures.contributions(
+                lambda x: on_devices(*given_args, **{**known, key: x}), block, known[name], failure
+            )
 
         drawn = {key: _for_sizes(any_sizes, strategy) for key, strategy in strategies.items()}
         found: Any = given(**{name: any_sizes}, **drawn)(test)
         found.hypothesis.inner_test = on_devices
         # Without settings it only says, when it is called, which argument is wrong.
         has_settings = hasattr(found, "_hypothesis_internal_use_settings")
-        return _with_own_defaults(found) if has_settings else found
+        return _with_own_defaults(found, in_terms) if has_settings else found
 
     return decorate
 
@@ -572,11 +589,15 @@ def _mesh_of(sizes: Any) -> Mesh:
     return Mesh(box.reshape(tuple(sizes.values())), tuple(sizes))
 
 
-def _with_own_defaults(test: Any) -> Callable[..., Any]:
+def _with_own_defaults(
+    test: Any, in_terms: Callable[[BaseException], str | None]
+) -> Callable[..., Any]:
     """A test of Hypothesis without two defaults that do not suit programs that are compiled.
 
     The deadline, and the phase that looks for lines of Python which only failures run: those that
     it finds are of the compiler, and it traces each of a hundred further calls.
+
+    What `in_terms` says of a counterexample is added to it.
     """
 
     @functools.wraps(test)
@@ -593,6 +614,11 @@ def _with_own_defaults(test: Any) -> Callable[..., Any]:
         if chosen.phases == stock.phases:
             chosen = settings(chosen, phases=set(chosen.phases) - {Phase.explain})
         test._hypothesis_internal_use_settings = chosen
-        return test(*args, **kwargs)
+        try:
+            return test(*args, **kwargs)
+        except AssertionError as failure:
+            if text := in_terms(failure):
+                failure.add_note(text)
+            raise
 
     return run

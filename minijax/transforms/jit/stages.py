@@ -12,6 +12,7 @@ from typing import (
     TYPE_CHECKING,
     Any,
     NamedTuple,
+    NoReturn,
     ParamSpec,
     Protocol,
     TypeVar,
@@ -97,6 +98,9 @@ class JitWrapped(Wrapped, Protocol[P, R_co]):
         """Forgets what was compiled."""
 
 
+_NO_VALUES = "eval_shape, trace and lower take descriptions; calls need arrays"
+
+
 @source.boundaries("__init__", "like", "update")
 class ShapeDtypeStruct:
     """The shape and dtype of an array that need not exist.
@@ -169,6 +173,10 @@ class ShapeDtypeStruct:
         facts = dict(zip(self.__slots__, self._facts(), strict=True))
         return ShapeDtypeStruct(**{**facts, **changes})
 
+    def __array__(self, *_: object, **__: object) -> NoReturn:
+        problem, fix = "it describes an array and has no values.", _NO_VALUES
+        error(TypeError, "ShapeDtypeStruct", problem, got=repr(self), fix=fix)
+
     def __len__(self) -> int:
         return len(self.aval)
 
@@ -225,10 +233,10 @@ def check_no_structs(name: str, leaves: Values, info: DebugInfo) -> None:
             names = info.arg_names or ()
             error(
                 TypeError,
-                name,
+                name.lstrip("_"),
                 f"argument {names[i] if i < len(names) else i} describes an array and is none.",
                 got=repr(x),
-                fix="eval_shape, trace and lower take descriptions; calls need arrays",
+                fix=_NO_VALUES,
             )
 
 
