@@ -90,6 +90,11 @@ class EArray:
     __init__ = _no_types_of_users
 
 
+def cur_qdd(x: object) -> AvalQDD:
+    """Refuses: no value has a state beside its type."""
+    _no_types_of_users()
+
+
 class aval_method:  # noqa: N801  a decorator
     """Says that values of a type have a method."""
 
@@ -109,15 +114,18 @@ def register_hitype(val_cls: type, typeof_fn: Function) -> None:
 
 
 def colocated_cpu_devices(devices: object) -> NoReturn:
-    """Refuses: the devices of minijax are those of its own process."""
+    """Refuses: there are no processes of Python on hosts of devices far away."""
     name = "experimental.colocated_python"
     problem = "there are no hosts beside this one."
     error(NotImplementedError, name, problem, fix="minijax.pure_callback, for Python in a program")
 
 
 def colocated_python(fun: Function) -> Function:
-    """A function that refuses its call, as its decorator need not be called."""
+    """A function that refuses its call; it can be defined."""
     return colocated_cpu_devices
+
+
+colocated_python_class = colocated_python
 
 
 class GlobalAsyncCheckpointManagerBase:

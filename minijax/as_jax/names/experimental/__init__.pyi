@@ -3,4 +3,4 @@ from minijax.as_jax.names.experimental import (
     colocated_python as colocated_python,
     hijax as hijax,
 )
-from minijax.as_jax.placeholders import EArray as EArray
+from minijax.as_jax.placeholders import EArray as EArray, cur_qdd as cur_qdd

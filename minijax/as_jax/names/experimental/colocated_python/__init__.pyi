@@ -7,4 +7,5 @@ from minijax.as_jax.names.experimental.colocated_python import (
 from minijax.as_jax.placeholders import (
     colocated_cpu_devices as colocated_cpu_devices,
     colocated_python as colocated_python,
+    colocated_python_class as colocated_python_class,
 )
