@@ -50,7 +50,7 @@ MODULES = (
     ),
     *("sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     *("experimental.checkify", "experimental.mesh_utils", "experimental.multihost_utils"),
-    "experimental.serialize_executable",
+    *("experimental.serialize_executable", "experimental.layout", "experimental.ode"),
     *("extend", "extend.core", "export", "monitoring"),
     "config",
 )

@@ -26,6 +26,4 @@ from minijax.core.errors import (
     UnexpectedTracerError as UnexpectedTracerError,
 )
 from minijax.core.native import JaxRuntimeError as JaxRuntimeError
-from minijax.export.scopes import (
-    InconclusiveDimensionOperation as InconclusiveDimensionOperation,
-)
+from minijax.export.scopes import InconclusiveDimensionOperation as InconclusiveDimensionOperation

@@ -68,6 +68,7 @@ ROOMS = {
     "example_libraries": Room(10, _NUMPY),
     "ode": Room(10, _NUMPY),
     "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
+    "placing": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.xla_client", "jaxlib.mlir")),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     "sparse": Room(10, _NUMPY),
     # Among what it offers to tests of programs are the checks of `explain`.

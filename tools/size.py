@@ -22,7 +22,7 @@ PACKAGE = "minijax"
 READING_PATH = Path("docs/reading.md")
 
 ADDITIONS = frozenset(
-    {"as_jax", "example_libraries", "export", "ode", "page", "processes", "sparse"}
+    {"as_jax", "example_libraries", "export", "ode", "page", "placing", "processes", "sparse"}
 )
 """Rooms that no other room imports, made after the limits of size; decision 0024."""
 

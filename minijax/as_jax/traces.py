@@ -149,9 +149,7 @@ def trace_to_jaxpr_dynamic(
 
 
 def dce_jaxpr(
-    jaxpr: Jaxpr,
-    used_outputs: bool | Sequence[bool],
-    instantiate: bool | Sequence[bool] = False,
+    jaxpr: Jaxpr, used_outputs: bool | Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
     """A jaxpr of some of its results, and which of its arguments it has."""
     if isinstance(used_outputs, bool):

@@ -256,18 +256,8 @@ class ShapedArray(AbstractValue):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_tangent",
-        "dtype",
-        "is_extended",
-        "is_plain",
-        "manual_axis_type",
-        "memory_kind",
-        "ndim",
-        "shape",
-        "size",
-        "split",
-        "weak_type",
+        *("__weakref__", "_tangent", "dtype", "is_extended", "is_plain", "manual_axis_type"),
+        *("memory_kind", "ndim", "shape", "size", "split", "weak_type"),
     )
 
     shape: Shape

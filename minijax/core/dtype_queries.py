@@ -69,9 +69,7 @@ def _is_of_kind(dtype: np.dtype[Any], kind: _Kind) -> bool:
 
 
 def can_cast(
-    from_: Any,
-    to: Any,
-    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
+    from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe"
 ) -> bool:
     """Whether NumPy's rule `casting` lets a dtype become `to`.
 

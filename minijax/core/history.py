@@ -244,10 +244,7 @@ def _captured(function: Param) -> tuple[tuple[str, Memento], ...]:
 
 
 def describe(
-    function: Function,
-    name: str,
-    made_at: source.Frame,
-    parameters: tuple[str, ...] | None,
+    function: Function, name: str, made_at: source.Frame, parameters: tuple[str, ...] | None
 ) -> FunctionRecord:
     """The record of a jitted function."""
     reference: Callable[[], object] | None

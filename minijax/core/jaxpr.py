@@ -195,14 +195,8 @@ class Jaxpr:
     """
 
     __slots__ = (
-        "__weakref__",
-        "constvars",
-        "debug_info",
-        "effects",
-        "eqns",
-        "has_references",
-        "invars",
-        "outvars",
+        *("__weakref__", "constvars", "debug_info", "effects", "eqns", "has_references"),
+        *("invars", "outvars"),
     )
 
     def __init__(

@@ -314,16 +314,10 @@ transformed = Cache(
     owner="jaxpr",
 )
 lowering = Cache(
-    "lower",
-    "StableHLO modules",
-    key="options, platform, `Layout`, partitioner",
-    owner="jaxpr",
+    "lower", "StableHLO modules", key="options, platform, `Layout`, partitioner", owner="jaxpr"
 )
 compilation = Cache(
-    "compile",
-    "executables",
-    key="options, device or `Assignment`, partitioner",
-    owner="jaxpr",
+    "compile", "executables", key="options, device or `Assignment`, partitioner", owner="jaxpr"
 )
 
 transfers: Counter[str] = Counter()

@@ -31,6 +31,24 @@ class Mark:
         return type(self), ()
 
 
+class ByValue:
+    """Equal to what is of the same class and has the same facts: those in its slots, or others."""
+
+    __slots__ = ()
+
+    def _facts(self) -> Any:
+        names: tuple[str, ...] = self.__slots__
+        return tuple(getattr(self, name) for name in names)
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (
+            isinstance(other, type(self)) and bool(self._facts() == other._facts())
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._facts())
+
+
 class Unspecified(Mark):
     """The default of arguments for which None is a value."""
 

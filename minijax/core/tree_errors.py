@@ -276,13 +276,7 @@ def _key_explanation(keys: Sequence[Any], others: Sequence[Any]) -> str:
 
 
 def mismatch_error(
-    user: str,
-    problem: str,
-    found: Iterable[Difference],
-    *,
-    first: str,
-    second: str,
-    hint: str = "",
+    user: str, problem: str, found: Iterable[Difference], *, first: str, second: str, hint: str = ""
 ) -> ValueError:
     """One error that lists every difference; `first` and `second` name the two trees."""
     found = list(found)

@@ -197,11 +197,7 @@ def _refuse(
 
 
 def typed(
-    primitive: Primitive,
-    avals: Avals,
-    atoms: Sequence[Atom],
-    out: Result,
-    params: dict[str, Param],
+    primitive: Primitive, avals: Avals, atoms: Sequence[Atom], out: Result, params: dict[str, Param]
 ) -> Operand:
     """The result type, or types, of an operation, with their vma.
 

@@ -2,6 +2,7 @@ from minijax.experimental import (
     checkify as checkify,
     compilation_cache as compilation_cache,
     jet as jet,
+    layout as layout,
     maps as maps,
     mesh_utils as mesh_utils,
     multihost_utils as multihost_utils,

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import tree
+from minijax.core import config, tree
 from minijax.core.errors import error
 from minijax.core.source import Frame
 from minijax.explain import groups
@@ -70,13 +70,8 @@ def axes_text(axes: Sequence[str] | None) -> str:
 
 
 KINDS = (
-    "all_gather",
-    "all_reduce",
-    "all_to_all",
-    "collective_broadcast",
-    "collective_permute",
-    "ragged_all_to_all",
-    "reduce_scatter",
+    *("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute"),
+    *("ragged_all_to_all", "reduce_scatter"),
 )
 """The kinds of collectives, named as `stablehlo` names them."""
 
@@ -288,7 +283,9 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
         leaves = tree.leaves((args, kwargs))
         meshes = boxes_of(lowered) or _meshes_of([getattr(x, "sharding", None) for x in leaves])
         lines = planning.constrained_lines(lowered.compiler_ir())
-        return of_text(lowered.fun_name, lowered.compile().as_text(), meshes, lines)
+        # A stored program has the lines of the one that was stored.
+        with config.enable_compilation_cache(False):
+            return of_text(lowered.fun_name, lowered.compile().as_text(), meshes, lines)
 
     return of
 

@@ -43,8 +43,8 @@ class _Record(NamedTuple):
         ins: types of all arguments.
         outs: types of the results.
         kept: which arguments it takes; None for all.
-        places: where it takes them.
-        targets: where its results are.
+        places: where it takes them, and the layouts in which they lie there.
+        targets: the same of its results.
         donated: which arguments give their memory away.
         committed: whether its results stay where they are.
         code: XLA's bytes.
@@ -124,8 +124,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         tuple(map(_facts, compiled._closed.in_avals)),
         tuple(map(_facts, compiled._closed.out_avals)),
         None if used.kept is None else tuple(used.kept),
-        tuple(place.public for place in used.targets),
-        tuple(place.public for place in executable.build.targets),
+        tuple((place.public, place.layout) for place in used.targets),
+        tuple((place.public, place.layout) for place in executable.build.targets),
         executable.donated,
         executable.committed,
         devices[0].client.serialize_executable(executable.loaded),
@@ -222,10 +222,10 @@ def _loaded(
     return Compiled(lowered, executable)
 
 
-def _natives(shardings: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
+def _natives(places: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
     return [
-        placement.native(sharding, physical_aval(aval).ndim)
-        for sharding, aval in zip(shardings, avals, strict=True)
+        placement.native(sharding, physical_aval(aval).ndim, layout)
+        for (sharding, layout), aval in zip(places, avals, strict=True)
     ]
 
 

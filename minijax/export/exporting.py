@@ -345,10 +345,7 @@ def _vjp(exported: Exported, function: Callable[..., list[Any]]) -> Exported:
     ins = exported._in_named_shardings
     placed: dict[str, Any] = {}
     if any(s is not None for s in (*ins, *exported._out_named_shardings)):
-        placed = {
-            "in_shardings": (*ins, *exported._out_named_shardings),
-            "out_shardings": ins,
-        }
+        placed = {"in_shardings": (*ins, *exported._out_named_shardings), "out_shardings": ins}
     backward.__name__ = f"{exported.fun_name}_vjp"
     jitted = jit.jit(backward, **placed)
     given = [ShapeDtypeStruct(a.shape, a.dtype) for a in (*exported.in_avals, *cotangents)]

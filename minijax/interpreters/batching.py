@@ -209,11 +209,7 @@ def _batch_jaxpr(
 
     def function(*args: Operand) -> list[Operand]:
         outs, found = batch_flat(
-            lambda *xs: staging.eval_closed_jaxpr(closed, *xs),
-            size,
-            args,
-            dims,
-            kind=kind,
+            lambda *xs: staging.eval_closed_jaxpr(closed, *xs), size, args, dims, kind=kind
         )
         out_batched[:] = [d is not None or f for d, f in zip(found, force, strict=True)]
         return [

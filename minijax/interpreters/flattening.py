@@ -99,10 +99,7 @@ def parameter_names(function: Function) -> tuple[str, ...] | None:
 
 
 def debug_info(
-    traced_for: str,
-    function: Function,
-    in_tree: PyTreeDef,
-    positions: Sequence[int] | None = None,
+    traced_for: str, function: Function, in_tree: PyTreeDef, positions: Sequence[int] | None = None
 ) -> DebugInfo:
     """Where a jaxpr traced from `function` comes from.
 
@@ -211,10 +208,7 @@ class FlatFunction:
 
 
 def avals_of(
-    leaves: Values,
-    names: Callable[[], Sequence[str]],
-    transformation: str,
-    fix: str | None = None,
+    leaves: Values, names: Callable[[], Sequence[str]], transformation: str, fix: str | None = None
 ) -> tuple[Operand, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 

@@ -80,10 +80,7 @@ class Linearized(NamedTuple):
 
 
 def linearize_flat(
-    function: FlatFunction,
-    primals: Values,
-    nonzero: Sequence[bool],
-    debug_info: DebugInfo,
+    function: FlatFunction, primals: Values, nonzero: Sequence[bool], debug_info: DebugInfo
 ) -> Linearized:
     """Runs `function` at `primals` and stages its derivative with respect to the `nonzero` ones."""
     before = current.value

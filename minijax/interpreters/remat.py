@@ -254,9 +254,7 @@ def divided_call(
     outvars = eqn.outvars + list(map(Var, new))
     saved = [outvars[i] for i in body.saved]
     second = eqn.replace(
-        invars=eqn.invars + saved,
-        outvars=[outvars[i] for i in body.given],
-        params=again,
+        invars=eqn.invars + saved, outvars=[outvars[i] for i in body.given], params=again
     )
     first = eqn.replace(outvars=outvars, params=now) if new else eqn
     return Division([first], without_unread(second), saved)

@@ -121,10 +121,7 @@ def names_in(eqn: Eqn) -> Names:
 
 
 def follow(
-    closed: ClosedJaxpr,
-    given: Sequence[Names],
-    axes: Names,
-    **listeners: Param,
+    closed: ClosedJaxpr, given: Sequence[Names], axes: Names, **listeners: Param
 ) -> list[Names]:
     """Along which of `axes` the results of a program differ.
 

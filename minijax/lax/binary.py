@@ -160,10 +160,7 @@ div_p = Binary(
     "div",
     _never_by_zero("stablehlo.divide"),
     accepts=NUMERIC,
-    derivatives=(
-        lambda g, x, y, out: div(g, y),
-        lambda g, x, y, out: mul(_neg(g), div(out, y)),
-    ),
+    derivatives=(lambda g, x, y, out: div(g, y), lambda g, x, y, out: mul(_neg(g), div(out, y))),
     transposes=(lambda ct, x, y: div(ct, y), None),
 )
 vma.linear_in.set(((0,),), div_p)
@@ -191,10 +188,7 @@ rem_p = Binary(
     _never_by_zero("stablehlo.remainder"),
     accepts=REAL,
     # x = n y + out, so that d out/dy = -n.
-    derivatives=(
-        lambda g, x, y, out: g,
-        lambda g, x, y, out: mul(g, div(sub(out, x), y)),
-    ),
+    derivatives=(lambda g, x, y, out: g, lambda g, x, y, out: mul(g, div(sub(out, x), y))),
 )
 checking.faults.rule(div_p, rem_p)(_division_by_zero)
 
@@ -374,11 +368,7 @@ def _comparison(
     )
 
 
-eq_p = _comparison(
-    "eq",
-    "EQ",
-    accepts=(*ANY, dtypes.extended),
-)
+eq_p = _comparison("eq", "EQ", accepts=(*ANY, dtypes.extended))
 dtypes.over_words.rule(eq_p)(
     lambda primitive, same, dim: functools.reduce(bitwise_and, unstack(same, dim))
 )
@@ -398,11 +388,7 @@ def eq(x: ArrayLike, y: ArrayLike) -> Array:
     return eq_p.bind(*operands(x, y))
 
 
-ne_p = _comparison(
-    "ne",
-    "NE",
-    accepts=(*ANY, dtypes.extended),
-)
+ne_p = _comparison("ne", "NE", accepts=(*ANY, dtypes.extended))
 dtypes.over_words.rule(ne_p)(
     lambda primitive, other, dim: functools.reduce(bitwise_or, unstack(other, dim))
 )

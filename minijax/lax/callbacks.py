@@ -513,13 +513,7 @@ def io_callback(
         (Array(1, dtype=int32), [[1, 2]])
     """
     return _call(
-        io_callback_p,
-        callback,
-        result_shape_dtypes,
-        sharding,
-        args,
-        kwargs,
-        ordered=bool(ordered),
+        io_callback_p, callback, result_shape_dtypes, sharding, args, kwargs, ordered=bool(ordered)
     )
 
 

@@ -99,9 +99,7 @@ def _fraction_step(n: Array, s: _Fraction, differentiate: bool) -> tuple[Any, _F
     q_dot = add(sub(mul(z, s.q_dot), 1.0), sub(mul(n, s.q_before), mul(w, s.q_before_dot)))
     scale = div(1.0, select(eq(q, 0.0), full_like(q, 1.0), q))
     new = _Fraction(
-        s.a,
-        s.x,
-        *(mul(v, scale) for v in (p, s.p, 1.0, p_dot, q_dot, s.p_dot, s.q_dot)),
+        s.a, s.x, *(mul(v, scale) for v in (p, s.p, 1.0, p_dot, q_dot, s.p_dot, s.q_dot))
     )
     changes = _is_more(sub(new.p, s.p), new.p)
     if differentiate:

@@ -147,9 +147,7 @@ class DynamicSlice(Primitive):
         if ctx.module.partitioning.partitions > 1:
             starts = _clamped(ctx, starts, slice_sizes)
         return ctx.op(
-            "stablehlo.dynamic_slice",
-            [x, *starts],
-            {"slice_sizes": ctx.i64_array(slice_sizes)},
+            "stablehlo.dynamic_slice", [x, *starts], {"slice_sizes": ctx.i64_array(slice_sizes)}
         )
 
     def transpose(

@@ -308,10 +308,7 @@ def exp2(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 expm1_p = Unary(
-    "expm1",
-    "stablehlo.exponential_minus_one",
-    accepts=INEXACT,
-    derivative=lambda x, y: add(y, 1.0),
+    "expm1", "stablehlo.exponential_minus_one", accepts=INEXACT, derivative=lambda x, y: add(y, 1.0)
 )
 
 
@@ -499,10 +496,7 @@ complex_p = Binary(
     "complex",
     "stablehlo.complex",
     accepts=(np.float32, np.float64),
-    derivatives=(
-        lambda g, x, y, out: complex(g, 0.0),
-        lambda g, x, y, out: complex(0.0, g),
-    ),
+    derivatives=(lambda g, x, y, out: complex(g, 0.0), lambda g, x, y, out: complex(0.0, g)),
     transposes=(lambda ct, x, y: real(ct), lambda ct, x, y: neg(imag(ct))),
     result=dtypes.complex_dtype_of,
 )
@@ -638,10 +632,7 @@ def sqrt(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 rsqrt_p = Unary(
-    "rsqrt",
-    "stablehlo.rsqrt",
-    accepts=INEXACT,
-    derivative=lambda x, y: mul(div(y, x), -0.5),
+    "rsqrt", "stablehlo.rsqrt", accepts=INEXACT, derivative=lambda x, y: mul(div(y, x), -0.5)
 )
 
 
@@ -937,10 +928,7 @@ def acos(x: ArrayLike) -> Array:
 
 
 atan_p = Unary(
-    "atan",
-    "chlo.atan",
-    accepts=INEXACT,
-    derivative=lambda x, y: div(1.0, add(mul(x, x), 1.0)),
+    "atan", "chlo.atan", accepts=INEXACT, derivative=lambda x, y: div(1.0, add(mul(x, x), 1.0))
 )
 
 
@@ -1016,10 +1004,7 @@ def tanh(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 asinh_p = Unary(
-    "asinh",
-    "chlo.asinh",
-    accepts=INEXACT,
-    derivative=lambda x, y: rsqrt(add(mul(x, x), 1.0)),
+    "asinh", "chlo.asinh", accepts=INEXACT, derivative=lambda x, y: rsqrt(add(mul(x, x), 1.0))
 )
 
 

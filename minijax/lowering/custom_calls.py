@@ -22,6 +22,7 @@ from minijax.core import dtypes
 from minijax.core.aval import AbstractToken, ShapedArray
 from minijax.core.errors import error
 from minijax.core.operators import Avals, Values
+from minijax.core.sequences import ByValue
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import physical_aval
@@ -32,23 +33,20 @@ EXPECTED = (
 )
 
 
-class Attribute:
+class Attribute(ByValue):
     """A value of such a kind.  1, True, 1.0 and np.int32(1) are four different ones.
 
     Attributes:
         value: a copy of what was given.
     """
 
-    __slots__ = ("_facts", "value")
+    __slots__ = ("_key", "value")
 
     def __init__(self, value: ir.Value) -> None:
-        self.value, self._facts = _frozen(value)
+        self.value, self._key = _frozen(value)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Attribute) and self._facts == other._facts
-
-    def __hash__(self) -> int:
-        return hash(self._facts)
+    def _facts(self) -> Any:
+        return self._key
 
     def __repr__(self) -> str:
         return repr(self.value)

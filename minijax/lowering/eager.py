@@ -156,7 +156,7 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
         return None
     if any(not type.__instancecheck__(Array, x) and _is_wide(x) for x in args):
         return None
-    if executable.donated and any(map(_is_shared, args)):
+    if any(map(_is_laid_out, args)) or (executable.donated and any(map(_is_shared, args))):
         return None
     return executable.fast_path(num_args, tree_registry.dispatch_registry.flatten(result)[1])
 
@@ -164,6 +164,10 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
 def _is_wide(x: Value) -> bool:
     # C++ converts host values by a process-wide 64-bit switch, which another library may own.
     return getattr(getattr(x, "dtype", None), "itemsize", 4) == 8
+
+
+def _is_laid_out(x: Any) -> bool:
+    return type.__instancecheck__(Array, x) and bool(x.buffer._sharding.layout)
 
 
 def _is_shared(x: Any) -> bool:

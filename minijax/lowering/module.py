@@ -370,6 +370,7 @@ def lower_to_module(
     result_names: Sequence[str] | None = None,
     layout: Layout | None = None,
     replicas: Replicas | None = None,
+    layouts: tuple[Values, Values] = ((), ()),
 ) -> Lowering:
     """The module of a whole program; its function `main` computes `closed`.
 
@@ -382,6 +383,7 @@ def lower_to_module(
         result_names: paths of the results, shown as `jax.result_info`.
         layout: how arguments and results are cut over several devices; None for one device.
         replicas: how many devices run a copy of it; None for one.
+        layouts: those in memory of arguments and of results, None for the usual one; () for all.
     """
     partitions = 1 if layout is None else layout.partitions
     transformation = "pmap" if replicas is not None and replicas.names else "jit"
@@ -396,6 +398,8 @@ def lower_to_module(
     if layout is not None:
         _place(lowering, arg_attributes, jaxpr.invars, layout.ins, replicate_scalars=True)
         _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
+    _lay_out(arg_attributes, layouts[0])
+    _lay_out(result_attributes, layouts[1])
     if replicas is not None:
         for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
             if is_shared:
@@ -453,6 +457,13 @@ def _place(
                 own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
         elif replicate_scalars and var.aval.shape == ():
             own.update(lowering.partitioning.replicated(ndim))
+
+
+def _lay_out(attributes: Sequence[Attributes], layouts: Values) -> None:
+    """Adds to the attributes of arguments or results how they lie in memory, if that is said."""
+    for own, layout in zip(attributes, layouts, strict=False):
+        if layout is not None:
+            own["mhlo.layout_mode"] = string(layout.text.lower())
 
 
 def _donation_attributes(

@@ -271,6 +271,32 @@ def natives(
     return ins, outs
 
 
+def laid_out(
+    loaded: Any, lowered: Any, ins: Sequence[Any], outs: Sequence[Any]
+) -> tuple[list[Any], list[Any]]:
+    """Native shardings of parameters and results with the layouts that the program has."""
+    jaxpr, options = lowered.jaxpr, lowered.options
+    ordered = len(effects.ordered_among(jaxpr.effects))
+    first = len(lowered.large_consts)
+
+    def laid(natives: Sequence[Any], given: Sequence[Any], found: Any, variables: Any) -> list[Any]:
+        layouts = [
+            g if g is None else placement.layout_of(x) for g, x in zip(given, found, strict=True)
+        ]
+        ranks = [physical_aval(v.aval).ndim for v in variables]
+        return [
+            placement.native(n.public, *facts)
+            for n, *facts in zip(natives, ranks, layouts, strict=True)
+        ]
+
+    given = lowered.of_kept(options.in_layouts) or [None] * (len(ins) - first)
+    found = loaded.get_parameter_layouts()[ordered + first :]
+    placed = laid(ins[first:], given, found, jaxpr.invars[first:])
+    given = options.out_layouts or [None] * len(outs)
+    results = laid(outs, given, loaded.get_output_layouts()[ordered:], jaxpr.outvars)
+    return [*ins[:first], *placed], results
+
+
 def _natives(shardings: Sequence[Any], avals: Avals) -> list[Any]:
     return [
         placement.native(sharding, physical_aval(aval).ndim)

@@ -27,7 +27,7 @@ from minijax.core import config, dtypes, effects, history, meshes, monitoring
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.core.jaxpr import Atom, ClosedJaxpr, Effects, Jaxpr, Literal
+from minijax.core.jaxpr import Atom, ClosedJaxpr, Effects, Jaxpr, Literal, Var
 from minijax.core.native import Device
 from minijax.core.operators import Function, Operand, Param, Sharding, Values
 from minijax.core.sequences import partition_list
@@ -72,6 +72,9 @@ class Options(NamedTuple):
     # empty if none are.
     in_shardings: tuple[Sharding, ...] = ()
     out_shardings: tuple[Sharding, ...] = ()
+    # The same for layouts in memory.
+    in_layouts: tuple[Param, ...] = ()
+    out_layouts: tuple[Param, ...] = ()
     # How many devices run a copy of the program, if it is not cut over them.
     replicas: Replicas | None = None
 
@@ -287,9 +290,9 @@ def lower(
         jaxpr = clean.jaxpr
         clean, large = _lift_large_constants(clean)
         names = closed.jaxpr.debug_info
+        unsaid = [None] * len(large)
         if layout is not None:
-            ins = [None] * len(large) + list(select(layout.ins, kept))
-            layout = layout._replace(ins=tuple(ins))
+            layout = layout._replace(ins=(*unsaid, *select(layout.ins, kept)))
         if copies is not None and copies.shared:
             shared = [True] * len(large) + list(select(copies.shared, kept))
             copies = copies._replace(shared=tuple(shared))
@@ -304,6 +307,7 @@ def lower(
             result_names=names.result_paths,
             layout=layout,
             replicas=copies,
+            layouts=([*unsaid, *select(options.in_layouts, kept)], options.out_layouts),
         )
     result = Lowered(
         module.module,
@@ -371,6 +375,8 @@ def compile_lowered(
         loaded = _compiled(lowered, module, where, originals, wanted)
     consts = lowered.large_consts
     ins, outs = placed_programs.natives(loaded, lowered, where, originals)
+    if lowered.options.in_layouts or lowered.options.out_layouts:
+        ins, outs = placed_programs.laid_out(loaded, lowered, ins, outs)
     found = lowered.options.outer_effects(lowered.jaxpr.effects)
     ordered = effects.ordered_among(found)
     everywhere = placement.on_all(where.devices, TOKEN.ndim)
@@ -492,7 +498,7 @@ def _is_plain(closed: ClosedJaxpr, options: Options, device: Device | None) -> b
     return (
         device is None
         and not (closed.effects or options.in_shardings or options.out_shardings)
-        and not (any(options.donated) or options.compiler_options)
+        and not (any(options.donated) or options.compiler_options or options.out_layouts)
         and not (config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value)
         and all(
             isinstance(v.aval, ShapedArray) and v.aval.dtype != dtypes.float0
@@ -516,3 +522,20 @@ def _copied(x: Operand, aval: ShapedArray, where: Assignment, *, stays: bool) ->
     host = to_numpy(x.buffer) if is_array else x
     made = array_from_host(host, physical, target=target, committed=where.committed)
     return wrap(made.buffer, aval)
+
+
+def _relaid(buffer: Operand, target: Operand) -> Operand:
+    """A C++ array on the devices of `target`, in the layout of that."""
+    x, var = Array(buffer), Var(buffer.aval.update(sharding=None))
+    options = Options(
+        "relayout",
+        out_shardings=(target.public,),
+        in_layouts=(buffer._sharding.layout,),
+        out_layouts=(target.layout,),
+    )
+    closed = ClosedJaxpr(Jaxpr([], [var], [var], []), [])
+    # Programs of equal structure are compiled once.
+    return executable_for(closed, [x], options)([x])[0].buffer
+
+
+transfer.relaid = _relaid

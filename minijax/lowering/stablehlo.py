@@ -247,14 +247,8 @@ class LoweringContext:
     """
 
     __slots__ = (
-        "avals_in",
-        "avals_out",
-        "location",
-        "module",
-        "platform",
-        "point",
-        "scalars",
-        "tokens",
+        *("avals_in", "avals_out", "location", "module", "platform", "point", "scalars"),
+        *("tokens",),
     )
 
     def __init__(self, module: ir.Module, platform: str, point: Any, location: ir.Location) -> None:

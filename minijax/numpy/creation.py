@@ -60,12 +60,7 @@ def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array")
 
 
 def _constant(
-    name: str,
-    dims: ShapeLike,
-    value: int,
-    dtype: Any,
-    device: Placement,
-    sharding: ShardingLike,
+    name: str, dims: ShapeLike, value: int, dtype: Any, device: Placement, sharding: ShardingLike
 ) -> Array:
     dtype = dtype_argument(name, dtype, dtypes.default_float_dtype())
     dims = canonicalize_shape(dims, f"numpy.{name}")

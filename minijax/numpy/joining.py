@@ -16,6 +16,7 @@ import numpy as np
 from minijax.core import dtypes, source, tree
 from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import IncompatibleShapesError, error
+from minijax.core.sequences import ByValue
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, families, shape, sorting
 from minijax.lax.creation import convert_element_type
@@ -540,7 +541,7 @@ def trim_zeros(filt: ArrayLike, trim: str = "fb", axis: Axis = None) -> Array:
     return filt[tuple(index)]
 
 
-class Unravel:
+class Unravel(ByValue):
     """The way back from a vector to the tree that it was made of; equal for equal trees.
 
     Shapes: vector: T[n] -> the tree's leaves.
@@ -559,15 +560,6 @@ class Unravel:
         self.shapes = tuple(shapes)
         self.dtypes = tuple(kinds)
         self.dtype = dtype
-
-    def _facts(self) -> tuple[Any, ...]:
-        return self.treedef, self.shapes, self.dtypes, self.dtype
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Unravel) and self._facts() == other._facts()
-
-    def __hash__(self) -> int:
-        return hash(self._facts())
 
     def __call__(self, vector: ArrayLike) -> Any:
         """The tree whose leaves, one after another, are the vector's elements."""

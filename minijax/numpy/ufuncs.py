@@ -757,11 +757,7 @@ add: _Binary = _associative(
     elementary.add, 0, reduce=reductions.sum, accumulate=reductions.cumsum, update="add"
 )
 multiply: _Binary = _associative(
-    elementary.multiply,
-    1,
-    reduce=reductions.prod,
-    accumulate=reductions.cumprod,
-    update="multiply",
+    elementary.multiply, 1, reduce=reductions.prod, accumulate=reductions.cumprod, update="multiply"
 )
 subtract: _Binary = _elementwise(elementary.subtract, 2, update="subtract")
 negative: _Unary = _elementwise(elementary.negative, 1)

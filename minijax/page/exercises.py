@@ -76,7 +76,7 @@ def exercise(*hints: str) -> Callable[[Callable[[], Answer]], Exercise]:
     """Makes an exercise of a function without parameters: its result is to be predicted.
 
     The docstring of the function is the question.  Numbers and arrays are compared as
-    `numpy.allclose` does, texts without regard to blanks.
+    `numpy.allclose` does, texts and lists of texts without regard to blanks.
 
     Source:     minijax's own.
 
@@ -124,8 +124,13 @@ def exercise(*hints: str) -> Callable[[Callable[[], Answer]], Exercise]:
 
 def _fits(prediction: Answer, answer: Answer) -> bool:
     """Whether a prediction says the same as an answer."""
-    if isinstance(answer, str) or isinstance(prediction, str):
-        return "".join(str(prediction).split()) == "".join(str(answer).split())
-    if np.shape(prediction) != np.shape(answer):
-        return False
-    return bool(np.allclose(np.asarray(prediction, float), np.asarray(answer, float), rtol=1e-3))
+    try:
+        given, expected = np.asarray(prediction, float), np.asarray(answer, float)
+    except (TypeError, ValueError):
+        return _words(prediction) == _words(answer)
+    return given.shape == expected.shape and np.allclose(given, expected, 1e-3, equal_nan=True)
+
+
+def _words(x: Answer) -> list[Any] | str:
+    """A text without its blanks, or a list of such."""
+    return list(map(_words, x)) if isinstance(x, list | tuple) else "".join(str(x).split())

@@ -18,6 +18,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from minijax.core import config
 from minijax.core.aval import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import discharge
@@ -240,7 +241,9 @@ def _stages(lowered: Lowered) -> list[Column]:
     if not lowered.has_devices:
         return found
     if not is_split:
-        compiled = lowered.compile()
+        # A stored program has the numbers of the one that was stored, or none.
+        with config.enable_compilation_cache(False):
+            compiled = lowered.compile()
     else:
         with tempfile.TemporaryDirectory() as folder:
             options = {
@@ -267,12 +270,7 @@ def _column(column: Column) -> Data:
         if line.row is not None:
             own["r"] = line.row
         lines.append(own)
-    return {
-        "key": column.key,
-        "title": column.title,
-        "language": column.language,
-        "lines": lines,
-    }
+    return {"key": column.key, "title": column.title, "language": column.language, "lines": lines}
 
 
 class _Graph:

@@ -77,12 +77,7 @@ class _Marking:
         if found is None:
             eqns = [self._eqn(eqn, jaxpr, holder, depth) for eqn in jaxpr.eqns]
             found = Jaxpr(
-                jaxpr.constvars,
-                jaxpr.invars,
-                jaxpr.outvars,
-                eqns,
-                jaxpr.effects,
-                jaxpr.debug_info,
+                jaxpr.constvars, jaxpr.invars, jaxpr.outvars, eqns, jaxpr.effects, jaxpr.debug_info
             )
             self._jaxprs[id(jaxpr)] = found
         return found

@@ -39,10 +39,7 @@ _MEANINGS = {
     "sharding_constraint": "Says where a value is to be; the compiler moves it there.",
     "threefry2x32": "Scrambles counters with a key: the random generator.",
 }
-_ROLES = {
-    "derivative": "is part of the derivative",
-    "batched": "works on a whole batch",
-}
+_ROLES = {"derivative": "is part of the derivative", "batched": "works on a whole batch"}
 _SAME_VALUE = frozenset(
     {"broadcast_in_dim", "convert_element_type", "copy", "expand_dims", "reshape", "squeeze",
      "stop_gradient", "transpose"}

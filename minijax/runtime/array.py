@@ -34,7 +34,7 @@ from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
 from minijax.runtime import client, in_flight, placement, watch
 from minijax.runtime.placement import without_jax
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 
 
 def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
@@ -117,7 +117,9 @@ class DeletedBuffer:
 class _FormerPlacement:
     """Where a deleted array was; no program takes it for a place where an array is."""
 
-    __slots__ = ("canonical", "device", "devices", "hlo", "memory_kind", "of_piece", "public")
+    __slots__ = (
+        *("canonical", "device", "devices", "hlo", "layout", "memory_kind", "of_piece", "public"),
+    )
 
     def __init__(self, native: Any) -> None:
         for fact in self.__slots__:
@@ -246,6 +248,12 @@ class Array(_Convertible, metaclass=_ArrayType):
     def sharding(self) -> Sharding:
         """Where the array lives."""
         return self.buffer._sharding.public
+
+    @property
+    def format(self) -> Format:
+        """How the array lies in memory, and where."""
+        layout = self.buffer._sharding.layout or Layout(range(self.buffer.aval.ndim), ())
+        return Format(layout, self.sharding)
 
     @property
     def device(self) -> Device | Sharding:
@@ -612,7 +620,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     watch.wait_for(buffer)
     if len(buffer._sharding.devices) > 1:
         return _gathered(buffer, keep)
-    if dtype.isbuiltin == 1:
+    if dtype.isbuiltin == 1 and not buffer._sharding.layout:
         value = np.asarray(buffer)
         if value.dtype.hasobject:
             # NumPy hides the error of a computation that has failed behind an array of objects.
@@ -691,10 +699,15 @@ def pieces_of(buffer: _jax.Array) -> list[Any]:
     if hasattr(buffer, "parts"):
         return list(buffer.parts)
     if len(sharding.devices) == 1:
-        return [placement.retyped(buffer, placement.piece_sharding(*sharding.devices))]
+        there = placement.piece_sharding(sharding.devices[0], None, sharding.layout)
+        return [placement.retyped(buffer, there)]
     with in_flight.memory_lock, without_jax:
         in_flight.check_alive(buffer)
         pieces = list(buffer._arrays)
+        if sharding.layout:
+            kind = sharding.memory_kind
+            there = [placement.piece_sharding(d, kind, sharding.layout) for d in sharding.devices]
+            pieces = list(map(placement.retyped, pieces, there))
         join(buffer, pieces)
     return pieces
 

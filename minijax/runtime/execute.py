@@ -244,7 +244,8 @@ class Executable:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
         if self.has_effects or self.callbacks or self.waits or self.joint or self.foreign:
             return False
-        return len(self.devices) == 1 or not self.donated
+        is_usual = not any(target.layout for target in self.place.targets)
+        return is_usual and (len(self.devices) == 1 or not self.donated)
 
     def fast_path(self, num_args: int, out_tree: Any) -> FastPathData:
         """What C++ needs to make the same call."""

@@ -26,7 +26,7 @@ from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.runtime import client, in_flight
 from minijax.sharding import hlo, rules
-from minijax.sharding.base import Index, Sharding
+from minijax.sharding.base import Index, Layout, Sharding
 from minijax.sharding.named import GSPMDSharding, NamedSharding, SingleDeviceSharding, named
 
 SEMANTICS = xla_client.HostBufferSemantics
@@ -46,9 +46,11 @@ class MeshPlacement(_jax.GSPMDSharding):  # type: ignore[misc]
         devices: the devices, in order.
         device: None; placements on one device have theirs here.
         of_piece: False; it is True for placements of pieces of other arrays.
+        layout: how elements lie in memory; None for the usual order.
     """
 
     of_piece = False
+    layout: Layout | None = None
 
     public: Any
     canonical: Any
@@ -86,7 +88,7 @@ _ALIGNMENT = 64
 _natives = Cache(
     "native shardings of devices",
     "shardings as C++ compares them, of arrays on one device",
-    key="device, memory kind, whether it is a piece",
+    key="device, memory kind, whether it is a piece, layout",
     counted=False,
 )
 _on_device: dict[Any, Any] = _natives.table()
@@ -94,7 +96,7 @@ _on_device: dict[Any, Any] = _natives.table()
 _on_mesh = Cache(
     "native shardings",
     "shardings as C++ compares them, of arrays over several devices",
-    key="sharding, rank",
+    key="sharding, rank, layout",
     owner="arrays and programs placed so",
     counted=False,
 ).interned()
@@ -102,13 +104,17 @@ _lock = threading.Lock()
 
 
 def native_sharding(
-    device: _jax.Device, memory_kind: str | None = None, *, of_piece: bool = False
+    device: _jax.Device,
+    memory_kind: str | None = None,
+    *,
+    of_piece: bool = False,
+    layout: Layout | None = None,
 ) -> Any:
     """The C++ sharding of whole arrays on one device."""
-    key = (device, memory_kind, of_piece)
+    key = (device, memory_kind, of_piece, layout)
     found = _on_device.get(key)
     if found is None:
-        kind = PiecePlacement if of_piece else _jax.GSPMDSharding
+        kind = PiecePlacement if of_piece or layout else _jax.GSPMDSharding
         made = kind(xla_client.DeviceList((device,)), hlo.REPLICATED, memory_kind=memory_kind)
         made.public = made.canonical = SingleDeviceSharding(device, memory_kind=memory_kind)
         made.hlo = hlo.REPLICATED
@@ -116,15 +122,18 @@ def native_sharding(
         made.device = device
         made.memory_kind = memory_kind
         made.of_piece = of_piece
+        made.layout = layout
         found = _on_device.setdefault(key, made)
     return found
 
 
-def piece_sharding(device: _jax.Device, memory_kind: str | None = None) -> Any:
+def piece_sharding(
+    device: _jax.Device, memory_kind: str | None = None, layout: Layout | None = None
+) -> Any:
     """The C++ sharding of pieces of arrays over several devices."""
     if memory_kind == device.default_memory().kind:
         memory_kind = None
-    return native_sharding(device, memory_kind, of_piece=True)
+    return native_sharding(device, memory_kind, of_piece=True, layout=layout)
 
 
 def default_placement(ndim: int) -> tuple[Any, bool]:
@@ -146,14 +155,17 @@ def on_all(devices: tuple[_jax.Device, ...], ndim: int) -> Any:
     return native(GSPMDSharding.get_replicated(devices), ndim)
 
 
-def native(sharding: Sharding, ndim: int) -> Any:
-    """The C++ sharding of arrays of rank `ndim` that are placed as `sharding` says."""
+def native(sharding: Sharding, ndim: int, layout: Layout | None = None) -> Any:
+    """The C++ sharding of arrays of rank `ndim` that are placed, and lie in memory, so."""
+    if layout is not None and layout.is_usual:
+        layout = None
     if isinstance(sharding, SingleDeviceSharding):
-        return native_sharding(sharding.device, sharding.special_memory_kind)
-    key = (sharding, ndim)
+        return native_sharding(sharding.device, sharding.special_memory_kind, layout=layout)
+    key = (sharding, ndim, layout)
     found = _on_mesh.get(key)
     if found is None:
         made = _make(sharding, ndim)
+        made.layout = layout
         with _lock:
             found = _on_mesh.setdefault(key, made)
     return found
@@ -197,6 +209,12 @@ def typed(aval: ShapedArray, target: _jax.Sharding) -> ShapedArray:
         found: ShapedArray = rules.typed_aval(aval, public)
         return found
     return aval if aval.split is None else aval.update(sharding=None)
+
+
+def layout_of(native_layout: Any) -> Layout:
+    """A layout in C++ as users see it."""
+    found = native_layout._xla_layout()
+    return Layout(found.minor_to_major()[::-1], tuple(found.tiling()))
 
 
 class Place(NamedTuple):

@@ -118,7 +118,7 @@ class PmapSharding(Sharding):
         factors = self.sharding_spec.tiling().factors
         return not self.unstacked_dims and max(factors, default=1) == 1
 
-    def _key(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return self._devices, self.sharding_spec, self._memory_kind
 
     def __repr__(self) -> str:

@@ -44,6 +44,7 @@ from minijax.runtime.array import (
 )
 from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Sharding
+from minijax.sharding.named import SingleDeviceSharding
 
 TOKEN = ShapedArray((0,), np.dtype(np.bool_))
 """The type of the arrays that stand for tokens outside programs."""
@@ -177,6 +178,9 @@ def buffer_on(x: Any, aval: Any, target: Any) -> Any:
     if not type.__instancecheck__(Array, x):
         if aval.dtype == dtypes.float0:
             x, aval = np.zeros(aval.shape, np.bool_), aval.update(dtype=np.dtype(np.bool_))
+        if target.layout:
+            usual = placement.native(target.public, aval.ndim)
+            return moved(array_from_host(x, aval, target=usual).buffer, target)
         return array_from_host(x, aval, target=target).buffer
     return moved(x.buffer, target)
 
@@ -189,8 +193,11 @@ def moved(buffer: _jax.Array, target: _jax.Sharding) -> Any:
         source.devices == target.devices
         and source.hlo == target.hlo
         and source.memory_kind == target.memory_kind
+        and source.layout == target.layout
     ):
         return buffer
+    if source.layout or target.layout:
+        return _laid_out(buffer, target)
     if source.devices[0].client is target.devices[0].client:
         if (
             len(source.devices) == len(target.devices)
@@ -205,6 +212,18 @@ def moved(buffer: _jax.Array, target: _jax.Sharding) -> Any:
     monitoring.transfers["through the host"] += 1
     host = to_numpy(buffer, keep=False)
     return placement.put_host_value(host, buffer.aval, target, committed=True)
+
+
+relaid: Callable[[_jax.Array, Any], Any] = NotImplemented
+"""An array on the same devices in another layout; `lowering/program.py` sets it."""
+
+
+def _laid_out(buffer: _jax.Array, target: Any) -> Any:
+    """As `moved`, where elements lie in an unusual order here or there: places change between."""
+    if buffer._sharding.layout:
+        buffer = relaid(buffer, placement.native(buffer._sharding.public, buffer.aval.ndim))
+    usual = placement.native(target.public, buffer.aval.ndim)
+    return relaid(moved(buffer, usual), target) if target.layout else moved(buffer, target)
 
 
 def _reassembled(buffer: _jax.Array, source: Any, target: _jax.Sharding) -> Any:
@@ -255,7 +274,7 @@ def _sharing(buffer: _jax.Array, target: _jax.Sharding, pieces: list[Any]) -> An
     source = buffer._sharding
     from_one = source.device is not None
     if target.device is not None and (not from_one or source.of_piece):
-        target = placement.piece_sharding(target.device, target.memory_kind)
+        target = placement.piece_sharding(target.device, target.memory_kind, target.layout)
     with in_flight.memory_lock:
         in_flight.check_alive(*pieces)
         made = placement.assemble(buffer.aval, target, pieces)
@@ -288,6 +307,8 @@ def as_piece(x: Array, kind: str | None) -> Any:
     buffer = x.buffer
     in_flight.check_alive(buffer)
     source = buffer._sharding
+    if source.layout:
+        return moved(buffer, placement.piece_sharding(source.device, kind))
     if not source.of_piece:
         there = placement.piece_sharding(source.device, kind)
         piece = placement.assemble(buffer.aval, there, [buffer], committed=buffer._committed)
@@ -353,7 +374,9 @@ def from_dlpack(
     aval = buffer.aval
     if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return array_from_host(to_numpy(buffer), target=placement.native_sharding(target))
-    return Array(buffer._rewrap_with_aval_and_sharding(aval, placement.native_sharding(target)))
+    where = SingleDeviceSharding(target)
+    there = placement.native(where, aval.ndim, placement.layout_of(buffer._pjrt_layout))
+    return Array(buffer._rewrap_with_aval_and_sharding(aval, there))
 
 
 class InputsHandler:

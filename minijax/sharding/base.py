@@ -6,12 +6,14 @@ Everything else, such as the indices each device holds, follows from these two f
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable
+from typing import Any, ClassVar
 
+from minijax.core import source
 from minijax.core.aval import Shape
 from minijax.core.cache import cached
 from minijax.core.errors import IndivisibleError, error
+from minijax.core.sequences import ByValue, Mark
 from minijax.sharding import hlo
 from minijax.sharding.hlo import Tiling
 from minijax.sharding.mesh import DeviceList, device_list, is_local
@@ -19,7 +21,7 @@ from minijax.sharding.mesh import DeviceList, device_list, is_local
 Index = tuple[slice, ...]
 
 
-class Sharding:
+class Sharding(ByValue):
     """Base of all descriptions of where the pieces of an array live.
 
     A subclass gives `device_assignment` and `tiling`.
@@ -169,15 +171,9 @@ class Sharding:
             and self.tiling(ndim).same_as(other.tiling(ndim))
         )
 
-    def _key(self) -> Any:
+    def _facts(self) -> Any:
         """What is equal for equal placements of one class."""
         return id(self)
-
-    def __eq__(self, other: object) -> bool:
-        return self is other or (isinstance(other, type(self)) and self._key() == other._key())
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def _memory_text(self) -> str:
         """What texts say of the kind of memory."""
@@ -203,6 +199,124 @@ class Sharding:
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return self.to_hlo(ndim)
+
+
+class Layout(ByValue):
+    """In which order the elements of an array lie in memory.
+
+    Args:
+        major_to_minor: the dimensions, from the one along which neighbours are farthest apart to
+            the one along which they are next to each other.
+        tiling: sizes of the tiles that are contiguous, the outermost first; () for none, None for
+            what the device has by default.
+        sub_byte_element_size_in_bits: of elements that are smaller than bytes; 0 for others.
+
+    Source:     mirrors jax.experimental.layout.Layout (0.10).
+
+    Example:
+        >>> from minijax.experimental.layout import Format, Layout
+        >>> x = jnp.arange(6).reshape(2, 3)
+        >>> x.format.layout.major_to_minor
+        (0, 1)
+        >>> by_columns = Format(Layout((1, 0)), x.sharding)
+        >>> jax.device_put(x, by_columns).format.layout.major_to_minor
+        (1, 0)
+    """
+
+    __slots__ = ("major_to_minor", "tiling", "sub_byte_element_size_in_bits")  # noqa: RUF023
+    AUTO: ClassVar[Mark]
+
+    def __init__(
+        self,
+        major_to_minor: Iterable[int],
+        tiling: tuple[tuple[int, ...], ...] | None = None,
+        sub_byte_element_size_in_bits: int = 0,
+    ) -> None:
+        self.major_to_minor = tuple(major_to_minor)
+        self.tiling = tiling
+        self.sub_byte_element_size_in_bits = sub_byte_element_size_in_bits
+
+    @property
+    def is_usual(self) -> bool:
+        """Whether that is the order of all arrays of which nobody says another: by rows."""
+        return not self.tiling and self.major_to_minor == tuple(range(len(self.major_to_minor)))
+
+    def update(self, **changes: Any) -> Layout:
+        """This layout with some facts replaced."""
+        return Layout(**{**{name: getattr(self, name) for name in self.__slots__}, **changes})
+
+    def check_compatible_aval(self, shape: Shape) -> None:
+        """Refuses arrays of another rank.
+
+        Raises:
+            ValueError: the layout does not name each dimension once.
+        """
+        if sorted(self.major_to_minor) != list(range(len(shape))):
+            problem = "a layout names each dimension of the array once."
+            got = f"major_to_minor={self.major_to_minor} for an array of shape {tuple(shape)}"
+            error(ValueError, "Layout", problem, got=got, fix=f"Layout({tuple(range(len(shape)))})")
+
+    @property
+    def text(self) -> str:
+        """The layout in XLA's notation, from minor to major."""
+        tiles = "".join(f"({','.join(map(str, tile))})" for tile in self.tiling or ())
+        order = ",".join(map(str, self.major_to_minor[::-1]))
+        return f"{{{order}{tiles and ':T' + tiles}}}"
+
+    def _facts(self) -> tuple[Any, ...]:
+        return self.major_to_minor, self.tiling or (), self.sub_byte_element_size_in_bits
+
+    def __repr__(self) -> str:
+        return f"Layout({', '.join(f'{name}={getattr(self, name)}' for name in self.__slots__)})"
+
+
+class _Auto(Mark):
+    """The type of `Layout.AUTO`."""
+
+    text = "AUTO"
+
+
+Layout.AUTO = _Auto()
+
+
+@source.boundaries("__init__")
+class Format(ByValue):
+    """How an array lies in memory, and on which devices.
+
+    Args:
+        layout: the order of the elements in memory; `Layout.AUTO` leaves it to the compiler.
+        sharding: where the pieces are.
+
+    Raises:
+        TypeError: they are no such things.
+        ValueError: a layout is given, and no sharding.
+
+    Source:     mirrors jax.experimental.layout.Format (0.10).
+
+    Example:
+        >>> jnp.ones(3).format.layout
+        Layout(major_to_minor=(0,), tiling=(), sub_byte_element_size_in_bits=0)
+    """
+
+    __slots__ = ("layout", "sharding")
+
+    def __init__(self, layout: Any = None, sharding: Any = None) -> None:
+        if not (layout is None or isinstance(layout, (Layout, _Auto))):
+            got = f"{layout!r} of type {type(layout).__name__}"
+            expected = "a Layout, Layout.AUTO or None"
+            error(TypeError, "Format", "layout is no layout.", got=got, expected=expected)
+        if not (sharding is None or isinstance(sharding, Sharding)):
+            got = f"{sharding!r} of type {type(sharding).__name__}"
+            problem = "sharding is no sharding."
+            error(TypeError, "Format", problem, got=got, expected="a Sharding or None")
+        if isinstance(layout, Layout) and sharding is None:
+            problem = "a layout needs a sharding, which says on which devices."
+            error(ValueError, "Format", problem, got=repr(layout), fix="Format(layout, x.sharding)")
+        self.layout = layout
+        self.sharding = sharding
+
+    def __repr__(self) -> str:
+        return f"Format(layout={self.layout!r}, sharding={self.sharding})"
 
 
 @cached("slices", key="sharding, shape", most=1024, emptied=True)

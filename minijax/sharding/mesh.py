@@ -23,6 +23,7 @@ from minijax.core import config, meshes, source
 from minijax.core.cache import Cache, cached
 from minijax.core.errors import error, warn
 from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
+from minijax.core.sequences import ByValue
 
 __all__ = ["AxisType", "Mesh"]
 
@@ -140,7 +141,7 @@ class TensorCore(NamedTuple):
     id: int
 
 
-class TensorCoreMesh:
+class TensorCoreMesh(ByValue):
     """The cores of one device, along a named axis.  Made by `create_tensorcore_mesh`.
 
     Attributes:
@@ -162,14 +163,8 @@ class TensorCoreMesh:
         """The number of cores, by the name of the axis."""
         return OrderedDict(zip(self.axis_names, self.devices.shape, strict=True))
 
-    def _key(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return (tuple(self.devices), self.axis_names)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, TensorCoreMesh) and self._key() == other._key()
-
-    def __hash__(self) -> int:
-        return hash(self._key())
 
     def __repr__(self) -> str:
         sizes = ", ".join(f"{name!r}: {size}" for name, size in self.shape.items())
@@ -206,10 +201,7 @@ def create_tensorcore_mesh(
 
 
 _meshes = Cache(
-    "meshes",
-    "meshes, each one object",
-    key="devices, sizes, names, types of axes",
-    owner="mesh",
+    "meshes", "meshes, each one object", key="devices, sizes, names, types of axes", owner="mesh"
 )
 _interned = _meshes.interned()
 # Threads that make one mesh at a time must get one object, as meshes are compared by identity.
@@ -243,14 +235,8 @@ class Mesh(MeshAxes, config.Context):
     """
 
     __slots__ = (
-        "__weakref__",
-        "abstract_mesh",
-        "axis_names",
-        "axis_sizes",
-        "axis_types",
-        "device_list",
-        "devices",
-        "flat_devices",
+        *("__weakref__", "abstract_mesh", "axis_names", "axis_sizes", "axis_types"),
+        *("device_list", "devices", "flat_devices"),
     )
 
     devices: np.ndarray[Any, Any]

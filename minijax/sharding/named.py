@@ -29,7 +29,7 @@ from minijax.core.meshes import (
     names_text,
 )
 from minijax.core.native import Device
-from minijax.core.sequences import Mark
+from minijax.core.sequences import ByValue, Mark
 from minijax.sharding import hlo
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.hlo import Tiling
@@ -51,7 +51,7 @@ def is_unspecified(x: object) -> bool:
     return x is UNSPECIFIED
 
 
-class AUTO:
+class AUTO(ByValue):
     """A mark: the compiler shall split the value over this mesh as it finds best.
 
     Args:
@@ -62,12 +62,6 @@ class AUTO:
 
     def __init__(self, mesh: object) -> None:
         self.mesh = mesh
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, AUTO) and self.mesh == other.mesh
-
-    def __hash__(self) -> int:
-        return hash((AUTO, self.mesh))
 
     def __repr__(self) -> str:
         return f"AUTO({self.mesh})"
@@ -357,7 +351,7 @@ class SingleDeviceSharding(Sharding):
     def indices(self, global_shape: Shape) -> list[Index]:
         return [(slice(None),) * len(tuple(global_shape))]
 
-    def _key(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return self._device, self._memory_kind
 
     def __repr__(self) -> str:
@@ -439,7 +433,7 @@ class GSPMDSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         return bool(self._hlo_sharding.is_replicated()) or len(self._devices) == 1
 
-    def _key(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return self._devices, self._hlo_sharding, self._memory_kind
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -476,7 +470,7 @@ def are_hlo_shardings_equal(first: Any, second: Any, ndim: int) -> bool:
     return first is second or semantic_key(first, ndim) == semantic_key(second, ndim)
 
 
-class SemanticallyEqualShardings:
+class SemanticallyEqualShardings(ByValue):
     """Placements as a key of caches: those in XLA's terms count as what they do, not as written.
 
     Args:
@@ -490,11 +484,8 @@ class SemanticallyEqualShardings:
         self.shardings = tuple(shardings)
         self._key = tuple(map(_part, self.shardings, ranks))
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, SemanticallyEqualShardings) and self._key == other._key
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+    def _facts(self) -> Any:
+        return self._key
 
 
 def _part(sharding: object, ndim: int) -> Any:

@@ -494,7 +494,7 @@ class PositionalSharding(Sharding):
     def is_fully_replicated(self) -> bool:
         return self._groups.size == 1
 
-    def _key(self) -> tuple[Any, ...]:
+    def _facts(self) -> tuple[Any, ...]:
         return self._devices, self._memory_kind, self.shape, tuple(self._groups.flat)
 
     def __repr__(self) -> str:

@@ -162,9 +162,7 @@ def random_bcoo(
     return BCOO((data, indices), shape=shape, unique_indices=True)
 
 
-def _by_data(
-    transformation: Callable[..., Any],
-) -> Callable[..., Callable[..., Any]]:
+def _by_data(transformation: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
     """A transformation that differentiates by the elements of sparse arguments."""
 
     def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Option) -> Any:

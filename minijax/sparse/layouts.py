@@ -14,12 +14,7 @@ from minijax import lax, numpy
 from minijax.core.errors import IncompatibleShapesError
 from minijax.runtime.array import Array
 from minijax.sparse import coordinates
-from minijax.sparse.arrays import (
-    Index,
-    JAXSparse,
-    SparseEfficiencyError,
-    SparseEfficiencyWarning,
-)
+from minijax.sparse.arrays import Index, JAXSparse, SparseEfficiencyError, SparseEfficiencyWarning
 from minijax.sparse.coordinates import BCOO, over_batch, refuse
 
 
@@ -218,10 +213,7 @@ def bcoo_reshape(mat: BCOO, *, new_sizes: Sequence[int]) -> BCOO:
 
     indices = over_batch(example, mat.n_batch)(mat.indices)
     batch = sizes[:n_batch]
-    buffers = (
-        mat.data.reshape(*batch, mat.nse),
-        indices.reshape(*batch, mat.nse, len(inner)),
-    )
+    buffers = (mat.data.reshape(*batch, mat.nse), indices.reshape(*batch, mat.nse, len(inner)))
     return BCOO(buffers, shape=sizes, unique_indices=mat.unique_indices)
 
 

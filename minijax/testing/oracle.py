@@ -254,10 +254,7 @@ class Simulation:
                     ValueError,
                     devices.USER,
                     "devices return results of different structures.",
-                    got={
-                        exchanges.place_text(first): out_tree,
-                        exchanges.place_text(place): other,
-                    },
+                    got={exchanges.place_text(first): out_tree, exchanges.place_text(place): other},
                 )
         dummy = out_tree.unflatten([0] * out_tree.num_leaves)
         specs = devices.specs_of(out_specs, dummy, "out_specs", "the results")

@@ -148,11 +148,7 @@ def _listed(shape: tuple[int, ...], cells: Sequence[str]) -> str:
 
 
 def pictures(
-    f: Callable[..., Any],
-    mesh: oracle.MeshLike,
-    in_specs: object,
-    *,
-    check_vma: bool = True,
+    f: Callable[..., Any], mesh: oracle.MeshLike, in_specs: object, *, check_vma: bool = True
 ) -> Callable[..., list[Picture]]:
     """A function that runs `f` on simulated devices and draws each collective in it.
 
@@ -224,10 +220,7 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     """
     if not exchanges:
         error(
-            ValueError,
-            "testing.picture_of",
-            "there is nothing to draw.",
-            expected="some exchanges",
+            ValueError, "testing.picture_of", "there is nothing to draw.", expected="some exchanges"
         )
     first = exchanges[0]
     places = sorted({place for exchange in exchanges for place in exchange.members})

@@ -29,7 +29,7 @@ from minijax.runtime.array import (
 )
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract
 
 if TYPE_CHECKING:
@@ -44,6 +44,8 @@ def _target_of(target: object) -> Sharding | None:
     Raises:
         ValueError: the target is neither a device nor a sharding on devices.
     """
+    if isinstance(target, Format):
+        return _target_of(target.sharding)
     if target is None or isinstance(target, Sharding):
         if is_abstract(target):
             problem = "a sharding on an abstract mesh names no devices."
@@ -212,6 +214,7 @@ def device_put(
     given = zip(leaves, targets, donations, aliases, bindings, strict=True)
     with guards.explicitly("explicit_device_put"):
         outs = [_put_leaf(*fact) for fact in given]
+        outs = [_laid_out(out, place) for out, place in zip(outs, places, strict=True)]
     return tree.unflatten(treedef, outs)
 
 
@@ -221,7 +224,11 @@ def _spread(given: object, x: object, count: int, argument: str) -> Sequence[Any
     Raises:
         ValueError: `given` is not a tree prefix.
     """
-    if given is None or isinstance(given, (bool, Sharding, PartitionSpec)) or _is_device(given):
+    if (
+        given is None
+        or isinstance(given, (bool, Sharding, Format, PartitionSpec))
+        or _is_device(given)
+    ):
         return [given] * count
     return tree.broadcast_prefix(
         given, x, is_leaf=tree.is_none, user="device_put", first=argument, second="x"
@@ -258,6 +265,20 @@ def _put_leaf(
             out.block_until_ready()
             leaf.delete()
     return out
+
+
+def _laid_out(x: Any, place: object) -> Any:
+    """An array that has been put, in the layout of the `Format` that was asked for."""
+    if not (isinstance(place, Format) and type.__instancecheck__(Array, x)):
+        return x
+    if place.layout is None:
+        return x
+    if not isinstance(place.layout, Layout):
+        problem = "the layout must be given: only compiled programs choose one."
+        error(ValueError, "device_put", problem, got=str(place), fix="compiled.input_formats")
+    place.layout.check_compatible_aval(x.shape)
+    target = native(x.sharding, x.buffer.aval.ndim, place.layout)
+    return rewrapped(transfer.moved(x.buffer, target), x)
 
 
 def _is_device(x: object) -> bool:

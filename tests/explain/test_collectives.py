@@ -318,3 +318,27 @@ def test_collective_of_a_constraint_is_on_the_line_of_the_constraint():
     assert [(c.kind, c.line.line) for c in found] == [("all_gather", line)]
     planned = jax.explain.plan(function, mesh)(x)
     assert [(c.kind, c.line.line) for c in planned] == [("all_gather", line)]
+
+
+@pytest.mark.feature("PG-06")
+def test_lines_are_those_of_the_function_though_an_equal_program_is_stored(tmp_path):
+    def first(x):
+        return x - jnp.sum(x)
+
+    def second(x):
+        return x - jnp.sum(x)
+
+    first.__name__ = second.__name__ = "centered"
+    with jax.cpu_devices(8):
+        spread = NamedSharding(jax.make_mesh((8,), ("x",)), P("x"))
+    many = jax.device_put(jnp.ones(8), spread)
+    with (
+        config.compilation_cache_dir(str(tmp_path)),
+        config.persistent_cache_min_compile_time_secs(0),
+    ):
+        for x in many, jnp.ones(8):
+            jax.jit(first).lower(x).compile()
+        assert len(list(tmp_path.iterdir())) == 2
+        assert str(explain.collectives(second)(many)[0].line).endswith("second")
+        columns = {c["key"]: c for c in explain.page(second)(jnp.ones(8)).data["columns"]}
+        assert any(line.get("n") for line in columns["optimized"]["lines"])

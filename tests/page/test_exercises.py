@@ -53,6 +53,10 @@ def test_wrong_predictions_get_the_hints_then_the_answer(capsys) -> None:
         ("f32[2, 3]", "f32[2,3]"),
         ((), ()),
         (np.array([1, np.inf]), [1, float("inf")]),
+        (float("nan"), np.nan),
+        (["mul", "sin"], ("mul", "sin")),
+        (True, "True"),
+        (None, None),
     ],
 )
 def test_predictions_that_say_the_same_are_right(answer, prediction, capsys) -> None:
@@ -67,7 +71,19 @@ def test_predictions_that_say_the_same_are_right(answer, prediction, capsys) -> 
     assert capsys.readouterr().out == f"Right: {answer}.\n"
 
 
-@pytest.mark.parametrize(("answer", "prediction"), [(2, 3), ("a", "b"), ((2,), 2), (2, "2 or 3")])
+@pytest.mark.parametrize(
+    ("answer", "prediction"),
+    [
+        (2, 3),
+        ("a", "b"),
+        ((2,), 2),
+        (2, "2 or 3"),
+        ((1, 2), [1, "a"]),
+        ((1, 2), [[1], [2, 3]]),
+        (["mul", "sin"], ["sin", "mul"]),
+        (1.0, np.nan),
+    ],
+)
 def test_predictions_that_say_something_else_are_wrong(answer, prediction) -> None:
     def question():
         """What?"""

@@ -1,6 +1,3 @@
 """The folder of compiled programs."""
 
-from minijax.runtime.program_store import (
-    reset_cache as reset_cache,
-    set_cache_dir as set_cache_dir,
-)
+from minijax.runtime.program_store import reset_cache as reset_cache, set_cache_dir as set_cache_dir

@@ -73,10 +73,7 @@ class PPermute(Collective, Primitive):
     def lower(self, ctx: LoweringContext, x: Value, *, axis_name: Axes, perm: Pairs) -> Any:
         devices = ctx.module.device_axes
         pairs = arguments.pairs_of_devices(devices, axis_name, perm)
-        attributes = {
-            "source_target_pairs": stablehlo.dense(pairs),
-            **devices.channel(),
-        }
+        attributes = {"source_target_pairs": stablehlo.dense(pairs), **devices.channel()}
         return ctx.op("stablehlo.collective_permute", [x], attributes)
 
     def impl(self, x: Array, **params: Any) -> Any:

@@ -360,11 +360,7 @@ def _cond_of_two_operands(
     """The oldest form of `cond`, in which each function has an operand of its own."""
     eager.check_callable("lax.cond", false_fun)
     return cond(
-        pred,
-        lambda x, _: true_fun(x),
-        lambda _, x: false_fun(x),
-        true_operand,
-        false_operand,
+        pred, lambda x, _: true_fun(x), lambda _, x: false_fun(x), true_operand, false_operand
     )
 
 
@@ -403,10 +399,7 @@ def switch(
 
 
 def switch(
-    index: Any,
-    branches: Sequence[Callable[..., R]],
-    *operands: Any,
-    operand: Any = UNSPECIFIED,
+    index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = UNSPECIFIED
 ) -> R:
     """The result of `branches[index](*operands)`; an index out of range is clamped.
 

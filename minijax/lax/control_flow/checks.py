@@ -148,12 +148,7 @@ def _check_write(
 
 
 def _refuse(
-    name: str,
-    part: str,
-    eqn: Eqn,
-    over: Varying,
-    predicate: str,
-    at: str | None = None,
+    name: str, part: str, eqn: Eqn, over: Varying, predicate: str, at: str | None = None
 ) -> NoReturn:
     shown = meshes.names_text(sorted(over, key=str))
     problem = (

@@ -217,15 +217,8 @@ def sem(
 
 
 @source.boundaries(
-    "__init__",
-    "evaluate",
-    "__call__",
-    "pdf",
-    "logpdf",
-    "integrate_gaussian",
-    "integrate_box_1d",
-    "integrate_kde",
-    "resample",
+    *("__init__", "evaluate", "__call__", "pdf", "logpdf", "integrate_gaussian"),
+    *("integrate_box_1d", "integrate_kde", "resample"),
 )
 @tree_registry.register_pytree_node_class
 class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde

@@ -161,10 +161,7 @@ def vmap(draw: Draw, scope: Scope, fill: Fill) -> bool:
     name = f"row_{scope.fresh()}"
     code = body.code(name, [row], [result])
     out = Variable(
-        scope.fresh(),
-        inserted(result.shape, out_dim, size),
-        result.dtype,
-        result.varying - {axis},
+        scope.fresh(), inserted(result.shape, out_dim, size), result.dtype, result.varying - {axis}
     )
     options = "" if dim == 0 else f", in_axes={dim}"
     options += "" if out_dim == 0 else f", out_axes={out_dim}"

@@ -26,7 +26,7 @@ from minijax.lax.shardings import sharding_constraint_p
 from minijax.lowering import program
 from minijax.runtime import client
 from minijax.sharding import contexts, rules
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 from minijax.sharding.named import (
     UNSPECIFIED,
     NamedSharding,
@@ -338,9 +338,24 @@ class PlacementTree:
         return repr(self.given)
 
 
+def without_layouts(given: Sequence[Any], avals: Avals) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Placements, some of which may be a `Format`, as shardings and layouts; () for none.
+
+    Raises:
+        ValueError: a layout does not fit its value.
+    """
+    layouts = tuple(x.layout if isinstance(x, Format) else None for x in given)
+    for layout, aval in zip(layouts, avals, strict=False):
+        if isinstance(layout, Layout):
+            layout.check_compatible_aval(aval.shape)
+    places = tuple(x.sharding if isinstance(x, Format) else x for x in given)
+    are_given = any(place is not None for place in places)
+    return places if are_given else (), layouts if any(layouts) else ()
+
+
 def _as_sharding(name: str, given: object) -> Any:
-    if given is None or given is UNSPECIFIED:
-        return None
+    if given is None or given is UNSPECIFIED or isinstance(given, Format):
+        return given if isinstance(given, Format) else None
     if isinstance(given, (Sharding, PartitionSpec)):
         spec = given.spec if isinstance(given, NamedSharding) else given
         if isinstance(spec, PartitionSpec) and has_open_dims(spec):

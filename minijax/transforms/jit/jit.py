@@ -250,21 +250,26 @@ class JitFunction:
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed, outer = lifted(jaxpr, consts)
-        in_shardings = self.settings.in_shardings.for_arguments(self.name, in_tree)
+        given = self.settings.in_shardings.for_arguments(self.name, in_tree)
+        in_shardings, in_layouts = arguments.without_layouts(given, avals)
         arguments.check(self.name, "in_shardings", in_shardings, avals, info.arg_names)
-        out_shardings = self.settings.out_shardings.for_results(self.name, flat.out_tree)
-        outs = closed.out_avals
+        outs, given = (
+            closed.out_avals,
+            self.settings.out_shardings.for_results(self.name, flat.out_tree),
+        )
+        out_shardings, out_layouts = arguments.without_layouts(given, outs)
         arguments.check(self.name, "out_shardings", out_shardings, outs, info.result_paths)
-        if in_shardings:
-            in_shardings = (None,) * len(outer) + in_shardings
+        unsaid = (None,) * len(outer)
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
         options = program.Options(
             self.name,
             keep_unused=self.settings.keep_unused,
             donated=(False,) * len(outer) + donated if any(donated) else (),
             compiler_options=self.settings.compiler_options,
-            in_shardings=in_shardings,
+            in_shardings=in_shardings and unsaid + in_shardings,
             out_shardings=out_shardings,
+            in_layouts=in_layouts and unsaid + in_layouts,
+            out_layouts=out_layouts,
         )
         arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
         takes_references = any(type(aval) is refs.AbstractRef for aval in avals)

@@ -30,6 +30,7 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Operand, Param, Values
 from minijax.core.refs import AbstractRef
+from minijax.core.sequences import ByValue
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import discharge
 from minijax.lowering import assignment, eager, placed_programs, program
@@ -39,7 +40,7 @@ from minijax.runtime.array import Array, explain_deleted
 from minijax.runtime.compile import computation, hlo_text, module_costs
 from minijax.runtime.execute import Executable
 from minijax.sharding import contexts, named, rules
-from minijax.sharding.base import Sharding
+from minijax.sharding.base import Format, Layout, Sharding
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
 
@@ -102,14 +103,14 @@ _NO_VALUES = "eval_shape, trace and lower take descriptions; calls need arrays"
 
 
 @source.boundaries("__init__", "like", "update")
-class ShapeDtypeStruct:
+class ShapeDtypeStruct(ByValue):
     """The shape and dtype of an array that need not exist.
 
     Args:
         shape: the shape.
         dtype: the dtype.
-        sharding: how the array would be placed: a sharding, or a `PartitionSpec` for the mesh in
-            force.
+        sharding: how the array would be placed: a sharding, a `Format`, or a `PartitionSpec` for
+            the mesh in force.
         weak_type: whether the dtype gives way to that of other operands.
         is_ref: whether it stands for a reference to such an array.
 
@@ -123,7 +124,7 @@ class ShapeDtypeStruct:
         ShapeDtypeStruct(shape=(1000000,), dtype=float32)
     """
 
-    __slots__ = ("dtype", "is_ref", "shape", "sharding", "weak_type")
+    __slots__ = ("_layout", "dtype", "is_ref", "shape", "sharding", "weak_type")
 
     def __init__(
         self,
@@ -140,6 +141,9 @@ class ShapeDtypeStruct:
         canonical = dtypes.canonicalize_dtype(dtype)
         # As asked for, also where x64 is off: results of foreign functions have what they have.
         self.dtype = canonical if dtypes.is_extended(canonical) else np.dtype(dtype)
+        self._layout = None
+        if isinstance(sharding, Format):
+            self._layout, sharding = sharding.layout, sharding.sharding
         self.sharding = None if sharding is None else _sharding_of(sharding, len(self.shape))
         self.weak_type = weak_type
         self.is_ref = is_ref
@@ -149,6 +153,11 @@ class ShapeDtypeStruct:
         """The description of a value: its type, and its sharding where it was given one."""
         placed = getattr(x, "sharding", None) if getattr(x, "committed", True) else None
         return struct_of(aval_of(x), placed)
+
+    @property
+    def format(self) -> Format:
+        """How the array would lie in memory, and where."""
+        return Format(self._layout, self.sharding)
 
     @property
     def ndim(self) -> int:
@@ -171,7 +180,8 @@ class ShapeDtypeStruct:
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """This description with some facts replaced."""
         facts = dict(zip(self.__slots__, self._facts(), strict=True))
-        return ShapeDtypeStruct(**{**facts, **changes})
+        del facts["_layout"]
+        return ShapeDtypeStruct(**{**facts, "sharding": self._layout and self.format, **changes})
 
     def __array__(self, *_: object, **__: object) -> NoReturn:
         problem, fix = "it describes an array and has no values.", _NO_VALUES
@@ -179,15 +189,6 @@ class ShapeDtypeStruct:
 
     def __len__(self) -> int:
         return len(self.aval)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ShapeDtypeStruct) and self._facts() == other._facts()
-
-    def __hash__(self) -> int:
-        return hash(self._facts())
-
-    def _facts(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in self.__slots__)
 
     def __repr__(self) -> str:
         placed = "" if self.sharding is None else f", sharding={self.sharding}"
@@ -343,6 +344,10 @@ class Traced(_Stage):
         given = [x.sharding if isinstance(x, ShapeDtypeStruct) else None for x in args]
         names = self._closed.jaxpr.debug_info.arg_names
         arguments.check(self.fun_name, "the sharding", given, self._in_avals, names)
+        layouts = [x._layout if isinstance(x, ShapeDtypeStruct) else None for x in args]
+        if any(layouts) and not self._options.in_layouts:
+            every = (*[None] * len(self._outer), *layouts)
+            self._options = self._options._replace(in_layouts=every)
         self._args = [
             *self._outer,
             *(x if s is None else Placeholder(s) for x, s in zip(args, given, strict=True)),
@@ -631,10 +636,27 @@ class Compiled(_Stage):
         )
 
     @property
+    def input_formats(self) -> Any:
+        """How arguments lie in memory, as the tree of (args, kwargs); None for those not used."""
+        places = self._places()[len(self._outer) :]
+        formats = [p and _format(p, a) for p, a in zip(places, self._in_avals, strict=True)]
+        return tree.unflatten(self.in_tree, formats)
+
+    @property
+    def output_formats(self) -> Any:
+        """How results lie in memory, as their tree."""
+        formats = map(_format, self._executable.build.targets, self._closed.out_avals)
+        return tree.unflatten(self.out_tree, list(formats)[: self.out_tree.num_leaves])
+
+    @property
     def out_info(self) -> Any:
         """Shapes, dtypes and placements of the results, as their tree."""
         places = [place.public for place in self._executable.build.targets]
         return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
+
+
+def _format(place: Any, aval: ShapedArray) -> Format:
+    return Format(place.layout or Layout(range(aval.ndim), ()), place.public)
 
 
 def _is_elsewhere(x: Any, place: Any) -> bool:

@@ -355,7 +355,7 @@ def devices_for(info: MapInfo, inner: int = 1, has_inner_map: bool = False) -> t
             f"{info.name} needs more devices than there are.",
             got=f"{len(everyone)} device(s) of platform {everyone[0].platform}, {needed} replicas",
             expected=f"{needed} devices{slices}",
-            fix="map over fewer slices, or use vmap",
+            fix="map over fewer slices, or use vmap; on hosts, minijax.cpu_devices(n) gives n",
         )
     return tuple(everyone[:needed])
 
