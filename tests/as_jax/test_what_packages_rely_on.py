@@ -10,7 +10,7 @@ import minijax.numpy as jnp
 from minijax import custom_derivatives, lax
 from minijax.experimental import checkify
 
-pytestmark = pytest.mark.feature("EC-02")
+pytestmark = pytest.mark.feature("EC-02", "EC-06")
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "int64"])
@@ -160,6 +160,12 @@ def test_bytes_of_elements_are_swapped(kind):
     )
 
 
+def test_parts_of_complex_views_are_kept():
+    parts = np.array([np.inf, 0.0, 1.0, np.nan, 1e-40, -0.0], np.float32)
+    seen = jnp.asarray(parts).view(jnp.complex64)
+    assert np.asarray(seen).tobytes() == parts.tobytes()
+
+
 def test_a_failed_check_says_so_when_it_is_raised():
     found, _ = checkify.checkify(lambda x: checkify.check(x > 0, "must be positive"))(-1.0)
     with pytest.raises(checkify.JaxRuntimeError, match=r"must be positive \(`check` failed\)"):
@@ -168,6 +174,7 @@ def test_a_failed_check_says_so_when_it_is_raised():
         checkify.check(jnp.bool_(False), "no")
 
 
+@pytest.mark.feature("EC-04")
 def test_places_that_types_name_are_places_for_results():
     like = jnp.ones(3)
     where = jax.typeof(like).sharding
