@@ -299,7 +299,7 @@ def error_of(site: Site, place: int, values: Values, function: str = "") -> Chec
     line = core_source.user_line() if site.source is None else core_source.summarize(site.source)
     error = _ERRORS[site.kind](
         message(
-            site.primitive,
+            "" if site.kind == USER else site.primitive,
             text if site.kind == USER else f"{text}.",
             got=", ".join(facts) or None,
             fix=_FIXES.get(site.kind),
