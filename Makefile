@@ -15,6 +15,7 @@ PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python;
 
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
+INSTALLED_DOCS := $(VENV)/.installed-docs
 INSTALLED_JAX := $(JAX_VENV)/.installed
 INSTALLED_PACKAGES := $(PACKAGES_VENV)/.installed
 
@@ -34,7 +35,7 @@ SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) d
 
 WEB := web/node_modules/.package-lock.json
 
-.PHONY: help demo test test-all test-web web bench check features size parity packages fuzz soak mutants clean
+.PHONY: help demo test test-all test-web test-docs web docs bench check features size parity packages fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -53,6 +54,12 @@ web: $(WEB) ## build the front end of pages anew; needs node and npm, which user
 
 test-web: $(INSTALLED) $(WEB) ## open pages in Chromium, point, click, search; screenshots go to out/pages
 	$(BIN)/python -m pytest -q tests/page/test_browser.py --sample=$(SEED)
+
+docs: $(INSTALLED_DOCS) ## build the site of the documents into out/site, without a network
+	$(BIN)/python -m tools.site
+
+test-docs: docs $(WEB) ## look for dead links in the site, and in Chromium for blank figures
+	MINIJAX_SITE=out/site $(BIN)/python -m pytest -q tests/docs/test_site.py
 
 check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
 	$(BIN)/python -m tools.check
@@ -98,6 +105,10 @@ $(INSTALLED): pyproject.toml
 
 $(INSTALLED_DEV): $(INSTALLED)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	touch $@
+
+$(INSTALLED_DOCS): $(INSTALLED)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
 	touch $@
 
 $(WEB): web/package-lock.json

@@ -64,10 +64,12 @@ ROOMS = {
     "explain": Room(9, _NUMPY),
     # Additions (decision 0024).
     "as_jax": Room(10, (*_NUMPY, "jaxlib.mlir")),
+    "display": Room(10, (*_NUMPY, "pygments")),
     "page": Room(10, _NUMPY),
     "example_libraries": Room(10, _NUMPY),
     "ode": Room(10, _NUMPY),
     "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
+    "insight": Room(10, (*_NUMPY, "jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_client")),
     "placing": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.xla_client", "jaxlib.mlir")),
     "processes": Room(10, ("jaxlib._jax", "jaxlib.xla_client")),
     "sparse": Room(10, _NUMPY),

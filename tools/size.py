@@ -22,7 +22,18 @@ PACKAGE = "minijax"
 READING_PATH = Path("docs/reading.md")
 
 ADDITIONS = frozenset(
-    {"as_jax", "example_libraries", "export", "ode", "page", "placing", "processes", "sparse"}
+    {
+        "as_jax",
+        "display",
+        "example_libraries",
+        "export",
+        "insight",
+        "ode",
+        "page",
+        "placing",
+        "processes",
+        "sparse",
+    }
 )
 """Rooms that no other room imports, made after the limits of size; decision 0024."""
 

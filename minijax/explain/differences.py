@@ -260,7 +260,7 @@ def _commitment(committed: bool) -> str:
 def _leaf_names(record: history.TraceRecord) -> list[str]:
     # Values of enclosing traces come first among the operands of a program.
     names = [""] * record.facts.get("lifted", 0)
-    for name, argument in _arguments(record).items():
+    for name, argument in arguments_of(record).items():
         if not isinstance(argument.value, history.Memento):
             tree = argument.value.tree
             names += [name + tree_errors.keystr(path) for path in tree_errors.leaf_paths(tree)]
@@ -293,7 +293,7 @@ def _function_changes(new: history.TraceRecord, old: history.TraceRecord) -> Ite
 
 
 def _argument_changes(new: history.TraceRecord, old: history.TraceRecord) -> Iterator[_Facts]:
-    after, before = _arguments(new), _arguments(old)
+    after, before = arguments_of(new), arguments_of(old)
     for name in before | after:
         if name not in before or name not in after:
             cause = Cause.COUNT if _is_variadic(name, new) else Cause.PRESENCE
@@ -309,7 +309,8 @@ def _argument_changes(new: history.TraceRecord, old: history.TraceRecord) -> Ite
             yield from _tree_changes(name, was.value, now.value)
 
 
-def _arguments(record: history.TraceRecord) -> dict[str, _Argument]:
+def arguments_of(record: history.TraceRecord) -> dict[str, _Argument]:
+    """The arguments of a traced call by name: trees of types, or what is kept of a static value."""
     names = record.function.parameters or ()
     args, kwargs = _Value(record.in_tree, record.avals, record.kinds).children()
     found = {}
@@ -400,7 +401,7 @@ def _node_kind(tree: Any) -> type | None:
 def _node_text(value: _Value) -> str:
     kind = _node_kind(value.tree)
     if kind is None:
-        return _aval_text(value)
+        return leaf_text(value)
     return "None" if kind is type(None) else kind.__name__
 
 
@@ -435,10 +436,11 @@ def _leaf_changes(path: str, was: _Value, now: _Value) -> Iterator[_Facts]:
     elif before.weak_type != after.weak_type:
         causes.append(Cause.WEAK_TYPE)
     for cause in causes or [Cause.PLACEMENT]:
-        yield path, cause, _aval_text(was), _aval_text(now)
+        yield path, cause, leaf_text(was), leaf_text(now)
 
 
-def _aval_text(value: _Value) -> str:
+def leaf_text(value: _Value) -> str:
+    """The type of a leaf, as a key of the cache has it."""
     (aval,), (kind,) = value.avals, value.kinds
     if kind in _SCALARS:
         return f"Python {kind.__name__}"

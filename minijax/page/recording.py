@@ -109,10 +109,17 @@ def _rounded(value: float) -> float | str:
 def _picture(values: np.ndarray[Any, Any]) -> Record:
     """The means of the parts of an array, as the matrix that its last dimension has."""
     matrix = values.reshape(-1, values.shape[-1])
-    rows = [part for part in np.array_split(np.arange(matrix.shape[0]), _SIDE) if part.size]
-    columns = [part for part in np.array_split(np.arange(matrix.shape[1]), _SIDE) if part.size]
-    means = [_rounded(matrix[np.ix_(r, c)].mean()) for r in rows for c in columns]
+    rows, columns = (_starts(size) for size in matrix.shape)
+    sums = np.add.reduceat(np.add.reduceat(matrix, rows, 0), columns, 1)
+    heights, widths = np.diff([*rows, matrix.shape[0]]), np.diff([*columns, matrix.shape[1]])
+    means = [_rounded(mean) for mean in (sums / np.outer(heights, widths)).reshape(-1)]
     return {"rows": len(rows), "columns": len(columns), "means": means}
+
+
+def _starts(size: int) -> list[int]:
+    """Where parts of a dimension begin, which differ by at most one element."""
+    count = min(size, _SIDE)
+    return [part * size // count for part in range(count)]
 
 
 def _holders(x: Any) -> Iterator[Record]:

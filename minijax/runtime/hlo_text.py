@@ -14,7 +14,7 @@ from typing import NamedTuple
 from minijax.core.source import Frame
 
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .*)?\{")
-_INSTRUCTION = re.compile(r"^\s+(?:ROOT )?%?([\w.\-]+) = (.*)$")
+_INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*)$")
 _TABLE_ROW = re.compile(r"^(\d+) (.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _FIELD = re.compile(r"(\w+)=(\d+)")
@@ -52,20 +52,27 @@ class Tensor(NamedTuple):
 
 
 class Instruction:
-    """One line of a computation."""
+    """One line of a computation.
 
-    def __init__(self, name: str, rest: str) -> None:
-        self.name = name
-        cut = _end_of_shape(rest)
-        self._shape = rest[:cut]
-        opcode, _, self._rest = rest[cut:].lstrip().partition("(")
-        self.opcode = opcode
+    Attributes:
+        is_root: whether it gives the result of the computation.
+        name: its name.
+        text: what is printed after its name, from the type on.
+        type_text: the type of what it gives, with its layout.
+        opcode: the operation.
+    """
+
+    def __init__(self, root: str | None, name: str, text: str) -> None:
+        self.is_root, self.name, self.text = root is not None, name, text
+        cut = _end_of_shape(text)
+        self.type_text = text[:cut]
+        self.opcode, _, self._rest = text[cut:].lstrip().partition("(")
 
     @property
     def tensors(self) -> list[Tensor]:
         """The arrays that it gives: several where the result is a tuple."""
         found = []
-        for letters, digits, tail, dims in _TENSOR.findall(self._shape):
+        for letters, digits, tail, dims in _TENSOR.findall(self.type_text):
             bits = _BITS_OF_NAMED.get(letters + digits, int(digits or 0))
             shape = tuple(int(d.lstrip("<=")) for d in dims.split(",") if d)
             name = _NAMES_IN_JAXPRS.get(letters, letters)
@@ -118,12 +125,14 @@ class HloModule:
 
     Attributes:
         computations: by name, their instructions by name.
+        name: its name: `jit_` and that of the function.
         entry: the name of the computation that runs first.
         devices: on how many devices it runs.
     """
 
     def __init__(self, text: str) -> None:
         self.computations: dict[str, dict[str, Instruction]] = {}
+        self.name = text.partition(",")[0].removeprefix("HloModule ")
         self.entry = ""
         self._tables: dict[str, dict[int, str]] = {}
         lines = text.splitlines()
@@ -142,7 +151,7 @@ class HloModule:
             rows = self._tables.setdefault(line, {}) if line in _TABLES else None
             found = _INSTRUCTION.match(line)
             if found:
-                instructions[found.group(1)] = Instruction(*found.groups())
+                instructions[found.group(2)] = Instruction(*found.groups())
                 continue
             head = _COMPUTATION.match(line)
             if head:

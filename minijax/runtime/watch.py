@@ -6,7 +6,7 @@ Where a process is alone there is no watch, and nothing is told.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import source
@@ -85,9 +85,10 @@ class Joint:
 
 
 class _State:
-    """The watch of this process, if it is one of several."""
+    """The watch of this process, if it is one of several, and who waits for arrays first."""
 
     watch: Any = None
+    waiter: Any = None
 
 
 _state = _State()
@@ -96,6 +97,18 @@ _state = _State()
 def start(watch: Any) -> None:
     """Begins to watch the other processes; None: ends it."""
     _state.watch = watch
+    _state.waiter = None if watch is None else watch.wait_for
+
+
+@contextlib.contextmanager
+def waiting_by(wait: Callable[[Any, Any], None]) -> Iterator[None]:
+    """Inside, `wait` is told of each array that is waited for, and who waited before."""
+    before = _state.waiter
+    _state.waiter = lambda buffer: wait(buffer, before)
+    try:
+        yield
+    finally:
+        _state.waiter = before
 
 
 def current() -> Any:
@@ -110,8 +123,8 @@ def exchanging_data() -> contextlib.AbstractContextManager[None]:
 
 def wait_for(buffer: Any) -> None:
     """Waits for an array if there are other processes."""
-    if _state.watch is not None:
-        _state.watch.wait_for(buffer)
+    if _state.waiter is not None:
+        _state.waiter(buffer)
 
 
 def explain(caught: Exception) -> None:

@@ -13,7 +13,7 @@ import pytest
 import minijax
 from minijax.as_jax.distribution import RELEASE, write_wheel
 
-pytestmark = pytest.mark.feature("EC-07")
+pytestmark = pytest.mark.feature("EC-08")
 
 ROOT = Path(minijax.__file__).parents[1]
 

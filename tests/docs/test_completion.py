@@ -22,6 +22,9 @@ WIDER = frozenset(
         *("experimental.jet", "experimental.maps", "experimental.pallas"),
         *("experimental.pallas.tpu", "experimental.pjit", "experimental.pxla"),
         *(
+            "example_libraries",
+            "example_libraries.optimizers",
+            "example_libraries.stax",
             "experimental.shard_map",
             "experimental.sparse",
             "extend",
@@ -37,7 +40,7 @@ WIDER = frozenset(
 OWN = {
     "custom_derivatives": ["linear_call_p"],
     "debug": ["log"],
-    "distributed": ["on_failure"],
+    "distributed": ["main", "on_failure"],
     "extend.core": ["ShapedArray", "abstract_token"],
     "numpy": ["newaxis"],
     "ref": ["ds", "run_state"],

@@ -595,3 +595,17 @@ def test_slopes_of_an_epidemic_equal_differences(example: ModuleType) -> None:
         expected = finite_differences(missing, vector, step=1e-4)
 
     np.testing.assert_allclose(found, expected, rtol=1e-3, atol=1e-3 * np.abs(expected).max())
+
+
+@pytest.mark.slow
+@pytest.mark.feature("EX-06", "EX-07", "EX-08")
+@pytest.mark.filterwarnings("ignore:builtin type event_stats:DeprecationWarning")
+@runs("look_inside")
+def test_look_inside_attention_by_blocks_holds_less(example: ModuleType) -> None:
+    result = example.main()
+
+    assert result.whole.alive > 5 * result.blocks.alive
+    assert result.difference < 1e-5
+    # Scores and values, two operations for each term.
+    assert result.kernels.flops > 2 * 2 * example.LENGTH**2 * example.WIDTH
+    assert result.profile.calls[0].times == 3

@@ -1,67 +1,34 @@
 """Pages of the programs of all examples: every equation is linked, or says why it is not."""
 
-import contextlib
-import importlib
-import io
 import time
-from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 
-import minijax as jax
-from minijax import explain
-from minijax.core.trace import Tracer
-from minijax.transforms.jit import jit
+from minijax.lowering import program
+from tools.site import programs
 
 pytestmark = [pytest.mark.feature("PG-01"), pytest.mark.slow]
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
-NAMES = sorted(
-    path.stem
-    for path in EXAMPLES.glob("*.py")
-    if "def main(" in path.read_text() and path.stem not in {"two_processes", "terminal"}
-)
+MOST_PAGES = 4
 MOST_SECONDS = 2.0
 MOST_BYTES = 2 << 20
 
 
-def held(function):
-    """A jitted function as `explain` takes it."""
-
-    def call(*args, **kwargs):
-        raise AssertionError
-
-    call.trace = function.trace
-    call.__wrapped__ = function.function
-    return call
-
-
 @pytest.fixture
-def pages(monkeypatch):
-    """Makes a page of each program of the examples, at its first call, before it runs."""
-    found, seen = [], set()
-    answer = jit.JitFunction.answer
-    working = SimpleNamespace(now=False)
+def compiling(monkeypatch):
+    """How long the processor has compiled."""
+    spent = [0.0]
+    compile_module = program.compile.compile_module
 
-    def spied(self, args, kwargs):
-        code = getattr(self.function, "__code__", None)
-        leaves = jax.tree.leaves((args, kwargs))
-        is_own = code is not None and str(EXAMPLES) in code.co_filename
-        if is_own and id(self) not in seen and not working.now and len(seen) < 4:
-            seen.add(id(self))
-            if not any(isinstance(x, Tracer) for x in leaves):
-                working.now = True
-                try:
-                    started = time.process_time()
-                    page = explain.page(held(self))(*args, **kwargs)
-                    found.append((page, time.process_time() - started))
-                finally:
-                    working.now = False
-        return answer(self, args, kwargs)
+    def timed(*args, **kwargs):
+        started = time.process_time()
+        try:
+            return compile_module(*args, **kwargs)
+        finally:
+            spent[0] += time.process_time() - started
 
-    monkeypatch.setattr(jit.JitFunction, "answer", spied)
-    return found
+    monkeypatch.setattr(program.compile, "compile_module", timed)
+    return spent
 
 
 def unlinked(page):
@@ -78,12 +45,16 @@ def unlinked(page):
 
 
 @pytest.mark.sampled(3)
-@pytest.mark.parametrize("name", NAMES)
-def test_programs_of_examples_are_linked(name, pages, monkeypatch):
-    monkeypatch.syspath_prepend(str(EXAMPLES))
-    example = importlib.import_module(name)
-    with jax.cpu_devices(8), contextlib.redirect_stdout(io.StringIO()):
-        example.main()
-    for page, _ in pages:
+@pytest.mark.parametrize("name", programs.NAMES)
+def test_programs_of_examples_are_linked(name):
+    for page, _ in programs.pages_of(name, MOST_PAGES):
         assert not unlinked(page)
         assert len(page.html().encode()) < MOST_BYTES
+
+
+@pytest.mark.sampled(1)
+@pytest.mark.parametrize("name", ["charlm", "tensor_parallel", "vae_digits", "ring_attention"])
+def test_largest_pages_are_made_quickly(name, compiling):
+    ((page, seconds),) = programs.pages_of(name, 1)
+    assert len(page.data["equations"]) > 100
+    assert seconds - compiling[0] < MOST_SECONDS

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minijax as jax
@@ -15,6 +15,9 @@ import minijax.numpy as jnp
 from minijax.experimental import sparse
 
 pytestmark = pytest.mark.feature("EC-05")
+
+# Each example has shapes of its own, for which some thirty programs are compiled.
+few = settings(max_examples=settings().max_examples // 4)
 
 MAT = np.array([[0, 1, 0, 2], [3, 0, 0, 0], [0, 0, 4, 0]], np.float32)
 
@@ -35,6 +38,7 @@ def arrays(draw: st.DrawFn, rank: int | None = None) -> tuple[np.ndarray, sparse
     return dense.astype(np.float32), found
 
 
+@few
 @given(pair=arrays())
 def test_conversions_keep_elements(pair: tuple[np.ndarray, sparse.BCOO]) -> None:
     dense, found = pair
@@ -48,6 +52,7 @@ def test_conversions_keep_elements(pair: tuple[np.ndarray, sparse.BCOO]) -> None
     np.testing.assert_array_equal(sparse.bcoo_rev(found, axes).todense(), np.flip(dense, axes))
 
 
+@few
 @given(pair=arrays(), data=st.data())
 def test_sums_and_parts_equal_those_of_numpy(pair: Any, data: st.DataObject) -> None:
     dense, found = pair
@@ -60,6 +65,7 @@ def test_sums_and_parts_equal_those_of_numpy(pair: Any, data: st.DataObject) -> 
     np.testing.assert_array_equal(found[0].todense(), dense[0])
 
 
+@few
 @given(pair=arrays(), seed=st.integers(0, 100))
 def test_elementwise_results_equal_those_of_numpy(pair: Any, seed: int) -> None:
     dense, found = pair
@@ -78,6 +84,7 @@ def test_elementwise_results_equal_those_of_numpy(pair: Any, seed: int) -> None:
         np.testing.assert_allclose(sparse.todense(result), expected, rtol=1e-6)
 
 
+@few
 @given(pair=arrays(), data=st.data())
 def test_products_equal_those_of_numpy(pair: Any, data: st.DataObject) -> None:
     dense, found = pair
@@ -94,6 +101,7 @@ def test_products_equal_those_of_numpy(pair: Any, data: st.DataObject) -> None:
         np.testing.assert_array_equal(sparse.todense(product), expected)
 
 
+@few
 @given(pair=arrays(rank=2))
 def test_rows_equal_coordinates(pair: tuple[np.ndarray, sparse.BCOO]) -> None:
     dense, found = pair

@@ -3,6 +3,7 @@
 import { render } from "preact";
 import { useCallback, useEffect, useMemo, useRef, useState } from "preact/hooks";
 import "./page.css";
+import { CallsView } from "./calls";
 import { bytes, read, type Data, type Equation } from "./data";
 import { GraphView } from "./graph";
 import { Links } from "./links";
@@ -10,11 +11,12 @@ import { DevicesView, TraceBar } from "./players";
 import { Text } from "./text";
 import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
+import { WhatIfView } from "./whatif";
 
 /** What is open at first, as far as there is room: the first come first. */
-const WORTH = ["python", "jaxpr", "devices", "original", "stablehlo", "derivative", "batch", "optimized", "values"];
+const WORTH = ["whatIf", "python", "jaxpr", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
 const NARROWEST = 255;
-const WIDE = new Set(["devices", "derivative", "batch"]);
+const WIDE = new Set(["devices", "derivative", "batch", "calls", "whatIf"]);
 
 function closedAtFirst(keys: string[]): Set<string> {
   const found = new Set(keys);
@@ -83,6 +85,8 @@ function Page({ data }: { data: Data }) {
     ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
     ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
+    ...(data.whatIf ? [{ key: "whatIf", title: "what if" }] : []),
+    ...(data.calls ? [{ key: "calls", title: "calls" }] : []),
   ];
   const titles = [...data.columns, ...extra];
   const [closed, setClosed] = useState<Set<string>>(() => closedAtFirst(titles.map((c) => c.key)));
@@ -227,6 +231,12 @@ function Page({ data }: { data: Data }) {
     // What was opened may stand outside of the window.
     if (!next.has(key)) setTimeout(() => document.querySelector(`.c-${key}`)?.scrollIntoView({ inline: "nearest", block: "nearest" }), 50);
   };
+  const compare = (choice: number) => {
+    const next = new Set(closed);
+    for (const key of data.columns.map((c) => c.key).filter((k) => k.startsWith("choice"))) next.add(key);
+    next.delete(`choice${choice}`);
+    setClosed(next);
+  };
   const change = () => {
     const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.dataset["theme"] = dark ? "light" : "dark";
@@ -298,10 +308,22 @@ function Page({ data }: { data: Data }) {
             <BatchView batch={data.batch} onPoint={point} onChoose={chooseNumbers} />
           </section>
         )}
+        {closed.has("whatIf") || !data.whatIf ? null : (
+          <section class="column c-whatIf">
+            <h2>what if</h2>
+            <WhatIfView whatIf={data.whatIf} onPoint={point} onChoose={chooseNumbers} onStep={compare} />
+          </section>
+        )}
         {closed.has("devices") || !data.devices ? null : (
           <section class="column c-devices">
             <h2>devices</h2>
             <DevicesView devices={data.devices} links={links} onPoint={point} onChoose={chooseNumber} />
+          </section>
+        )}
+        {closed.has("calls") || !data.calls ? null : (
+          <section class="column c-calls">
+            <h2>calls</h2>
+            <CallsView calls={data.calls} />
           </section>
         )}
       </div>

@@ -464,10 +464,20 @@ def _rel_entr(p: Array, q: Array) -> Array:
 
 
 def _rel_entr_slope_p(p: Array, q: Array, out: Array) -> Array:
-    return _log_ratio(p, q) + 1.0
+    return _within(p, q, out, _log_ratio(p, q) + 1.0)
 
 
-rel_entr_p = Elementwise("rel_entr", _rel_entr, _rel_entr_slope_p, lambda p, q, out: -(p / q))
+def _rel_entr_slope_q(p: Array, q: Array, out: Array) -> Array:
+    return _within(p, q, out, -(p / q))
+
+
+def _within(p: Array, q: Array, out: Array, slope: Array) -> Array:
+    """The slope, and 0 outside of the domain, where all results are infinite."""
+    outside = (out == np.inf) & ((p <= 0.0) | (q <= 0.0))
+    return select(outside, full_like(out, 0.0), slope)
+
+
+rel_entr_p = Elementwise("rel_entr", _rel_entr, _rel_entr_slope_p, _rel_entr_slope_q)
 
 
 @one_program()
@@ -478,7 +488,7 @@ def rel_entr(p: ArrayLike, q: ArrayLike) -> Array:
 
     Shapes:     p: T[s], q: T[t] -> T[broadcast of s and t].
     Dtypes:     real; integers and booleans become floats.
-    Derivative: log(p/q) + 1 by p, -p/q by q.
+    Derivative: log(p/q) + 1 by p, -p/q by q; 0 outside of the domain.
 
     Raises:
         ValueError: an argument is complex.

@@ -67,6 +67,13 @@ def test_entropies_of_what_has_no_quotient():
     np.testing.assert_allclose(slopes, np.log(p / q.astype(float)) + 1, rtol=1e-6)
 
 
+def test_entropies_outside_of_their_domain_have_no_slope():
+    p, q = np.float32([-1, 1, 1, -1, 0]), np.float32([1, -1, 0, -1, -1])
+    slopes = jax.vmap(jax.grad(special.rel_entr, (0, 1)))(p, q)
+    np.testing.assert_array_equal(slopes, np.zeros((2, 5)))
+    assert jax.grad(special.rel_entr)(np.float32(1e38), np.float32(1e-37)) > 100
+
+
 def test_factorials_of_infinities():
     assert special.factorial(np.float32(-np.inf)) == 0
     assert special.poch(np.float32(2), np.float32(np.inf)) == np.inf

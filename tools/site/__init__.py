@@ -1,0 +1,1 @@
+"""The site of the documents: what Sphinx is given, and what walks over its result."""
