@@ -29,7 +29,7 @@ def missing() -> str:
 
 
 @pytest.mark.skipif(bool(missing()), reason=missing() or "all is there")
-def test_ten_pages_light_explain_search_and_step(tmp_path: Path) -> None:
+def test_pages_light_explain_search_and_step(tmp_path: Path) -> None:
     for name, page in programs.pages():
         page.save(tmp_path / f"{name}.html")
     command = ["node", "tests/run.mjs", str(tmp_path), str(SHOTS)]
@@ -37,4 +37,4 @@ def test_ten_pages_light_explain_search_and_step(tmp_path: Path) -> None:
         command, cwd=WEB, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" equations, open after ") == 10
+    assert done.stdout.count(" equations, open after ") == 11

@@ -113,6 +113,12 @@ export interface Calls {
   calls: Call[];
 }
 
+/** What each device does where none can go on, and the oracle's words. */
+export interface Stuck {
+  words: string;
+  devices: { name: string; does: string; waits: boolean }[];
+}
+
 export interface Data {
   version: number;
   name: string;
@@ -124,6 +130,7 @@ export interface Data {
   derivative?: Derivative | null;
   batch?: Batch | null;
   calls?: Calls | null;
+  stuck?: Stuck | null;
 }
 
 /** The data of the page: JSON, packed by gzip, in letters. */

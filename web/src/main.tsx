@@ -7,7 +7,7 @@ import { CallsView } from "./calls";
 import { bytes, read, type Data, type Equation } from "./data";
 import { GraphView } from "./graph";
 import { Links } from "./links";
-import { DevicesView, TraceBar } from "./players";
+import { DevicesView, StuckView, TraceBar } from "./players";
 import { Text } from "./text";
 import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
@@ -83,7 +83,7 @@ function Page({ data }: { data: Data }) {
     { key: "values", title: "values and shards" },
     ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
-    ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
+    ...(data.devices || data.stuck ? [{ key: "devices", title: "devices" }] : []),
     ...(data.calls ? [{ key: "calls", title: "calls" }] : []),
   ];
   const titles = [...data.columns, ...extra];
@@ -300,7 +300,13 @@ function Page({ data }: { data: Data }) {
             <BatchView batch={data.batch} onPoint={point} onChoose={chooseNumbers} />
           </section>
         )}
-        {closed.has("devices") || !data.devices ? null : (
+        {closed.has("devices") || !data.stuck ? null : (
+          <section class="column c-devices">
+            <h2>devices</h2>
+            <StuckView stuck={data.stuck} />
+          </section>
+        )}
+        {closed.has("devices") || !data.devices || data.stuck ? null : (
           <section class="column c-devices">
             <h2>devices</h2>
             <DevicesView devices={data.devices} links={links} onPoint={point} onChoose={chooseNumber} />
