@@ -1,6 +1,7 @@
 from minijax.experimental import (
     checkify as checkify,
     compilation_cache as compilation_cache,
+    custom_partitioning as custom_partitioning,
     jet as jet,
     layout as layout,
     maps as maps,

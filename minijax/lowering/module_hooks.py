@@ -234,7 +234,11 @@ def compiling(
             value.now = now
         if effect in jaxpr.effects and len(where.devices) == 1:
             _tell_of_one_device(jaxpr, now)
-        yield
+        try:
+            yield
+        except RuntimeError:
+            if now.failure is None:
+                raise
     if now.failure is not None:
         raise now.failure
 

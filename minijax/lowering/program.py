@@ -435,7 +435,7 @@ def _compiled(
         module_hooks.compiling(lowered.jaxpr, where, originals, lowered.inspected),
     ):
         try:
-            may_store = module_hooks.effect not in effects_of
+            may_store = not (module_hooks.effect in effects_of or lowered.inspected)
             loaded = compile.compile_module(
                 module, where.devices, wanted, lowered.host_callbacks, may_store=may_store
             )
