@@ -51,7 +51,7 @@ MODULES = (
     *("sharding", "stages", "test_util", "tree", "tree_util", "typing"),
     *("experimental.checkify", "experimental.mesh_utils", "experimental.multihost_utils"),
     *("experimental.serialize_executable", "experimental.layout", "experimental.ode"),
-    "experimental.custom_partitioning",
+    *("experimental.custom_partitioning", "memory"),
     *("example_libraries", "example_libraries.optimizers", "example_libraries.stax"),
     *("extend", "extend.core", "export", "monitoring"),
     "config",

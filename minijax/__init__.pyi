@@ -19,6 +19,7 @@ from minijax import (
     flatten_util as flatten_util,
     image as image,
     lax as lax,
+    memory as memory,
     monitoring as monitoring,
     nn as nn,
     numpy as numpy,
@@ -74,6 +75,7 @@ from minijax.core.guards import (
 from minijax.core.jaxpr import ClosedJaxpr as ClosedJaxpr, Jaxpr as Jaxpr
 from minijax.core.native import Device as Device
 from minijax.core.cache import cache_stats as cache_stats
+from minijax.display.notebook import load_ipython_extension as load_ipython_extension
 from minijax.explain.report import no_retrace as no_retrace
 from minijax.interpreters.staging import eval_jaxpr as eval_jaxpr
 from minijax.lax.callbacks import pure_callback as pure_callback

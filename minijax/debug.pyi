@@ -1,7 +1,7 @@
 """Looking at values while programs run, under the names of jax.debug."""
 
 import minijax.lax.debugging
-from minijax.explain.drawing import (
+from minijax.display.drawing import (
     visualize_array_sharding as visualize_array_sharding,
     visualize_sharding as visualize_sharding,
 )

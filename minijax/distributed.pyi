@@ -6,3 +6,4 @@ from minijax.processes.distributed import (
     on_failure as on_failure,
     shutdown as shutdown,
 )
+from minijax.processes.launching import main as main

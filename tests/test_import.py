@@ -23,7 +23,14 @@ def test_import_loads_no_room_that_few_programs_use() -> None:
     unused = (
         *("minijax.lax.linalg", "minijax.numpy.linalg", "minijax.numpy.fft", "minijax.scipy"),
         *("minijax.image", "minijax.ops", "minijax.ffi", "minijax.nn", "minijax.random"),
-        *("minijax.testing", "minijax.explain", "minijax.experimental", "scipy", "jaxlib.lapack"),
+        *(
+            "minijax.testing",
+            "minijax.explain",
+            "minijax.display",
+            "minijax.experimental",
+            "scipy",
+            "jaxlib.lapack",
+        ),
     )
     assert "minijax.numpy.reductions" in loaded
     assert [name for name in loaded if name.startswith(unused)] == []

@@ -24,6 +24,7 @@ READING_PATH = Path("docs/reading.md")
 ADDITIONS = frozenset(
     {
         "as_jax",
+        "display",
         "example_libraries",
         "export",
         "insight",

@@ -378,8 +378,7 @@ class ShapedArray(AbstractValue):
         return _intern(self.shape, self.dtype, self.weak_type, self.split, kind, self.memory_kind)
 
     def str_short(self) -> str:
-        memory = "" if self.memory_kind is None else "<host>"
-        return f"{dtypes.short_name(self.dtype)}{memory}{self._shape_text()}"
+        return f"{dtypes.short_name(self.dtype)}{self._shape_text()}"
 
     def _shape_text(self) -> str:
         varying, unreduced, reduced = self.manual_axis_type
@@ -393,7 +392,8 @@ class ShapedArray(AbstractValue):
             unreduced, reduced = unreduced | spec.unreduced, reduced | spec.reduced
         kinds = ("V", varying), ("U", unreduced), ("R", reduced)
         shown = [f"{k}:{meshes.axes_text(sorted(axes, key=str))}" for k, axes in kinds if axes]
-        return f"[{','.join(dims)}]" + (f"{{{', '.join(shown)}}}" if shown else "")
+        memory = "" if self.memory_kind is None else "<host>"
+        return f"{memory}[{','.join(dims)}]" + (f"{{{', '.join(shown)}}}" if shown else "")
 
     def __len__(self) -> int:
         if not self.shape:

@@ -35,7 +35,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import FrameType, FunctionType, ModuleType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -283,6 +283,10 @@ class _StubLoader(SourceFileLoader):
         attached = attach(module.__name__, self.path)
         vars(module).update(zip(("__getattr__", "__dir__", "__all__"), attached, strict=True))
 
+    def get_code(self, fullname: str) -> CodeType:
+        """What `python -m` runs: the function `main` of the module."""
+        return compile(f"from {fullname} import main\nraise SystemExit(main())", self.path, "exec")
+
 
 sys.meta_path.insert(0, Finder)
 
@@ -305,6 +309,12 @@ def loaded(package: str, name: str) -> Any:
         home, original = homes_of[package][name]
         value = getattr(sys.modules.get(home), "__dict__", {}).get(original)
     return value
+
+
+def shown(value: Any) -> str | None:
+    """What a notebook shows of a value: the `_repr_html_` of classes whose text is not all."""
+    html: str | None = import_module(f"{ROOT}.display.rich").html_of(value)
+    return html
 
 
 def module(name: str) -> Any:

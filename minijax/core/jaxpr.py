@@ -235,6 +235,7 @@ class Jaxpr:
         return printing.jaxpr_text(self)
 
     __repr__ = __str__
+    _repr_html_ = deferral.shown
 
 
 class ClosedJaxpr:
@@ -294,6 +295,7 @@ class ClosedJaxpr:
         return printing.jaxpr_text(self.jaxpr)
 
     __repr__ = __str__
+    _repr_html_ = deferral.shown
 
 
 def join_effects(eqns: Sequence[Eqn]) -> Effects:

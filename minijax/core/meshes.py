@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from jaxlib import _jax
 
-from minijax.core import source
+from minijax.core import deferral, source
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.operators import AxisName, Param
@@ -257,6 +257,7 @@ class MeshAxes:
     axis_names: tuple[AxisName, ...]
     axis_sizes: tuple[int, ...]
     axis_types: tuple[AxisType, ...]
+    _repr_html_ = deferral.shown
 
     @property
     def shape(self) -> OrderedDict[AxisName, int]:

@@ -49,7 +49,7 @@ class Frame(NamedTuple):
     function_name: str
 
     def __str__(self) -> str:
-        name, cell = self.function_name, _cell(self.file_name)
+        name, cell = self.function_name, cell_of(self.file_name)
         place = f"{cell}, line " if cell else f"{os.path.basename(self.file_name)}:"
         return place + str(self.line) + ("" if name == "<module>" else f" in {name}")
 
@@ -60,7 +60,7 @@ def readable(name: str) -> str:
     return name if name.isascii() else name.encode(errors="backslashreplace").decode()
 
 
-def _cell(file_name: str) -> str:
+def cell_of(file_name: str) -> str:
     """What a notebook calls the cell whose code stands in a file; empty for other files."""
     get_ipython = getattr(sys.modules.get("IPython"), "get_ipython", None)
     shell = get_ipython() if get_ipython else None

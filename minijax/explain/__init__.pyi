@@ -1,3 +1,4 @@
+from minijax.display.terminal import show as show
 from minijax.explain.communication import (
     Collective as Collective,
     Collectives as Collectives,
@@ -16,6 +17,11 @@ from minijax.explain.report import (
     Retrace as Retrace,
     no_retrace as no_retrace,
     retraces as retraces,
+)
+from minijax.page.comparing import (
+    Choice as Choice,
+    Comparison as Comparison,
+    compare as compare,
 )
 from minijax.page.derivatives import Derivative as Derivative, derivative as derivative
 from minijax.page.making import Page as Page, page as page

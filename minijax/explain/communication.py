@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar, overload
 
 import numpy as np
 
-from minijax.core import config, tree
+from minijax.core import config, deferral, tree
 from minijax.core.errors import error
 from minijax.core.source import Frame
 from minijax.explain import groups
@@ -166,6 +166,8 @@ class Listing(Sequence[T]):
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
+
+    _repr_html_ = deferral.shown
 
 
 class Collectives(Listing[Collective]):

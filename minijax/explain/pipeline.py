@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from minijax.core import tree, tree_errors
+from minijax.core import deferral, tree, tree_errors
 from minijax.lowering import planning
 from minijax.transforms.jit.jit import jitted
 from minijax.transforms.jit.stages import Compiled, Lowered
@@ -51,6 +51,8 @@ class Stages(Mapping[str, str]):
     def __repr__(self) -> str:
         parts = [f"{self.name}: {stage}\n{text.rstrip()}" for stage, text in self.items()]
         return "\n\n".join(parts)
+
+    _repr_html_ = deferral.shown
 
 
 def stages(function: Callable[..., Any]) -> Callable[..., Stages]:
@@ -103,12 +105,12 @@ def _texts(jaxpr: Any, lowered: Lowered) -> Iterator[tuple[str, str]]:
         dumped = Path(folder)
         for stage, when in (("hlo", "before"), ("partitioned", "after")):
             for path in sorted(dumped.glob(f"*{when}_{_PARTITIONER}*.txt")):
-                yield stage, _readable(path.read_text(encoding="utf-8"))
-    yield "optimized", _readable(compiled.as_text())
+                yield stage, without_origins(path.read_text(encoding="utf-8"))
+    yield "optimized", without_origins(compiled.as_text())
     yield "shards", "\n".join(_shards(compiled))
 
 
-def _readable(hlo: str) -> str:
+def without_origins(hlo: str) -> str:
     """HLO without notes on where its instructions come from."""
     return re.sub(r"\n{3,}", "\n\n", _ORIGINS.sub("", _TABLES.sub("", hlo)))
 

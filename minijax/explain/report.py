@@ -7,11 +7,10 @@ the argument and what changed with respect to the nearest earlier one, with the 
 from __future__ import annotations
 
 import contextlib
-import html
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import history, source
+from minijax.core import deferral, history, source
 from minijax.core.errors import RetraceError, error
 from minijax.explain import differences
 from minijax.explain.differences import Change
@@ -98,25 +97,18 @@ class Report:
         return bool(self.retraces)
 
     @property
-    def _headline(self) -> str:
+    def headline(self) -> str:
+        """One sentence that says how often."""
         return (
             f"{self.name}: traced {_times(self.traces)}, compiled {_times(self.compilations)}; "
             f"{len(self.retraces)} of these after an earlier one that did not serve"
         )
 
     def __str__(self) -> str:
-        return "\n".join([self._headline, *map(str, self.retraces)])
+        return "\n".join([self.headline, *map(str, self.retraces)])
 
     __repr__ = __str__
-
-    def _repr_html_(self) -> str:
-        titles = ("call", "argument", "cause", "before", "after", "remedy")
-        rows = ["".join(f"<th>{title}</th>" for title in titles)]
-        for x in self:
-            cells = (x.at, x.argument, str(x.cause.value), x.before, x.after, x.remedy)
-            rows.append("".join(f"<td>{html.escape(cell)}</td>" for cell in cells))
-        body = "".join(f"<tr>{row}</tr>" for row in rows)
-        return f"<p>{html.escape(self._headline)}</p><table>{body}</table>"
+    _repr_html_ = deferral.shown
 
 
 def _times(count: int) -> str:

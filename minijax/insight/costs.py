@@ -43,14 +43,15 @@ def cost_of(
     module: HloModule, neighbours: Neighbours, instruction: Instruction, client: Any
 ) -> Cost:
     """The cost of an instruction among those of its computation."""
+    # XLA does not see into libraries.
     is_opaque = instruction.opcode == "custom-call"
-    found = _by_xla(module, neighbours, instruction, client)
+    found = None if is_opaque else _by_xla(module, neighbours, instruction, client)
     if found is None:
         return counted(module, neighbours, instruction)
-    flops = max(found.get("flops", 0.0), 0.0)
-    moved = max(found.get("bytes accessed", 0.0), 0.0)
-    transcendentals = max(found.get("transcendentals", 0.0), 0.0)
-    return Cost(flops or (None if is_opaque else 0.0), transcendentals, moved, True)
+    flops, transcendentals, moved = (
+        max(found.get(name, 0.0), 0.0) for name in ("flops", "transcendentals", "bytes accessed")
+    )
+    return Cost(flops, transcendentals, moved, True)
 
 
 def _by_xla(

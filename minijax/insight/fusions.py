@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple, overload
 
+from minijax.core import deferral
 from minijax.core.source import Frame
 from minijax.explain.communication import bytes_text, table
 from minijax.insight import bandwidth, costs, programs, recording
@@ -133,6 +134,8 @@ class Fusions(Sequence[Kernel]):
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
+
+    _repr_html_ = deferral.shown
 
     def _lines(self) -> Iterator[str]:
         where = f" on each of {self.devices} devices" if self.devices > 1 else ""

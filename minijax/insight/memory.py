@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from minijax.core import deferral
 from minijax.core.source import Frame
 from minijax.explain.communication import bytes_text, table
 from minijax.insight import programs
@@ -104,6 +105,8 @@ class Memory:
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
+
+    _repr_html_ = deferral.shown
 
     def _lines(self) -> Iterator[str]:
         where = f" on each of {self.devices} devices" if self.devices > 1 else ""

@@ -10,6 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
+from minijax.core import deferral
 from minijax.core.config import enable_compilation_cache
 from minijax.core.errors import error
 from minijax.core.source import Frame
@@ -135,6 +136,8 @@ class Profile:
 
     def __repr__(self) -> str:
         return "\n".join(self._lines())
+
+    _repr_html_ = deferral.shown
 
     def _lines(self) -> Iterator[str]:
         text = programs.seconds_text

@@ -381,7 +381,7 @@ def _placement_of_type(aval: AbstractValue, mesh: MeshAxes) -> Sharding | None:
     # How Auto axes split it is the compiler's choice.
     if not (isinstance(aval, ShapedArray) and mesh.are_all_axes_explicit):
         return None
-    return named(mesh, rules.spec_of(aval).padded(aval.ndim))
+    return named(mesh, rules.spec_of(aval).padded(aval.ndim), aval.memory_kind)
 
 
 def _is_on(own: Sharding, given: Sharding) -> bool:

@@ -200,15 +200,16 @@ def constrained_lines(module: ir.Module) -> Constrained:
     return found
 
 
-def propagated(module: ir.Module, *, debug_info: bool = False) -> str:
+def propagated(module: ir.Module, *, debug_info: bool = False, is_partitioned: bool = False) -> str:
     """The text of a module once Shardy has placed the values that the user has not.
 
-    With `debug_info` it tells where operations come from.
+    With `debug_info` it tells where operations come from; with `is_partitioned`, what moves too.
 
     Raises:
         InternalError: Shardy refuses the module.
     """
-    return str(_after(_PROPAGATION, module).get_asm(enable_debug_info=debug_info))
+    passes = _PASSES if is_partitioned else _PROPAGATION
+    return str(_after(passes, module).get_asm(enable_debug_info=debug_info))
 
 
 def _after(passes: str, module: ir.Module) -> Any:

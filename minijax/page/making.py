@@ -38,7 +38,7 @@ from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
 from minijax.transforms.jit.jit import jitted
-from minijax.transforms.jit.stages import Lowered
+from minijax.transforms.jit.stages import Lowered, Traced
 
 Data = dict[str, Any]
 """JSON."""
@@ -140,19 +140,37 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
     given = jitted("explain.page", function)
 
     def of(*args: Any, **kwargs: Any) -> Page:
-        traced = given.trace(*args, **kwargs)
-        closed: ClosedJaxpr = traced.jaxpr
-        marked = marking.mark(closed)
-        again = copy.copy(traced)
-        again._closed = marked.closed
-        again._staged = traced._staged._replace(closed=marked.closed)
-        lowered = again.lower()
-        found = _Making(lowered.fun_name, closed, marked, sources.beginning_of(function))
-        peeled = transformed.Peeled(function, args, kwargs, marked)
-        data = found.data(lowered, traced._args, peeled)
-        return Page(lowered.fun_name, {**data, "calls": calls.calls_of(given)})
+        made = page_of(function, given.trace(*args, **kwargs), args, kwargs)
+        made.data["calls"] = calls.calls_of(given)
+        return made
 
     return of
+
+
+def page_of(
+    function: Callable[..., Any], traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Page:
+    """The page of a function that was traced.
+
+    Args:
+        function: the function.
+        traced: what tracing has made of it.
+        args: its arguments.
+        kwargs: those that were given by name.
+    """
+    marked, lowered = numbered(traced)
+    found = _Making(lowered.fun_name, traced.jaxpr, marked, sources.beginning_of(function))
+    peeled = transformed.Peeled(function, args, kwargs, marked)
+    return Page(lowered.fun_name, found.data(lowered, traced._args, peeled))
+
+
+def numbered(traced: Traced) -> tuple[Marked, Lowered]:
+    """A traced function, lowered anew with numbers in its locations."""
+    marked = marking.mark(traced.jaxpr)
+    again = copy.copy(traced)
+    again._closed = marked.closed
+    again._staged = traced._staged._replace(closed=marked.closed)
+    return marked, again.lower()
 
 
 class _Making:
@@ -190,7 +208,7 @@ class _Making:
         return {
             "version": VERSION,
             "name": self._name,
-            "columns": [_column(column) for column in shown],
+            "columns": [column_data(column) for column in shown],
             "equations": equations,
             "graph": {"nodes": graph.nodes, "edges": graph.edges},
             "devices": self._devices(),
@@ -272,7 +290,8 @@ def _stages(lowered: Lowered) -> list[Column]:
     return found
 
 
-def _column(column: Column) -> Data:
+def column_data(column: Column) -> Data:
+    """A column as JSON."""
     lines = []
     for line in column.lines:
         own: Data = {"t": line.text, "d": line.depth}

@@ -38,7 +38,7 @@ class Place(NamedTuple):
     @property
     def text(self) -> str:
         """The place as it is shown."""
-        return f"{os.path.basename(self.file)}:{self.line} in {self.function}"
+        return str(source.Frame(self.file, self.line, self.function))
 
 
 def places_of(equation: Equation, outermost: Place | None) -> list[Place]:
@@ -128,7 +128,7 @@ def python_column(places: Sequence[Sequence[Place]], outermost: Place | None) ->
             numbers.setdefault((place.file, place.line), set()).add(number)
     lines: list[Line] = []
     for file, rows in wanted.items():
-        lines.append(Line(f"# {os.path.basename(file)}", 0))
+        lines.append(Line(f"# {source.cell_of(file) or os.path.basename(file)}", 0))
         last, depth = None, 1
         for row in sorted(rows):
             if last is not None and row != last + 1:

@@ -30,6 +30,7 @@ from jaxlib import _jax
 from minijax.core import deferral
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
+from minijax.processes import clusters
 from minijax.processes.watch import Watch, Wire
 from minijax.runtime import client, in_flight, transfer, watch
 
@@ -301,16 +302,19 @@ def initialize(
     """Makes this process one of several that run one program; called before all else.
 
     Afterwards `devices()` are those of all processes.  Every process calls this, with the same
-    address and number of processes, and then starts the same computations in the same order.  The
-    three are also read from the environment: MINIJAX_COORDINATOR_ADDRESS, MINIJAX_NUM_PROCESSES
-    and MINIJAX_PROCESS_ID.
+    address and number of processes, and then starts the same computations in the same order.  What
+    is omitted is read from the environment: MINIJAX_COORDINATOR_ADDRESS, MINIJAX_NUM_PROCESSES and
+    MINIJAX_PROCESS_ID, as `python -m minijax.distributed -n 4 program.py` sets them; or what Slurm,
+    Open MPI, Hydra (MPICH, Intel MPI), Kubernetes in indexed jobs, or torchrun set.
 
     Args:
         coordinator_address: where process 0 is reached, as host:port, with any free port.
         num_processes: how many processes there are.
         process_id: the number of this one, counted from 0.
         local_device_ids: the accelerators that this process uses; host devices are not shared.
-        cluster_detection_method: 'deactivate' or None: clusters are not asked for the rest.
+        cluster_detection_method: who is asked for the rest: 'slurm', 'ompi', 'hydra', 'k8s',
+            'torchrun', or 'mpi4py', which asks that package; None for whoever of them but the last
+            has started this process, 'deactivate' for nobody.
         initialization_timeout: for how many seconds to wait for the other processes.
         heartbeat_timeout_seconds: after how many seconds without a sign of life a process counts
             as gone, of which the others are told by an exception.
@@ -320,7 +324,8 @@ def initialize(
         partition_index: the same, under its other name.
 
     Raises:
-        ValueError: an argument is missing, or no address, or the numbers do not fit.
+        ValueError: an argument is missing, or no address, or the numbers do not fit; or
+            `cluster_detection_method` has not started this process.
         TypeError: a number is none.
         RuntimeError: it was called before, or devices were asked for before, or not all processes
             come in time.
@@ -332,8 +337,9 @@ def initialize(
         Traceback (most recent call last):
         RuntimeError: distributed.initialize: this process has made its devices already...
     """
-    address, processes, process = _identity(coordinator_address, num_processes, process_id)
-    _check_other_arguments(local_device_ids, cluster_detection_method, slice_index, partition_index)
+    _check_other_arguments(local_device_ids, slice_index, partition_index)
+    given = (coordinator_address, num_processes, process_id)
+    address, processes, process = _identity(*given, cluster_detection_method)
     _check_first()
     coordinator = Address.parsed(address, "coordinator_address")
     bind = Address("", coordinator.port)
@@ -404,7 +410,9 @@ def _outlive_aborts() -> None:
     ctypes.CDLL(None).signal(signal.SIGABRT, _state.abort_handler)
 
 
-def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int]:
+def _identity(
+    address: Any, processes: Any, process: Any, method: str | None
+) -> tuple[str, int, int]:
     """The address of the coordinator, the number of processes and that of this one."""
     names = {
         "coordinator_address": "MINIJAX_COORDINATOR_ADDRESS",
@@ -416,6 +424,12 @@ def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int
         if given[argument] is None and variable in os.environ:
             text = os.environ[variable]
             given[argument] = int(text) if text.isdecimal() else text
+    clusters.check_method(method)
+    is_known = all(value is not None for value in given.values())
+    member = None if is_known or method == "deactivate" else clusters.found(method)
+    if member is not None:
+        told = member._asdict()
+        given = {name: told[name] if value is None else value for name, value in given.items()}
     for argument, value in given.items():
         if value is None:
             error(
@@ -424,7 +438,8 @@ def _identity(address: Any, processes: Any, process: Any) -> tuple[str, int, int
                 f"{argument} is needed.",
                 got=", ".join(f"{name}={x!r}" for name, x in given.items()),
                 fix="pass the coordinator's address, how many processes there are and the "
-                f"number of this one, or set {names[argument]}",
+                f"number of this one, or set {names[argument]}; on one machine, start the program "
+                "by python -m minijax.distributed -n 2 program.py",
             )
     address, *numbers = given.values()
     if not isinstance(address, str):
@@ -444,18 +459,11 @@ def _number(argument: str, value: Value) -> int:
     return operator.index(value)
 
 
-def _check_other_arguments(
-    local_device_ids: Any, cluster_detection_method: Any, slice_index: Any, partition_index: Any
-) -> None:
+def _check_other_arguments(local_device_ids: Any, slice_index: Any, partition_index: Any) -> None:
     if local_device_ids is not None:
         several = isinstance(local_device_ids, Sequence)
         for number in local_device_ids if several else (local_device_ids,):
             _number("local_device_ids", number)
-    if cluster_detection_method not in (None, "deactivate"):
-        problem = "clusters are not asked who takes part."
-        got = f"cluster_detection_method={cluster_detection_method!r}"
-        fix = "pass coordinator_address, num_processes and process_id"
-        error(ValueError, _CONNECT, problem, got=got, expected="None or 'deactivate'", fix=fix)
     if slice_index is not None and partition_index is not None:
         error(
             ValueError,

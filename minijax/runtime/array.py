@@ -24,7 +24,7 @@ from typing import Any, NoReturn
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import dtypes, operators, source, tree, tree_registry
+from minijax.core import deferral, dtypes, operators, source, tree, tree_registry
 from minijax.core.aval import ShapedArray, Typed, abstract_token, aval_handlers, aval_of
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
@@ -361,6 +361,8 @@ class Array(_Convertible, metaclass=_ArrayType):
         where = self.sharding
         is_here = not self.is_deleted() and placement.is_readable(where)
         return str(self._value) if is_here and not placement.is_unreduced(where) else repr(self)
+
+    _repr_html_ = deferral.shown
 
     def block_until_ready(self) -> Array:
         """Waits until the computation of the array is done, and returns it.

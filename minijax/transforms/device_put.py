@@ -15,6 +15,7 @@ from minijax.core.meshes import UNCONSTRAINED, PartitionSpec
 from minijax.core.operators import Avals, BatchDims, Values
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import Tracer, current
+from minijax.interpreters import remat
 from minijax.interpreters.jvp import jvp_of_linear
 from minijax.lax import shardings
 from minijax.lowering import assignment, eager, relocation
@@ -30,6 +31,7 @@ from minijax.runtime.array import (
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Format, Layout, Sharding
+from minijax.sharding.mesh import Space
 from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract
 
 if TYPE_CHECKING:
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def _target_of(target: object) -> Sharding | None:
+def _target_of(target: object) -> Any:
     """The placement that a target of `device_put` names, or None for no particular one.
 
     Raises:
@@ -46,6 +48,8 @@ def _target_of(target: object) -> Sharding | None:
     """
     if isinstance(target, Format):
         return _target_of(target.sharding)
+    if isinstance(target, Space) and target is not Space.Any:
+        return target
     if target is None or isinstance(target, Sharding):
         if is_abstract(target):
             problem = "a sharding on an abstract mesh names no devices."
@@ -87,20 +91,26 @@ class DevicePut(Primitive):
         return rules.spec_of(avals[0])
 
     def impl(self, x: Any, *, sharding: Any, **_: Any) -> Array:
-        return put(x, sharding)
+        return put(x, _there(x, sharding))
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Any, **_: Any) -> ShapedArray:
         kind = x.memory_kind if sharding is None else sharding.special_memory_kind
         return x if kind == x.memory_kind else x.update(memory_kind=kind)
 
-    def lower(self, ctx: LoweringContext, x: object, *, sharding: object, **_: Any) -> Any:
+    def lower(self, ctx: LoweringContext, x: Any, *, sharding: object, **_: Any) -> Any:
+        if isinstance(sharding, Space):
+            return remat.move_to_memory_p.lower(
+                ctx, x, kind=sharding.special_memory_kind or "device"
+            )
         if not isinstance(sharding, NamedSharding):
             return x
         return ctx.module.partitioning.constrained(
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: object, x: object, *, back: Any, **_: Any) -> Cotangents:
+    def transpose(self, ct: object, x: Any, *, sharding: Any, back: Any, **_: Any) -> Cotangents:
+        if isinstance(sharding, Space):
+            back = Space.Host if x.aval.memory_kind else Space.Device
         if back is None:
             return (ct,)
         return (self.bind(ct, sharding=back, back=None, is_binding=False),)
@@ -226,7 +236,7 @@ def _spread(given: object, x: object, count: int, argument: str) -> Sequence[Any
     """
     if (
         given is None
-        or isinstance(given, (bool, Sharding, Format, PartitionSpec))
+        or isinstance(given, (bool, Sharding, Format, Space, PartitionSpec))
         or _is_device(given)
     ):
         return [given] * count
@@ -237,7 +247,7 @@ def _spread(given: object, x: object, count: int, argument: str) -> Sequence[Any
 
 def _check_put(leaf: object, target: Sharding | None, what: Callable[[], str]) -> None:
     aval = leaf.aval if hasattr(leaf, "aval") else aval_of(leaf)
-    if target is None:
+    if target is None or isinstance(target, Space):
         return
     target.check_fits(aval.shape, what)
     if isinstance(target, NamedSharding) and UNCONSTRAINED in tuple(target.spec):
@@ -254,7 +264,7 @@ def _put_leaf(
     is_array = type.__instancecheck__(Array, leaf)
     if current.value is not eager.EAGER or not (is_array or isinstance(leaf, np.ndarray)):
         return device_put_p.bind(leaf, sharding=target, back=None, is_binding=is_binding)
-    out = put(leaf, target, may_alias=may_alias)
+    out = put(leaf, _there(leaf, target), may_alias=may_alias)
     if donate and is_array:
         if out is leaf:
             with in_flight.memory_lock:
@@ -265,6 +275,15 @@ def _put_leaf(
             out.block_until_ready()
             leaf.delete()
     return out
+
+
+def _there(x: Any, target: Any) -> Sharding | None:
+    """A target as a sharding; a `Space` is a memory of the devices that hold the value."""
+    if not isinstance(target, Space):
+        return target
+    is_array = type.__instancecheck__(Array, x)
+    own = x.sharding if is_array else SingleDeviceSharding(client.default_device())
+    return own.with_memory_kind(target.special_memory_kind)
 
 
 def _laid_out(x: Any, place: object) -> Any:

@@ -40,7 +40,7 @@ WIDER = frozenset(
 OWN = {
     "custom_derivatives": ["linear_call_p"],
     "debug": ["log"],
-    "distributed": ["on_failure"],
+    "distributed": ["main", "on_failure"],
     "extend.core": ["ShapedArray", "abstract_token"],
     "numpy": ["newaxis"],
     "ref": ["ds", "run_state"],

@@ -14,6 +14,8 @@ PAGES = [
     DOCS / "foreign.md",
     DOCS / "cores.md",
     DOCS / "glossary.md",
+    DOCS / "notebooks.md",
+    DOCS / "page.md",
     DOCS / "what_xla_did.md",
 ]
 

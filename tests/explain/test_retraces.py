@@ -419,7 +419,7 @@ def test_the_report_is_a_table_in_notebooks():
     f = jax.jit(lambda x: x)
     f({"<a>": 1.0})
     f({"<a>": 1})
-    assert "<td>x[&#x27;&lt;a&gt;&#x27;]</td>" in explain.retraces(f)._repr_html_()
+    assert ">x[&#x27;&lt;a&gt;&#x27;]</td>" in explain.retraces(f)._repr_html_()
 
 
 def test_functions_of_the_library_are_not_listed():

@@ -82,6 +82,44 @@ def test_kernels_add_up_to_what_xla_says_of_the_program() -> None:
     assert sum(x.transcendentals for x in found) == whole["transcendentals"]
 
 
+X = np.ones((32, 32), np.float32)
+PROGRAMS: dict[str, Callable[[Any], Any]] = {
+    "sort": lambda x: jnp.sort(x),
+    "fft": lambda x: jnp.fft.fft(x),
+    "complex": lambda x: (x + 1j * x) @ x,
+    "bfloat16": lambda x: x.astype(jnp.bfloat16) @ x.astype(jnp.bfloat16),
+    "random": lambda x: x + jax.random.normal(jax.random.key(0), x.shape),
+    "einsum": lambda x: jnp.einsum("ij,jk,kl->il", x, x, x),
+    "while": lambda x: jax.lax.while_loop(lambda v: v.sum() < 1e4, lambda v: v * 2 + 1, x),
+    "constant": lambda x: jnp.ones(3),
+    "hessian": lambda x: jax.hessian(lambda v: jnp.sum(jnp.tanh(x @ v) ** 2))(x[0]),
+}
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_figures_are_those_of_xla(name: str) -> None:
+    compiled = jax.jit(PROGRAMS[name]).lower(X).compile()
+    found, held = explain.fusions(compiled)(), explain.memory(compiled)()
+    costs, sizes = compiled.cost_analysis(), compiled.memory_analysis()
+
+    assert found.flops == costs.get("flops", 0)
+    assert found.bytes == costs["bytes accessed"]
+    assert held.parts["argument"] == sizes.argument_size_in_bytes
+    assert held.parts["result"] == sizes.output_size_in_bytes
+    assert held.parts["temporary"] == sizes.temp_size_in_bytes
+    assert held.alive <= held.bytes
+
+
+def test_libraries_have_bytes_and_no_flops() -> None:
+    found = explain.fusions(lambda x: jax.lax.top_k(x, 3), measure=False)(X)
+    (call,) = [x for x in found if x.kind == "custom_call"]
+
+    assert call.flops is None
+    assert call.bytes == 4 * (32 * 32 + 2 * 32 * 3)
+    assert "?" in str(found)
+
+
 def test_what_a_loop_runs_counts_as_often_as_it_runs() -> None:
     def function(x: Any) -> Any:
         return jax.lax.fori_loop(0, 5, lambda i, v: jnp.sin(v) @ v, x)

@@ -1,4 +1,4 @@
-"""Eleven programs whose pages the browser opens: one device, many, derivatives, batches, loops."""
+"""Programs whose pages the browser opens: one device, many, derivatives, batches, loops."""
 
 from collections.abc import Iterator
 
@@ -90,6 +90,13 @@ def pages() -> Iterator[tuple[str, Page]]:
 
         params = put(jnp.ones((8, 16)) / 9, None, "y"), put(jnp.ones((16, 4)) / 9, "y")
         x = put(jnp.arange(64.0).reshape(8, 8) / 64, "x")
+        choices = {
+            "data": ((P(), P()), P("x")),
+            "data and model": ((P(None, "y"), P("y")), P("x")),
+            "whole": P(),
+        }
+        compared = explain.compare(jax.value_and_grad(layer), mesh.abstract_mesh, choices)
+        yield "choices", compared(params, x).page()
         yield "sharded", explain.page(jax.value_and_grad(layer))(params, x)
         line = jax.make_mesh((4,), ("x",))
         cut = {"mesh": line, "in_specs": P("x"), "out_specs": P("x")}

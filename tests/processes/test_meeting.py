@@ -195,7 +195,7 @@ def test_coordinator_says_that_it_cannot_listen() -> None:
         ({"process_id": -1}, ValueError, "process_id=-1, num_processes=2"),
         ({"process_id": "1"}, TypeError, "process_id must be an integer"),
         ({"local_device_ids": ["a"]}, TypeError, "local_device_ids must be an integer"),
-        ({"cluster_detection_method": "slurm"}, ValueError, "clusters are not asked"),
+        ({"cluster_detection_method": "mpi"}, ValueError, "no such way to find the other"),
         ({"slice_index": 0, "partition_index": 0}, ValueError, "two names of one number"),
     ],
 )

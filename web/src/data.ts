@@ -99,6 +99,30 @@ export interface Batch {
   rows: { number: number; name: string; line: string; n: number[]; text: string; dims: (number | null)[]; became: string[] }[];
 }
 
+export interface Placed {
+  name: string;
+  type: string;
+  spec: string;
+  bytes: number;
+  /** For each row and column of tiles the devices that hold it; null where there are too many. */
+  tiles: number[][][] | null;
+}
+
+export interface WhatIf {
+  mesh: [string, number][];
+  speeds: Record<string, number>;
+  choices: {
+    name: string;
+    seconds: number;
+    memory: number;
+    times: Record<string, number>;
+    moved: Record<string, number>;
+    collectives: { kind: string; axes: string[] | null; result: string; bytes: number; times: number; moved: number; inside: string[]; line: string; n?: number[] }[];
+    arguments: Placed[];
+    results: Placed[];
+  }[];
+}
+
 /** One call for which the function was traced: the key of the cache, and what did not fit. */
 export interface Call {
   at: string;
@@ -129,6 +153,7 @@ export interface Data {
   devices?: Devices | null;
   derivative?: Derivative | null;
   batch?: Batch | null;
+  whatIf?: WhatIf | null;
   calls?: Calls | null;
   stuck?: Stuck | null;
 }

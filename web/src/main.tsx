@@ -11,11 +11,12 @@ import { DevicesView, StuckView, TraceBar } from "./players";
 import { Text } from "./text";
 import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
+import { WhatIfView } from "./whatif";
 
 /** What is open at first, as far as there is room: the first come first. */
-const WORTH = ["python", "jaxpr", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
+const WORTH = ["whatIf", "python", "jaxpr", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
 const NARROWEST = 255;
-const WIDE = new Set(["devices", "derivative", "batch", "calls"]);
+const WIDE = new Set(["devices", "derivative", "batch", "calls", "whatIf"]);
 
 function closedAtFirst(keys: string[]): Set<string> {
   const found = new Set(keys);
@@ -84,6 +85,7 @@ function Page({ data }: { data: Data }) {
     ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
     ...(data.devices || data.stuck ? [{ key: "devices", title: "devices" }] : []),
+    ...(data.whatIf ? [{ key: "whatIf", title: "what if" }] : []),
     ...(data.calls ? [{ key: "calls", title: "calls" }] : []),
   ];
   const titles = [...data.columns, ...extra];
@@ -229,6 +231,12 @@ function Page({ data }: { data: Data }) {
     // What was opened may stand outside of the window.
     if (!next.has(key)) setTimeout(() => document.querySelector(`.c-${key}`)?.scrollIntoView({ inline: "nearest", block: "nearest" }), 50);
   };
+  const compare = (choice: number) => {
+    const next = new Set(closed);
+    for (const key of data.columns.map((c) => c.key).filter((k) => k.startsWith("choice"))) next.add(key);
+    next.delete(`choice${choice}`);
+    setClosed(next);
+  };
   const change = () => {
     const dark = theme ? theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
     document.documentElement.dataset["theme"] = dark ? "light" : "dark";
@@ -304,6 +312,12 @@ function Page({ data }: { data: Data }) {
           <section class="column c-devices">
             <h2>devices</h2>
             <StuckView stuck={data.stuck} />
+          </section>
+        )}
+        {closed.has("whatIf") || !data.whatIf ? null : (
+          <section class="column c-whatIf">
+            <h2>what if</h2>
+            <WhatIfView whatIf={data.whatIf} onPoint={point} onChoose={chooseNumbers} onStep={compare} />
           </section>
         )}
         {closed.has("devices") || !data.devices || data.stuck ? null : (

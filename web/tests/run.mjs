@@ -173,6 +173,26 @@ const checks = {
     await page.locator('[data-player="batch"] input').fill(String(data.batch.rows.length));
     assert.equal(await page.locator(".c-batch tr.later").count(), 0);
   },
+  async "the player of choices steps"(page, data) {
+    if (!data.whatIf) return;
+    await shown(page, "whatIf");
+    const choices = data.whatIf.choices;
+    for (const i of [choices.length - 1, 0]) {
+      await page.locator('[data-player="whatif"] input').fill(String(i));
+      const row = await page.locator(".whatif tr.now").innerText();
+      assert.ok(row.includes(choices[i].name), row);
+      assert.equal(await page.locator(".whatif .placed").count(), choices[i].arguments.length + choices[i].results.length);
+      assert.equal(await page.locator(`.c-choice${i}:visible`).count(), 1);
+      const others = choices.map((_, k) => k).filter((k) => k !== i);
+      for (const k of others) assert.equal(await page.locator(`.c-choice${k}:visible`).count(), 0);
+    }
+    const moving = choices[0].collectives.findIndex((c) => c.n?.length);
+    if (moving >= 0) {
+      await page.locator(".whatif table").last().locator("tbody tr").nth(moving).hover();
+      assert.ok((await page.locator(".c-jaxpr .line.lit").count()) > 0);
+    }
+    await page.mouse.move(2, 2);
+  },
   async "the player of calls shows which key fits"(page, data) {
     if (!data.calls) return;
     await shown(page, "calls");
@@ -238,7 +258,7 @@ for (const name of readdirSync(folder).filter((n) => n.endsWith(".html")).sort()
         const size = { width, height: width === 1280 ? 800 : 1080 };
         const { page: shot } = await opened(file, { colorScheme, viewport: size, hash: `#op=${Math.min(2, last)}` });
         await shot.screenshot({ path: join(shots, `${name.replace(".html", "")}-${colorScheme}-${width}.png`) });
-        const others = ["graph", ...["derivative", "batch", "calls"].filter((key) => data[key])];
+        const others = ["graph", ...["derivative", "batch", "calls", "whatIf"].filter((key) => data[key])];
         for (const key of width === 1280 ? [] : others) {
           await shown(shot, key);
           await shot.locator(`.c-${key}`).screenshot({ path: join(shots, `${name.replace(".html", "")}-${key}-${colorScheme}.png`) });

@@ -95,6 +95,7 @@ def calls() -> str:
         ("jnp.ones(4)", jnp.ones(4)),
         ("2.0", 2.0),
         ("3.0", 3.0),
+        ("jnp.float32(2.0)", jnp.float32(2.0)),
         ("jnp.ones(4)", jnp.ones(4)),
     ]
     rows: list[Row] = []

@@ -185,7 +185,7 @@ class _LinearCall(NamedTuple):
         return isinstance(other, _LinearCall) and self.jaxpr is other.jaxpr
 
 
-class _Linear:
+class Linear:
     """A linearized function: a tree whose leaves are the residuals, so jit can return it."""
 
     __slots__ = ("__weakref__", "call", "residuals")
@@ -200,6 +200,8 @@ class _Linear:
 
     def __repr__(self) -> str:
         return str(self.call.jaxpr)
+
+    _repr_html_ = Jaxpr._repr_html_
 
 
 def _checked_leaves(
@@ -222,7 +224,7 @@ def _checked_leaves(
 
 
 @source.boundaries("__call__")
-class _PushForward(_Linear):
+class _PushForward(Linear):
     """Maps tangents of arguments to tangents of results."""
 
     __slots__ = ()
@@ -244,7 +246,7 @@ class NotNeeded(NamedTuple):
 
 
 @source.boundaries("__call__")
-class _PullBack(_Linear):
+class _PullBack(Linear):
     """Maps cotangents of results to cotangents of arguments."""
 
     __slots__ = ("args_res",)

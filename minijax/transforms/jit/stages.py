@@ -22,7 +22,7 @@ from typing import (
 
 import numpy as np
 
-from minijax.core import dtypes, source, tree, tree_errors
+from minijax.core import deferral, dtypes, source, tree, tree_errors
 from minijax.core.aval import ShapedArray, Typed, aval_handlers, aval_of, canonicalize_shape
 from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error
@@ -287,6 +287,8 @@ class Staged(NamedTuple):
 
 class _Stage:
     """What the stages share: trees and types of arguments and results."""
+
+    _repr_html_ = deferral.shown
 
     def __init__(self, staged: Staged, in_tree: PyTreeDef) -> None:
         self._staged = staged

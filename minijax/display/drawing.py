@@ -123,12 +123,24 @@ def visualize_sharding(
     """
     tiles = _tiles(tuple(shape), sharding)
     colors = _colors(tiles, color_map) if use_color else None
-    if _in_notebook():
+    if in_notebook():
         return Picture(tiles, scale, colors)
     if use_color != "always" and not sys.stdout.isatty():
         colors = None
     sys.stdout.write(_drawn(tiles, scale, min_width, max_width, colors) + "\n")
     return None
+
+
+def drawn(shape: tuple[int, ...], sharding: Sharding, *, color: bool) -> str:
+    """The same as text.
+
+    Args:
+        shape: the shape of the array, of rank 1 or 2.
+        sharding: the placement.
+        color: whether it may have ANSI sequences.
+    """
+    tiles = _tiles(shape, sharding)
+    return _drawn(tiles, 1.0, 9, 80, _colors(tiles, None) if color else None)
 
 
 def _tiles(shape: tuple[int, ...], sharding: Sharding) -> list[_Tile]:
@@ -238,7 +250,12 @@ def _painted(text: str, label: str, colors: Mapping[str, tuple[int, str]] | None
     return f"\x1b[30;48;5;{colors[label][0]}m{text}{_RESET}"
 
 
-def _in_notebook() -> bool:
+def on_color(text: str, number: int) -> str:
+    """A text on the colour of a device, by its number."""
+    return f"\x1b[30;48;5;{_PALETTE[number % len(_PALETTE)][0]}m{text}{_RESET}"
+
+
+def in_notebook() -> bool:
     """Whether a notebook shows what expressions return."""
     # Asked of the modules that are loaded: the package itself does not depend on IPython.
     module = sys.modules.get("IPython")

@@ -1,0 +1,1 @@
+"""What notebooks and terminals show of programs, arrays, meshes and reports."""

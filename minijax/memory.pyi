@@ -1,0 +1,3 @@
+"""Memories of devices.  Mirrors jax.memory."""
+
+from minijax.sharding.mesh import Space as Space
