@@ -448,7 +448,7 @@ def _jvp_jit(xs, ts, *, name, jaxpr):
 jvp_rules[jit_p] = _jvp_jit
 
 
-# Step 4.  The gradient.  Run a JVP trace inside of a trace that knows all values and no tangent:
+# Step 4.  The gradient.  Run a JVP trace inside a trace that knows all values and no tangent:
 # what depends on values alone is done at once, and what remains is a program of tangents.  It is
 # linear, and a linear program can be run backwards: each equation turns the cotangent of what it
 # gives into cotangents of what it takes.

@@ -153,6 +153,11 @@ class Ref(Typed, Cell, metaclass=_RefType):
         return self.read().sharding
 
     @property
+    def format(self) -> Any:
+        """How the value lies in memory, and where."""
+        return self.read().format
+
+    @property
     def committed(self) -> bool:
         """Whether the user has placed the value."""
         return self.read().committed

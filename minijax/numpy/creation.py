@@ -8,6 +8,7 @@ compiling a program for each shape would take thousands of times as long.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -403,6 +404,10 @@ def _checked_host_array(x: object, dtype: np.dtype[Any] | None) -> np.ndarray[An
     if x is None:
         error(ValueError, "numpy.array", "None is no array.", got="None")
     host = np.asarray(x)
+    if host.dtype.kind in "US" and dtype is not None:
+        # NumPy reads numbers in texts where it is told their dtype.
+        with contextlib.suppress(TypeError, ValueError):
+            return host.astype(dtype)
     if host.dtype.kind in "OUSMm":
         got = f"{x!r}, in NumPy of dtype {host.dtype}"
         error(TypeError, "numpy.array", "the elements are not numbers.", got=got)

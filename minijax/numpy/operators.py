@@ -243,8 +243,7 @@ def _bits_as(x: Any, dtype: Any) -> Any:
     if x.dtype == dtypes.bool_:
         x = convert_element_type(x, dtypes.uint8)
     if dtype == dtypes.bool_:
-        bits = bitcast_convert_type(x, dtypes.uint8)
-        return logic.not_equal(bits, 0)
+        return logic.not_equal(_bits_as(x, dtypes.uint8), 0)
     if old == new:
         return bitcast_convert_type(x, dtype)
     if x.ndim == 0 or (old < new and x.shape[-1] * old % new):

@@ -88,6 +88,16 @@ def test_model_in_a_file_is_the_model(example: ModuleType) -> None:
 
 
 @pytest.mark.slow
+@runs("compiled_file")
+def test_compiled_program_in_a_file_computes_the_same(example: ModuleType) -> None:
+    result = example.main()
+
+    assert result.elsewhere == result.here
+    assert result.here == pytest.approx(float(example.product(example.chain())), rel=1e-4)
+    assert len(result.layouts) == example.LENGTH
+
+
+@pytest.mark.slow
 @runs("newton_logistic")
 def test_newton_finds_the_minimum_in_ten_steps(example: ModuleType) -> None:
     result = example.main()

@@ -112,6 +112,16 @@ def test_type_of_new_array_is_that_of_jax(call: Callable[[], Any], wanted: str) 
     assert ("~" if aval.weak_type else "") + str(aval.dtype) == wanted
 
 
+def test_texts_are_numbers_where_a_dtype_is_given() -> None:
+    assert jnp.float32("1.5") == 1.5
+    assert jnp.array("3", dtype=jnp.int32).dtype == jnp.int32
+    assert jnp.array(np.array(["1", "2.5"]), dtype=jnp.float32).tolist() == [1.0, 2.5]
+    with pytest.raises(TypeError, match="are not numbers"):
+        jnp.array("1.5")
+    with pytest.raises(TypeError, match="are not numbers"):
+        jnp.array("one", dtype=jnp.float32)
+
+
 def test_asarray_returns_an_array_itself() -> None:
     x = jnp.ones(3)
     assert jnp.asarray(x) is x

@@ -193,7 +193,7 @@ def test_flat_is_refused() -> None:
         _ = jnp.array(F).flat
 
 
-@pytest.mark.parametrize("dtype", ["int32", "int8", "uint16", "complex64"])
+@pytest.mark.parametrize("dtype", ["int32", "int8", "uint16", "bool", "complex64"])
 def test_view_reads_the_same_bits_as_numpy(dtype: str) -> None:
     x = np.ascontiguousarray(F[:, :2])
     np.testing.assert_array_equal(jnp.array(x).view(dtype), x.view(dtype))

@@ -132,6 +132,7 @@ def test_descriptions_have_formats():
     assert x.format == there
     assert x.update(shape=(3, 4)).format == there
     assert jax.ShapeDtypeStruct((2, 3), jnp.float32).format == Format()
+    assert jax.new_ref(jnp.ones((2, 3))).format.layout == Layout((0, 1))
     compiled = jax.jit(lambda x: x * 2).lower(x).compile()
     assert compiled.input_formats == ((there,), {})
     np.testing.assert_array_equal(compiled(X[:, 0, :3]), X[:, 0, :3] * 2)

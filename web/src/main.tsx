@@ -14,7 +14,7 @@ import { Values } from "./values";
 import { WhatIfView } from "./whatif";
 
 /** What is open at first, as far as there is room: the first come first. */
-const WORTH = ["whatIf", "python", "jaxpr", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
+const WORTH = ["jaxpr", "whatIf", "python", "choice0", "devices", "original", "stablehlo", "derivative", "batch", "calls", "optimized", "values"];
 const NARROWEST = 255;
 const WIDE = new Set(["devices", "derivative", "batch", "calls", "whatIf"]);
 
