@@ -76,8 +76,8 @@ bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX, within ten minut
 parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxprs with JAX
 	$(BIN)/python benchmarks/parity.py --jax-python $(JAX_VENV)/bin/python
 
-packages: $(INSTALLED_PACKAGES) ## run programs of optax, flax, diffrax and others against figures of JAX
-	$(BIN)/python -m tools.packages --python $(PACKAGES_VENV)/bin/python
+packages: $(INSTALLED_PACKAGES) $(INSTALLED_JAX) ## run programs of optax, flax, diffrax and others against figures of JAX
+	$(BIN)/python -m tools.packages --python $(PACKAGES_VENV)/bin/python --jax-python $(JAX_VENV)/bin/python
 
 fuzz: $(INSTALLED) $(INSTALLED_JAX) ## compare random programs with JAX for MINUTES=30, and shorten those that differ
 	$(BIN)/python -m tools.fuzz --jax-python $(JAX_VENV)/bin/python --minutes $(MINUTES)

@@ -65,7 +65,6 @@ ROOMS = {
     # Additions (decision 0024).
     "as_jax": Room(10, (*_NUMPY, "jaxlib.mlir")),
     "display": Room(10, (*_NUMPY, "pygments")),
-    "page": Room(10, _NUMPY),
     "example_libraries": Room(10, _NUMPY),
     "beside_jax": Room(10),
     "ode": Room(10, _NUMPY),
@@ -76,9 +75,11 @@ ROOMS = {
     "sparse": Room(10, _NUMPY),
     # Among what it offers to tests of programs are the checks of `explain`.
     "testing": Room(10, (*_NUMPY, "hypothesis", "pytest")),
+    # A page asks the oracle of `testing` whether devices would wait for ever.
+    "page": Room(11, _NUMPY),
 }
 
-FACADE = Room(11, _NUMPY)
+FACADE = Room(12, _NUMPY)
 
 OUTSIDE_OF_MODULE = {
     "minijax.runtime.profiling": ("jaxlib._profiler", "jaxlib._profile_data"),

@@ -34,12 +34,19 @@ class Run(NamedTuple):
     seconds: list[float]
 
 
-def run(program: Path, python: str, *, as_jax: bool) -> Run | str:
-    """Runs a program; the last line that it wrote to its errors, if it failed."""
-    command = [python, *(("-m", "minijax.as_jax") if as_jax else ()), str(program)]
-    path = os.pathsep.join(
-        filter(None, [str(ROOT) if as_jax else "", os.environ.get("PYTHONPATH")])
-    )
+def run(program: Path, python: str, *, as_jax: bool, packages: str = "") -> Run | str:
+    """Runs a program; the last line that it wrote to its errors, if it failed.
+
+    Args:
+        program: the file.
+        python: an interpreter, as a path or a name.
+        as_jax: whether `jax` means minijax.
+        packages: where the interpreter finds packages that its own environment lacks.
+    """
+    interpreter = os.path.abspath(python) if os.path.dirname(python) else python
+    command = [interpreter, *(("-m", "minijax.as_jax") if as_jax else ()), str(program)]
+    more = [str(ROOT) if as_jax else "", packages, os.environ.get("PYTHONPATH", "")]
+    path = os.pathsep.join(filter(None, more))
     environment = {**os.environ, "PYTHONPATH": path, "PYTHONWARNINGS": "ignore"}
     done = subprocess.run(
         command, capture_output=True, text=True, check=False, env=environment, cwd=PROGRAMS
@@ -49,6 +56,13 @@ def run(program: Path, python: str, *, as_jax: bool) -> Run | str:
         return next((line for line in reversed(lines) if "Error" in line), lines[-1])
     told = json.loads(done.stdout.splitlines()[-1])
     return Run(told["figures"], told["seconds"])
+
+
+def site_packages(python: str) -> str:
+    """Where the environment of an interpreter keeps its packages."""
+    text = "import sysconfig; print(sysconfig.get_path('purelib'))"
+    done = subprocess.run([python, "-c", text], capture_output=True, text=True, check=True)
+    return done.stdout.strip()
 
 
 def numbers(figures: Any, name: str = "") -> Iterator[tuple[str, list[float]]]:
@@ -87,19 +101,24 @@ def main(arguments: list[str] | None = None) -> int:
     """Runs the programs, and prints a table."""
     parser = argparse.ArgumentParser(description=__doc__, prog="tools.packages")
     parser.add_argument("--python", default=sys.executable, help="with the packages, without JAX")
-    parser.add_argument("--jax-python", help="with the packages and JAX, to compare times")
+    parser.add_argument("--jax-python", help="with JAX, to compare times; borrows the packages")
     parser.add_argument("--record", action="store_true", help="record figures with --jax-python")
     parser.add_argument("names", nargs="*", help="programs; all by default")
     given = parser.parse_args(arguments)
     recorded = json.loads(RECORDED.read_text()) if RECORDED.exists() else {}
     programs = sorted(PROGRAMS.glob("*_*.py"))
+    packages = site_packages(given.python) if given.jax_python else ""
     failures = 0
     print(f"{'program':<26}{'figures':<14}{'minijax':>18}{'JAX':>18}")
     for program in programs:
         name = program.stem
         if given.names and name not in given.names:
             continue
-        theirs = run(program, given.jax_python, as_jax=False) if given.jax_python else None
+        theirs = (
+            run(program, given.jax_python, as_jax=False, packages=packages)
+            if given.jax_python
+            else None
+        )
         if given.record and isinstance(theirs, Run):
             recorded[name] = theirs.figures
             RECORDED.write_text(json.dumps(recorded, indent=1, sort_keys=True) + "\n")

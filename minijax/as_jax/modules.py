@@ -38,6 +38,7 @@ _HOMES = {
 _LACKING = {
     f"{ROOT}.core": f"{_NAMES}.core",
     f"{ROOT}.experimental": f"{_NAMES}.experimental",
+    f"{ROOT}.experimental.multihost_utils": f"{_NAMES}.experimental.multihost_utils",
     f"{ROOT}.extend": f"{_NAMES}.extend",
     f"{ROOT}.extend.core": f"{_NAMES}.extend.core",
     f"{ROOT}.extend.core.primitives": f"{_NAMES}.extend.core.primitives",
@@ -65,7 +66,7 @@ class Jax(ModuleType):
         if hasattr(sys.modules[ROOT], name) and f"{_JAX}.{name}" not in _HOMES:
             return getattr(sys.modules[ROOT], name)
         more = importlib.import_module(_NAMES)
-        return getattr(more if name in dir(more) else sys.modules[ROOT], name)
+        return getattr(more if name in deferral.homes_of[_NAMES] else sys.modules[ROOT], name)
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules[ROOT])
@@ -154,7 +155,7 @@ def install() -> None:
         sys.meta_path.insert(0, _finder)
     for cls, name, value in _ATTRIBUTES:
         setattr(cls, name, value)
-    for package, more in _LACKING.items():
+    for package, more in _LACKING.items() if not _lent else ():
         importlib.import_module(package)
         importlib.import_module(more)
         homes = deferral.homes_of[package]

@@ -90,6 +90,11 @@ class EArray:
     __init__ = _no_types_of_users
 
 
+def cur_qdd(x: object) -> AvalQDD:
+    """Refuses: no value has a state beside its type."""
+    _no_types_of_users()
+
+
 class aval_method:  # noqa: N801  a decorator
     """Says that values of a type have a method."""
 
@@ -106,6 +111,44 @@ class aval_property:  # noqa: N801  a decorator
 
 def register_hitype(val_cls: type, typeof_fn: Function) -> None:
     """Says which type values of a class have; no operation takes them."""
+
+
+def colocated_cpu_devices(devices: object) -> NoReturn:
+    """Refuses: there are no processes of Python on hosts of devices far away."""
+    name = "experimental.colocated_python"
+    problem = "there are no hosts beside this one."
+    error(NotImplementedError, name, problem, fix="minijax.pure_callback, for Python in a program")
+
+
+def colocated_python(fun: Function) -> Function:
+    """A function that refuses its call; it can be defined."""
+    return colocated_cpu_devices
+
+
+colocated_python_class = colocated_python
+
+
+class GlobalAsyncCheckpointManagerBase:
+    """What managers of checkpoints are called in types."""
+
+
+class GlobalAsyncCheckpointManager(GlobalAsyncCheckpointManagerBase):
+    """A manager of checkpoints that flax has used before orbax."""
+
+    def __init__(self, timeout_secs: int = 300) -> None:
+        get_tensorstore_spec("")
+
+
+def get_tensorstore_spec(ckpt_path: str, ocdbt: bool = False, **_: object) -> NoReturn:
+    """Refuses: how one array is written is left to orbax."""
+    name = "experimental.array_serialization"
+    problem = "minijax does not write arrays to tensorstore by itself."
+    error(NotImplementedError, name, problem, fix="orbax.checkpoint")
+
+
+def reached_preemption_sync_point(step_id: int) -> bool:
+    """Whether all processes should save at this step: never, as nobody announces their end."""
+    return False
 
 
 _exclude_paths: list[str] = []

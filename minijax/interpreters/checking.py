@@ -290,7 +290,7 @@ def error_of(site: Site, place: int, values: Values, function: str = "") -> Chec
     """The error for a fault at a flat position of what is checked."""
     index = tuple(map(int, np.unravel_index(place, site.shape)))
     example, element = index[: site.batch_dims], index[site.batch_dims :]
-    text = site.text.format(*values)
+    text = site.text.format(*values) + " (`check` failed)" * (site.kind == USER)
     facts = []
     if element:
         facts.append(f"element {list(element)} of {list(site.shape[site.batch_dims :])}")
@@ -299,7 +299,7 @@ def error_of(site: Site, place: int, values: Values, function: str = "") -> Chec
     line = core_source.user_line() if site.source is None else core_source.summarize(site.source)
     error = _ERRORS[site.kind](
         message(
-            site.primitive,
+            "" if site.kind == USER else site.primitive,
             text if site.kind == USER else f"{text}.",
             got=", ".join(facts) or None,
             fix=_FIXES.get(site.kind),

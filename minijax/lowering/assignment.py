@@ -28,7 +28,14 @@ from minijax.runtime.pmap_sharding import PmapSharding
 from minijax.sharding import hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import Mesh
-from minijax.sharding.named import GSPMDSharding, NamedSharding, is_abstract, is_auto, named
+from minijax.sharding.named import (
+    GSPMDSharding,
+    NamedSharding,
+    SingleDeviceSharding,
+    is_abstract,
+    is_auto,
+    named,
+)
 
 if TYPE_CHECKING:
     from minijax.sharding import older
@@ -485,6 +492,8 @@ def public_sharding(
     """
     ndim = physical_aval(aval).ndim
     for own in originals:
+        if isinstance(own, SingleDeviceSharding) and own.device_assignment == assignment.devices:
+            return own
         if (isinstance(own, NamedSharding) and len(own.spec) <= aval.ndim) or (
             isinstance(own, PmapSharding) and len(own.sharding_spec.sharding) == aval.ndim
         ):

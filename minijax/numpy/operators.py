@@ -17,7 +17,7 @@ from minijax.core.errors import error
 from minijax.core.native import Buffer
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import Tracer
-from minijax.lax import references
+from minijax.lax import references, unary
 from minijax.lax.creation import bitcast_convert_type, convert_element_type
 from minijax.numpy import (
     contraction,
@@ -287,6 +287,23 @@ def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Any:
     return _bits_as(self, dtype)
 
 
+def _byteswap(self: Any) -> Any:
+    """Each element, or each part of a complex one, with its bytes in the opposite order.
+
+    Source:     mirrors jax.Array.byteswap.
+
+    Example:
+        >>> jnp.array([1, 256], jnp.int16).byteswap()
+        Array([256,   1], dtype=int16)
+    """
+    if dtypes.issubdtype(self.dtype, np.complexfloating):
+        parts = _view(self, dtypes.real_dtype_of(self.dtype))
+        return _view(_byteswap(parts), self.dtype).reshape(self.shape)
+    if dtypes.bit_width(self.dtype) <= 8:
+        return self
+    return bitcast_convert_type(bitcast_convert_type(self, dtypes.uint8)[..., ::-1], self.dtype)
+
+
 def _complex_view(x: Any, dtype: Any) -> Any:
     """Complex numbers as pairs of their parts, and the other way round."""
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -298,7 +315,7 @@ def _complex_view(x: Any, dtype: Any) -> Any:
         expected = "twice as many real numbers as there will be complex ones"
         error(ValueError, "view", problem, got={"array": x.aval, "dtype": dtype}, expected=expected)
     pairs = shaping.reshape(parts, (*parts.shape[:-1], -1, 2))
-    return pairs[..., 0] + creation.asarray(1j, dtype) * pairs[..., 1]
+    return unary.complex(pairs[..., 0], pairs[..., 1])
 
 
 def _to_device(self: Any, device: Placement, *, stream: object = None) -> Any:
@@ -404,6 +421,7 @@ _SPECIAL: dict[str, Any] = {
 
 _METHODS = {
     "astype": _astype,
+    "byteswap": _byteswap,
     "clip": _clip,
     "clone": _copy,
     "compress": _compress,

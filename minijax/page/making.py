@@ -23,7 +23,17 @@ from minijax.core.aval import ShapedArray
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import discharge
 from minijax.lowering import planning, program
-from minijax.page import calls, columns, devices, marking, reasons, recording, sources, transformed
+from minijax.page import (
+    calls,
+    columns,
+    devices,
+    marking,
+    reasons,
+    recording,
+    sources,
+    transformed,
+    waiting,
+)
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
@@ -184,6 +194,7 @@ class _Making:
             peeled: what the function was before it was differentiated or mapped.
         """
         stages = _stages(lowered)
+        found = waiting.waiting(self._marked, self._closed, args)
         own = {key: frozenset({number}) for key, number in self._marked.numbers.items()}
         equations = self._equations(stages)
         roles = [equation["role"] for equation in equations]
@@ -203,7 +214,8 @@ class _Making:
             "devices": self._devices(),
             "derivative": peeled.derivative(),
             "batch": peeled.batch(),
-            "values": recording.record(self._marked, self._closed, args),
+            "stuck": found.stuck,
+            "values": recording.record(self._marked, self._closed, args, may_run=found.may_run),
         }
 
     def _devices(self) -> Data | None:

@@ -28,7 +28,9 @@ _MOST_VALUES = 200
 _SIDE = 24
 
 
-def record(marked: Marked, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Record]:
+def record(
+    marked: Marked, closed: ClosedJaxpr, args: Sequence[Any], *, may_run: bool
+) -> list[Record]:
     """Runs a program once, and records its arguments and what its equations give.
 
     Nothing is run where an argument has no value, or the program has effects.
@@ -37,6 +39,7 @@ def record(marked: Marked, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Rec
         marked: the program with numbers.
         closed: the program.
         args: its arguments.
+        may_run: whether it is known to come to an end.
     """
     names = Names()
     for var in (*closed.jaxpr.constvars, *closed.jaxpr.invars):
@@ -54,7 +57,11 @@ def record(marked: Marked, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Rec
             names.of(var)
             if _can_be_shown(var):
                 wanted.append((marked.numbers[id(eqn)], var))
-    if closed.effects or any(eqn.primitive.name == "pmap" for eqn in closed.jaxpr.eqns):
+    if (
+        not may_run
+        or closed.effects
+        or any(eqn.primitive.name == "pmap" for eqn in closed.jaxpr.eqns)
+    ):
         return found
     wanted = wanted[:_MOST_VALUES]
     jaxpr = closed.jaxpr.replace(outvars=[var for _, var in wanted])

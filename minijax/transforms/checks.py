@@ -363,8 +363,7 @@ init_error = Error((np.int32(0), np.int32(0), np.zeros(0, np.uint32)), Sites((),
 
 
 def _text(error: CheckError) -> str:
-    failed = " (`check` failed)" if error.primitive == "check" else ""
-    return f"{error.detail}{failed} ({error.primitive} at {error.line or 'an unknown line'})"
+    return f"{error.detail} ({error.primitive} at {error.line or 'an unknown line'})"
 
 
 class _UserText:

@@ -252,8 +252,10 @@ def _split(xs: object, shardings: object, mesh: AbstractMesh, name: str) -> Any:
     return tree.unflatten(treedef, outs)
 
 
-def placed(x: Any, target: object, name: str) -> Any:
+def placed(x: Any, target: Any, name: str) -> Any:
     """`x` where the argument `device=` or `out_sharding=` of a function wants it."""
+    if is_abstract(target) and target.mesh in {meshes.EMPTY, meshes.get_abstract_mesh()}:
+        target = None if target.mesh.empty else target.spec
     if target is None:
         return x
     if hasattr(target, "device_kind"):

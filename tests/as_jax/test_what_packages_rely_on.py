@@ -10,7 +10,7 @@ import minijax.numpy as jnp
 from minijax import custom_derivatives, lax
 from minijax.experimental import checkify
 
-pytestmark = pytest.mark.feature("EC-02")
+pytestmark = pytest.mark.feature("EC-02", "EC-06")
 
 
 @pytest.mark.parametrize("kind", ["int8", "uint8", "int32", "uint32", "int64"])
@@ -147,3 +147,58 @@ def test_known_values_of_dtypes_are_scalar_types():
     assert not isinstance(1.0, jax.dtypes.bfloat16)
     assert isinstance(jax.dtypes.bfloat16(1), jax.dtypes.bfloat16)
     assert jnp.zeros(2, jax.dtypes.bfloat16).dtype == jnp.bfloat16
+
+
+@pytest.mark.parametrize("kind", ["bool", "int8", "uint16", "int32", "float32", "complex64"])
+def test_bytes_of_elements_are_swapped(kind):
+    x = np.arange(6).reshape(2, 3).astype(kind)
+    swapped = jnp.asarray(x).byteswap()
+    assert swapped.dtype == x.dtype
+    assert np.asarray(swapped).tobytes() == x.byteswap().tobytes()
+    assert np.asarray(jax.jit(lambda x: x.byteswap())(x[0, 1])).tobytes() == (
+        x[0, 1].byteswap().tobytes()
+    )
+
+
+def test_parts_of_complex_views_are_kept():
+    parts = np.array([np.inf, 0.0, 1.0, np.nan, 1e-40, -0.0], np.float32)
+    seen = jnp.asarray(parts).view(jnp.complex64)
+    assert np.asarray(seen).tobytes() == parts.tobytes()
+
+
+def test_a_failed_check_says_so_when_it_is_raised():
+    found, _ = checkify.checkify(lambda x: checkify.check(x > 0, "must be positive"))(-1.0)
+    with pytest.raises(checkify.JaxRuntimeError, match=r"must be positive \(`check` failed\)"):
+        found.throw()
+    with pytest.raises(checkify.JaxRuntimeError, match=r"no \(`check` failed\)"):
+        checkify.check(jnp.bool_(False), "no")
+
+
+@pytest.mark.feature("EC-04")
+def test_places_that_types_name_are_places_for_results():
+    like = jnp.ones(3)
+    where = jax.typeof(like).sharding
+    assert jnp.zeros(3, out_sharding=where).sharding == like.sharding
+    drawn = jax.random.normal(jax.random.key(0), (3,), out_sharding=where)
+    np.testing.assert_array_equal(drawn, jax.random.normal(jax.random.key(0), (3,)))
+    jitted = jax.jit(lambda x: jnp.zeros(3, device=jax.typeof(x).sharding) + x)
+    np.testing.assert_array_equal(jitted(like), [1, 1, 1])
+    with jax.cpu_devices(4):
+        mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Explicit,))
+        with jax.set_mesh(mesh):
+            split = jax.device_put(jnp.ones((4, 3)), jax.P("x", None))
+            where = jax.typeof(split).sharding
+            assert jnp.zeros((4, 3), out_sharding=where).sharding == split.sharding
+            assert jnp.zeros((4, 3), device=where).sharding == split.sharding
+            drawn = jax.random.normal(jax.random.key(0), (4, 3), out_sharding=where)
+            assert drawn.sharding == split.sharding
+        with pytest.raises(ValueError, match="names no devices"):
+            jnp.zeros((4, 3), out_sharding=where)
+
+
+def test_results_of_one_device_stay_on_it_while_a_mesh_of_it_is_set():
+    with jax.cpu_devices(2):
+        x = jax.device_put(jnp.arange(3.0), jax.devices()[1])
+        with jax.set_mesh(jax.sharding.Mesh(np.array([x.device]), ("x",))):
+            assert x[:1].device == lax.slice(x, (0,), (1,)).device == (x + 1).device == x.device
+            assert isinstance(jnp.zeros(3).sharding, jax.sharding.NamedSharding)

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import explain
+from minijax.core import config
 from minijax.page.making import Page
 from minijax.sharding import AxisType, NamedSharding, PartitionSpec
 
@@ -46,6 +47,12 @@ def ring(a):
         piece = jax.lax.ppermute(piece, "x", [(i, (i + 1) % 4) for i in range(4)])
         total = total + piece
     return total
+
+
+def stuck(a):
+    onward = [(i, (i + 1) % 4) for i in range(4)]
+    is_first = jax.lax.axis_index("x") == 0
+    return jax.lax.cond(is_first, lambda: jax.lax.ppermute(a, "x", onward), lambda: 2 * a)
 
 
 def centered(rows):
@@ -95,5 +102,7 @@ def pages() -> Iterator[tuple[str, Page]]:
         cut = {"mesh": line, "in_specs": P("x"), "out_specs": P("x")}
         yield "ring", explain.page(jax.shard_map(ring, **cut))(jnp.arange(8.0))
         yield "centered", explain.page(jax.shard_map(centered, **cut))(jnp.ones((8, 2)))
+        with config.allow_divergent_collectives(True):
+            yield "stuck", explain.page(jax.shard_map(stuck, **cut))(jnp.arange(4.0))
         scale = jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")
         yield "pmap", explain.page(scale)(jnp.ones((8, 3)))

@@ -137,6 +137,12 @@ export interface Calls {
   calls: Call[];
 }
 
+/** What each device does where none can go on, and the oracle's words. */
+export interface Stuck {
+  words: string;
+  devices: { name: string; does: string; waits: boolean }[];
+}
+
 export interface Data {
   version: number;
   name: string;
@@ -149,6 +155,7 @@ export interface Data {
   batch?: Batch | null;
   whatIf?: WhatIf | null;
   calls?: Calls | null;
+  stuck?: Stuck | null;
 }
 
 /** The data of the page: JSON, packed by gzip, in letters. */

@@ -7,7 +7,7 @@ import { CallsView } from "./calls";
 import { bytes, read, type Data, type Equation } from "./data";
 import { GraphView } from "./graph";
 import { Links } from "./links";
-import { DevicesView, TraceBar } from "./players";
+import { DevicesView, StuckView, TraceBar } from "./players";
 import { Text } from "./text";
 import { BatchView, DerivativeView } from "./transformed";
 import { Values } from "./values";
@@ -84,7 +84,7 @@ function Page({ data }: { data: Data }) {
     { key: "values", title: "values and shards" },
     ...(data.derivative ? [{ key: "derivative", title: "derivative" }] : []),
     ...(data.batch ? [{ key: "batch", title: "batch" }] : []),
-    ...(data.devices ? [{ key: "devices", title: "devices" }] : []),
+    ...(data.devices || data.stuck ? [{ key: "devices", title: "devices" }] : []),
     ...(data.whatIf ? [{ key: "whatIf", title: "what if" }] : []),
     ...(data.calls ? [{ key: "calls", title: "calls" }] : []),
   ];
@@ -308,13 +308,19 @@ function Page({ data }: { data: Data }) {
             <BatchView batch={data.batch} onPoint={point} onChoose={chooseNumbers} />
           </section>
         )}
+        {closed.has("devices") || !data.stuck ? null : (
+          <section class="column c-devices">
+            <h2>devices</h2>
+            <StuckView stuck={data.stuck} />
+          </section>
+        )}
         {closed.has("whatIf") || !data.whatIf ? null : (
           <section class="column c-whatIf">
             <h2>what if</h2>
             <WhatIfView whatIf={data.whatIf} onPoint={point} onChoose={chooseNumbers} onStep={compare} />
           </section>
         )}
-        {closed.has("devices") || !data.devices ? null : (
+        {closed.has("devices") || !data.devices || data.stuck ? null : (
           <section class="column c-devices">
             <h2>devices</h2>
             <DevicesView devices={data.devices} links={links} onPoint={point} onChoose={chooseNumber} />

@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { DEVICES } from "./colors";
-import type { Data, Devices, Step } from "./data";
+import type { Data, Devices, Step, Stuck } from "./data";
 import type { Links } from "./links";
 
 /** Shows the equations that tracing has written down so far; the line that wrote the last one is chosen. */
@@ -47,6 +47,26 @@ interface Props {
   links: Links;
   onPoint(numbers: number[]): void;
   onChoose(number: number): void;
+}
+
+/** Devices that would wait for ever: the program was not run. */
+export function StuckView({ stuck }: { stuck: Stuck }) {
+  return (
+    <div class="lines devices">
+      <p class="empty">The program was not run: its devices would wait for ever.</p>
+      <table>
+        <tbody>
+          {stuck.devices.map((device) => (
+            <tr>
+              <th>{device.name}</th>
+              <td class={device.waits ? "stuck" : ""}>{device.waits ? "✗ " : ""}{device.does}</td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      <pre class="words">{stuck.words}</pre>
+    </div>
+  );
 }
 
 /** A row for each device, a column for each step: what it holds, and what moves before. */

@@ -129,8 +129,14 @@ const checks = {
     await page.waitForFunction(() => document.querySelectorAll(".c-jaxpr .line.later").length === 0);
   },
   async "the player of devices steps"(page, data) {
-    if (!data.devices) return;
+    if (!data.devices && !data.stuck) return;
     await shown(page, "devices");
+    if (data.stuck) {
+      const red = data.stuck.devices.filter((device) => device.waits).length;
+      assert.equal(await page.locator(".c-devices td.stuck").count(), red);
+      assert.ok((await page.locator(".c-devices .words").innerText()).includes("waits in"));
+      return;
+    }
     const columns = () => page.locator(".c-devices thead th").count();
     assert.equal(await columns(), data.devices.steps.length + 1);
     await page.locator('.c-devices [data-player="devices"] input').fill("0");

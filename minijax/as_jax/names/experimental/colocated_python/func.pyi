@@ -1,0 +1,1 @@
+"""Named by orbax, which looks how random keys are sent."""
