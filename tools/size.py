@@ -232,7 +232,8 @@ def _count(modules: list[Module] | None) -> int | None:
 class Figure(NamedTuple):
     """One figure: what it counts, what is aimed at, and what the architecture test accepts.
 
-    A limit follows the figure down, until it is what is aimed at; a decision record alone raises it.
+    A limit follows the figure down, until it is what is aimed at.  A decision record alone raises
+    it.
     """
 
     what: str
