@@ -43,7 +43,7 @@ help: ## say what can be made
 demo: $(INSTALLED) ## train a network on real digits and show every stage of the compiler
 	$(BIN)/python examples/demo.py
 
-test: $(INSTALLED) ## run every test on a sample of its parameters, within six minutes on two cores
+test: $(INSTALLED) ## run tests on a sample of their parameters, within six minutes on two cores
 	$(PYTEST) --sample=$(SEED) --features-report=$(FEATURES)
 
 test-all: $(INSTALLED) ## run every test on all of its parameters, compiled as users compile

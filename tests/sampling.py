@@ -4,6 +4,9 @@ A test with many parameters holds one law against many programs.  With `--sample
 a few of them, drawn by the seed, and another seed takes others.  Each test stays, with two
 parameters at least, and so does each row of docs/features.md that some parameter of it shows.
 A test that costs more than most says how many it keeps: `@pytest.mark.sampled(4)`.
+
+Tests that cost as much as hundreds of others, such as whole programs, take turns:
+`@pytest.mark.turns(3)` has each in the samples of one day in three; decision 0033.
 """
 
 from __future__ import annotations
@@ -49,6 +52,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sampled(n): a sample keeps about n of the test's parameters, which cost much"
     )
+    config.addinivalue_line("markers", "turns(n): one sample in n has the test, which costs much")
     config.option.sample = seed_from_option(config.getoption("--sample"))
 
 
@@ -70,6 +74,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         of_test[item.nodeid.partition("[")[0]].append(item)
     kept = {item for test in of_test.values() for item in drawn(test, seed)}
+    waiting = [item for item in items if item in kept and not _has_its_turn(item, seed)]
+    kept -= set(waiting)
+    shown = _features(kept)
+    for item in waiting:
+        if new := _features([item]) - shown:
+            kept.add(item)
+            shown |= new
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
@@ -84,6 +95,13 @@ def drawn(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
             sample.append(item)
             shown |= new
     return sample
+
+
+def _has_its_turn(item: pytest.Item, seed: str) -> bool:
+    """Whether a test is in the sample of a seed; seeds in a row take all tests in turn."""
+    mark = item.get_closest_marker("turns")
+    name = item.nodeid.partition("[")[0]
+    return mark is None or (zlib.crc32(name.encode()) + int(seed)) % mark.args[0] == 0
 
 
 def _size(items: Sequence[pytest.Item]) -> int:

@@ -133,7 +133,7 @@ def _division_by_zero(primitive: Primitive, args: Values, outs: Values) -> list[
         return []
     zero = np.zeros((), aval_of(divisor).dtype)[()]
     bad = broadcast_to(eq_p.bind(divisor, zero), outs[0])
-    return [Fault(DIVISION, bad, "divides by zero")]
+    return [Fault(DIVISION, bad, "division by zero")]
 
 
 def _never_by_zero(op: str) -> Callable[..., Any]:

@@ -717,7 +717,7 @@ def _faults_of_integer_pow(
 ) -> list[Fault]:
     if y >= 0:
         return []
-    return [Fault(DIVISION, eq(args[0], 0), "divides by zero")]
+    return [Fault(DIVISION, eq(args[0], 0), "division by zero")]
 
 
 integer_pow_p = IntegerPow()

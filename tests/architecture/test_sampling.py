@@ -33,6 +33,19 @@ def test_rows(x):
 def test_alone():
     pass
 """
+TURNS = """
+import pytest
+
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("x", range(2))
+def test_program(x):
+    pass
+
+@pytest.mark.turns(3)
+@pytest.mark.feature("CR-01")
+def test_row():
+    pass
+"""
 
 
 def names(pytester: pytest.Pytester, *arguments: str) -> list[str]:
@@ -71,6 +84,16 @@ def test_seed_draws_the_same_sample_again_and_another_draws_another(
     first, again, other = (names(suite, f"--sample={seed}") for seed in (7, 7, 8))
     assert first == again
     assert set(first) != set(other)
+
+
+@pytest.mark.feature("HO-05")
+def test_costly_tests_take_turns_but_keep_their_rows(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers = feature(*ids): rows")
+    pytester.makepyfile(TURNS)
+    runs = [names(pytester, f"--sample={seed}") for seed in range(20260101, 20260107)]
+    assert all("test_row" in run for run in runs)
+    counts = [sum(name.startswith("test_program") for name in run) for run in runs]
+    assert sorted(counts[:3]) == sorted(counts[3:]) == [0, 0, 2]
 
 
 @pytest.mark.feature("HO-05")

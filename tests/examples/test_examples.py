@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
+pytestmark = pytest.mark.turns(3)
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 PNG = b"\x89PNG\r\n\x1a\n"
 

@@ -15,6 +15,8 @@ from sklearn.isotonic import isotonic_regression
 import minijax as jax
 import minijax.numpy as jnp
 
+pytestmark = pytest.mark.turns(3)
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

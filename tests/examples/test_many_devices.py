@@ -16,6 +16,8 @@ import pytest
 import minijax as jax
 from minijax.explain import Collective
 
+pytestmark = pytest.mark.turns(3)
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

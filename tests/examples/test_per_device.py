@@ -17,6 +17,8 @@ import pytest
 
 import minijax as jax
 
+pytestmark = pytest.mark.turns(3)
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

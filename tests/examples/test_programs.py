@@ -14,6 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.turns(3)
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -19,6 +19,8 @@ from minijax import numpy as jnp
 from minijax.sharding import AxisType, Mesh, NamedSharding, reshard
 from minijax.sharding import PartitionSpec as P
 
+pytestmark = pytest.mark.turns(3)
+
 
 @pytest.fixture(autouse=True)
 def eight_devices() -> Iterator[None]:

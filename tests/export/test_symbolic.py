@@ -226,7 +226,7 @@ def test_sizes_that_do_not_fit_are_named():
     [
         lambda x: x * np.arange(x.shape[1]),
         lambda x: x * np.sqrt(np.float32(x.shape[0])),
-        lambda x: sum(x[:, i] for i in range(x.shape[1])),
+        lambda x: sum(x[:, i] for i in range(x.shape[1] // 64)),
     ],
 )
 def test_what_takes_a_symbol_for_a_number_is_refused(function):

@@ -4,7 +4,7 @@ import pytest
 
 from tests.processes import launch
 
-pytestmark = [pytest.mark.slow, pytest.mark.feature("RB-07")]
+pytestmark = [pytest.mark.slow, pytest.mark.turns(3), pytest.mark.feature("RB-07")]
 
 DIFFERENT = "RuntimeError: distributed: the processes do not run the same programs in the same"
 

@@ -8,7 +8,7 @@ import pytest
 from tests.processes import launch
 from tests.processes.launch import Ended
 
-pytestmark = [pytest.mark.slow, pytest.mark.feature("RB-07")]
+pytestmark = [pytest.mark.slow, pytest.mark.turns(3), pytest.mark.feature("RB-07")]
 
 VALUES = np.arange(24.0).reshape(3, 8)[:, :4]
 

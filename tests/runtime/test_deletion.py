@@ -46,6 +46,7 @@ def test_what_is_exported_stays_and_what_is_given_away_is_refused() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("maker", ["one", "busy", "narrow", "split", "whole"])
 def test_reading_what_another_thread_deletes_raises_one_error(maker: str) -> None:
     found = outcomes(str(RACING), maker)
