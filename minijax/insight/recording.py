@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.xla_client import XlaRuntimeError
 
+from minijax.core import native
 from minijax.runtime import profiling, watch
 
 Interval = tuple[float, float]
@@ -89,7 +90,7 @@ def _wait(buffer: Any, others: Callable[[Any], None] | None) -> None:
     with profiling.TraceAnnotation(WAIT), contextlib.suppress(XlaRuntimeError):
         if others is not None:
             others(buffer)
-        buffer.block_until_ready()
+        native.block_until_ready(buffer)
 
 
 def _event(event: Any) -> Event:

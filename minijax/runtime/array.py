@@ -656,7 +656,7 @@ def live_arrays(platform: str | None = None) -> list[Array]:
     extended = [x for x in gc.get_referrers(*buffers) if type(x) is ExtendedArray]
     hidden = {id(x.buffer) for x in extended}
     return extended + [
-        x for x in buffers if not (id(x) in hidden or x.is_deleted() or hasattr(x, "exports"))
+        x for x in buffers if not (id(x) in hidden or x.is_deleted() or hasattr(x, "is_no_users"))
     ]
 
 
@@ -821,7 +821,7 @@ def to_dlpack(x: Array, stream: object, dl_device: Any, copy: bool | None) -> An
         error(BufferError, "__dlpack__", "the array is on another device.", got=got, fix=fix)
     # Not the array itself: until the memory is given back, C++ must not let go of what exports it.
     buffer = placement.copy_buffer(buffer, buffer._sharding) if copy else like(buffer)
-    buffer.exports = True
+    buffer.is_no_users = True
     in_flight.check_may_wait(buffer)
     with without_jax:
         return in_flight.surfacing(_jax.buffer_to_dlpack_managed_tensor, buffer)

@@ -88,6 +88,7 @@ def keep_for_readers(buffer: Any, room: Any) -> None:
         # One of the threads is that which lets go, later on, of what is kept.
         if len(sys._current_frames()) - bool(_unread) > 1:
             room._replace_with(buffer)
+            room.is_no_users = True
             _unread.append((time.monotonic(), room))
             if len(_unread) == 1:
                 _forget_later()

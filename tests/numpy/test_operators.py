@@ -45,7 +45,8 @@ def test_operator_takes_scalars_on_both_sides(name: str, scalar: Any) -> None:
 @pytest.mark.parametrize("name", [*ON_FLOATS, "pow"])
 def test_numpy_array_on_the_left_gives_an_array_of_ours(name: str) -> None:
     found = getattr(operator, name)(np.abs(F), jnp.array(np.abs(G)))
-    assert type(found) is minijax.Array
+    assert isinstance(found, minijax.Array)
+    assert isinstance(found.aval, minijax.core.ShapedArray)
 
 
 @pytest.mark.parametrize("name", [*ON_FLOATS, "pow"])

@@ -65,8 +65,8 @@ time.sleep(60)
 
 WAITS = """\
 import os, time
-print("this is", os.environ["MINIJAX_PROCESS_ID"], flush=True)
 try:
+    print("this is", os.environ["MINIJAX_PROCESS_ID"], flush=True)
     time.sleep(60)
 except KeyboardInterrupt:
     print("interrupted", flush=True)
