@@ -63,8 +63,10 @@ if number == "1":
 time.sleep(60)
 """
 
+# Where the tests run in the background, programs begin with interrupts ignored.
 WAITS = """\
-import os, time
+import os, signal, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 try:
     print("this is", os.environ["MINIJAX_PROCESS_ID"], flush=True)
     time.sleep(60)
