@@ -9,7 +9,7 @@ compiles once; while staging they are constants of the jaxpr.  `updates.py` shar
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, NoReturn, TypeAlias
 
 import numpy as np
@@ -476,7 +476,7 @@ def _dynamic_box(x: Array, entries: Sequence[Entry], operands: Sequence[Any]) ->
 def wrapped(positions: Any, size: int) -> Any:
     """Positions of int32, or int64 if they are so wide, counted from the end where negative."""
     if isinstance(positions, (np.ndarray, np.generic)):
-        host = positions.astype(np.int64)
+        host = np.asarray(_below_wrapping(positions, np.minimum)).astype(np.int64)
         host = np.where(host < 0, host + size, host)
         return host.astype(positions_dtype(positions))[()]
     unsigned = dtypes.issubdtype(aval_of(positions).dtype, np.unsignedinteger)
@@ -495,7 +495,16 @@ def positions_dtype(positions: Any) -> np.dtype[Any]:
 
 def as_positions(positions: ArrayLike) -> Array:
     """Positions as they are, in a dtype wide enough for any dimension."""
+    positions = _below_wrapping(positions, binary.min)
     return creation.convert_element_type(positions, positions_dtype(positions))
+
+
+def _below_wrapping(positions: Any, minimum: Callable[[Any, Any], Any]) -> Any:
+    """Positions, of which none becomes negative: those that large are out of range anyway."""
+    given, wanted = aval_of(positions).dtype, positions_dtype(positions)
+    if not dtypes.issubdtype(given, np.unsignedinteger) or given.itemsize < wanted.itemsize:
+        return positions
+    return minimum(positions, given.type(dtypes.iinfo(wanted).max))
 
 
 class Layout(NamedTuple):

@@ -21,7 +21,7 @@ from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, families, shape, sorting
 from minijax.lax.creation import convert_element_type
 from minijax.lax.unary import real
-from minijax.numpy import shaping
+from minijax.numpy import indexing, shaping
 from minijax.numpy.creation import zeros
 from minijax.numpy.promotion import (
     check_array,
@@ -496,8 +496,7 @@ def _inserted(arr: Array, positions: Array, rows: Array, axis: int) -> Any:
     """Rows put in before positions; those for one position keep their order."""
     size, count = aval_of(arr).shape[axis], aval_of(positions).shape[0]
     int32 = np.dtype(np.int32)
-    positions = creation.convert_element_type(positions, int32)
-    positions = positions.clip(-size, size)
+    positions = indexing.as_positions(positions).clip(-size, size).astype(int32)
     positions = binary.add(positions, (positions < 0) * np.int32(size))
     places = creation.iota(int32, count)
     _, order = sorting.sort((positions, places), num_keys=1)

@@ -266,3 +266,19 @@ def test_masks_without_elements_select_nothing(dims: tuple[int, ...]) -> None:
             x[bad]
         with pytest.raises(IndexError, match="mask"):
             jnp.asarray(x)[bad]
+
+
+@pytest.mark.feature("RB-10")
+@pytest.mark.parametrize("dtype", [np.uint32, np.uint64])
+@pytest.mark.parametrize("made", [np.asarray, jnp.array])
+def test_the_largest_unsigned_positions_do_not_wrap_around(dtype, made):
+    x = jnp.arange(1.0, 5.0)
+    with minijax.enable_x64(dtype is np.uint64):
+        far = made(np.array([np.iinfo(dtype).max], dtype))
+        for position in (far, jnp.asarray(far)[0]):
+            assert np.all(x[position] == 4)
+            assert np.all(minijax.jit(lambda i: x[i])(position) == 4)
+            np.testing.assert_array_equal(x.at[position].set(0), x)
+        assert jnp.take(x, far, mode="clip")[0] == 4
+        np.testing.assert_array_equal(jnp.bincount(far, length=3), [0, 0, 0])
+        np.testing.assert_array_equal(jnp.insert(x, far, 9), [1, 2, 3, 4, 9])
