@@ -445,7 +445,7 @@ def _slice(x: object, i: int, aval: object) -> Any:
     return Unknown() if isinstance(x, Unknown) else np.asarray(x)[i]
 
 
-def _value_of(x: object) -> Any:
+def _value_of(x: Any) -> Any:
     """A constant: known if it is small."""
     if type(x) is Buffer and not x.aval.is_extended and x.size <= _MOST_ELEMENTS:
         return np.asarray(x)
