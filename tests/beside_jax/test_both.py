@@ -10,6 +10,7 @@ _ROOT = pathlib.Path(__file__).parents[2]
 _PYTHON = _ROOT / ".venv-jax/bin/python"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("CW-01")
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("order", [("minijax", "jax"), ("jax", "minijax")])

@@ -111,6 +111,7 @@ def test_threads_that_make_one_mesh_get_one_object() -> None:
         sys.setswitchinterval(before)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("RB-10")
 def test_a_type_is_one_object_while_threads_empty_the_caches() -> None:
     before = sys.getswitchinterval()

@@ -23,6 +23,7 @@ def test_solution_equals_that_of_jax(name: str) -> None:
     recorded.check("solutions", name, rtol=rtol, atol=atol)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @settings(max_examples=15, deadline=None)
 @given(seed=st.integers(0, 1000), size=st.integers(1, 4))
@@ -74,6 +75,7 @@ def test_gradients_equal_differences() -> None:
         jax.test_util.check_grads(loss, args, order=1, modes=["rev"], rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.turns(3)
 def test_second_derivative_is_exact() -> None:
     def last(rate):
         return odeint(lambda y, t: rate * y * t, 1.0, jnp.array([0.0, 1.0]))[-1]

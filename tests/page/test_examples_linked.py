@@ -44,6 +44,7 @@ def unlinked(page):
     ]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", programs.NAMES)
 def test_programs_of_examples_are_linked(name):

@@ -9,6 +9,7 @@ import pytest
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.feature("NP-09")
 def test_two_processes_train_as_one_device(monkeypatch: pytest.MonkeyPatch) -> None:

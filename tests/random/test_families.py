@@ -127,6 +127,7 @@ def test_gamma_does_not_depend_on_the_sharding(key, explicit):
             assert jax.typeof(out).sharding.spec == PartitionSpec("x")
 
 
+@pytest.mark.turns(3)
 def test_samplers_run_per_device():
     with jax.cpu_devices(2):
         mesh = jax.make_mesh((2,), ("x",))
@@ -146,6 +147,7 @@ def test_samplers_run_per_device():
         np.testing.assert_array_equal(out, np.concatenate(expected))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_samples_follow_their_distributions(key):
     # Kolmogorov's test of continuous samples, Pearson's of counts, with a fixed key.

@@ -65,6 +65,7 @@ def test_callbacks_on_the_thread_of_the_caller_may_do_anything(
     assert set(found.values()) == {"['done']"}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.feature("RB-11")
 @pytest.mark.parametrize("devices", [1, 8])

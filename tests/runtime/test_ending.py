@@ -59,6 +59,7 @@ def test_forked_child_reads_and_is_told_why_it_cannot_compute() -> None:
     assert all('multiprocessing.get_context("spawn")' in text for text in refused.values())
 
 
+@pytest.mark.turns(3)
 def test_fork_leaves_no_lock_behind() -> None:
     assert run("among").stdout.splitlines() == ["{'result (None, 8.0)'}"]
 

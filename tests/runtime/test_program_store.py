@@ -544,6 +544,7 @@ def test_folder_that_nobody_asked_for_fails_in_silence(tmp_path: Path, obstacle:
     assert not list(caches.rglob("*-cache"))
 
 
+@pytest.mark.turns(3)
 @linux
 @pytest.mark.slow
 @pytest.mark.feature("CW-05")

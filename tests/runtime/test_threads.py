@@ -21,6 +21,7 @@ pytestmark = pytest.mark.feature("RB-06")
 PROGRAM = str(Path(__file__).with_name("sharing_threads.py"))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "shared",

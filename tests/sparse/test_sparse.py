@@ -84,6 +84,7 @@ def test_elementwise_results_equal_those_of_numpy(pair: Any, seed: int) -> None:
         np.testing.assert_allclose(sparse.todense(result), expected, rtol=1e-6)
 
 
+@pytest.mark.turns(3)
 @few
 @given(pair=arrays(), data=st.data())
 def test_products_equal_those_of_numpy(pair: Any, data: st.DataObject) -> None:
@@ -101,6 +102,7 @@ def test_products_equal_those_of_numpy(pair: Any, data: st.DataObject) -> None:
         np.testing.assert_array_equal(sparse.todense(product), expected)
 
 
+@pytest.mark.turns(3)
 @few
 @given(pair=arrays(rank=2))
 def test_rows_equal_coordinates(pair: tuple[np.ndarray, sparse.BCOO]) -> None:

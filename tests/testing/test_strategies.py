@@ -154,6 +154,7 @@ def test_unchecked_programs_have_no_sums_in_types(program):
     assert "unreduced" not in program.source
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_programs_shrink_to_the_operation_in_question():
     program = find(
@@ -162,6 +163,7 @@ def test_programs_shrink_to_the_operation_in_question():
     assert program.size == 1
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_programs_with_loops_shrink_to_a_loop_and_its_body():
     def has_collective_in_scan(program):

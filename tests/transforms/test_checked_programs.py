@@ -125,6 +125,7 @@ def by_operations(function: Step, v: Any) -> Any:
     return evaluate(closed.jaxpr, closed.consts, v)[0]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("LG-10")
 @pytest.mark.slow
 @settings(max_examples=4 * settings().max_examples)

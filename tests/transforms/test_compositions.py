@@ -316,6 +316,7 @@ def test_interrupt_inside_a_body_leaves_nothing_half_done(use: Callable[[], Any]
     assert jax.grad(lambda c: lax.scan(lambda c, x: (c * x, c), c, VECTOR)[0])(1.0) == 6.0
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_derivatives_of_twenty_nested_bodies() -> None:
     def nested(depth: int) -> Callable[[Any], Any]:

@@ -15,6 +15,7 @@ STATES = [
 ]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.feature("RB-11")
