@@ -209,7 +209,7 @@ def former(place: Any) -> Any:
     found = vars(place).get("former")
     if found is None:
         device = min(place.public.addressable_devices, key=lambda device: device.id)
-        here, aval = native_sharding(device), ShapedArray((), np.dtype(np.bool_))
+        here, aval = native_sharding(device, place.memory), ShapedArray((), np.dtype(np.bool_))
         found = FormerPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
         found.__dict__.update(vars(place))
         found.gone = put_host_value(np.zeros((), np.bool_), aval, here)
