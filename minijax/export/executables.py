@@ -86,6 +86,9 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         TypeError: `compiled` is no compiled program.
         ValueError: it calls Python, has references or effects, or was not compiled by XLA here.
 
+    A program that was loaded from the folder of compiled programs cannot be loaded again from these
+    bytes: compile it while `jax_enable_compilation_cache` is False.
+
     Example:
         >>> from minijax.experimental import serialize_executable
         >>> compiled = jax.jit(lambda x: x + 1).lower(np.ones(3)).compile()
