@@ -20,7 +20,7 @@ from minijax.core.source import Frame
 from minijax.lowering import stablehlo
 from minijax.sharding import hlo
 
-_PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
+PROPAGATION = "builtin.module(sdy-propagation-pipeline)"
 _PASSES = (
     "builtin.module(sdy-propagation-pipeline,"
     "func.func(sdy-insert-explicit-reshards{enable-full-version=true}),"
@@ -179,7 +179,7 @@ def plan(module: ir.Module) -> Planned:
         InternalError: Shardy refuses the module.
     """
     with stablehlo.context():
-        return _Reader(_after(_PASSES, module), constrained_lines(module)).read()
+        return Reader(after(_PASSES, module), constrained_lines(module)).read()
 
 
 def constrained_lines(module: ir.Module) -> Constrained:
@@ -208,11 +208,11 @@ def propagated(module: ir.Module, *, debug_info: bool = False, is_partitioned: b
     Raises:
         InternalError: Shardy refuses the module.
     """
-    passes = _PASSES if is_partitioned else _PROPAGATION
-    return str(_after(passes, module).get_asm(enable_debug_info=debug_info))
+    passes = _PASSES if is_partitioned else PROPAGATION
+    return str(after(passes, module).get_asm(enable_debug_info=debug_info))
 
 
-def _after(passes: str, module: ir.Module) -> Any:
+def after(passes: str, module: ir.Module) -> Any:
     """A copy of a module on which passes have run."""
     copy = module.operation.clone()
     try:
@@ -223,7 +223,7 @@ def _after(passes: str, module: ir.Module) -> Any:
     return copy
 
 
-class _Reader:
+class Reader:
     """Reads a module that the passes have run on."""
 
     def __init__(self, module: ir.Module, lines: Constrained) -> None:
@@ -329,14 +329,14 @@ class _Reader:
         self, operand: ir.Value, value: Value, sizes: dict[str, int]
     ) -> tuple[Axis, ...]:
         """The axes of the dimensions that are split otherwise before than after."""
-        before = self._value(operand.type, self._sharding_of(operand))
+        before = self._value(operand.type, self.sharding_of(operand))
         pairs = list(zip(before.dims, value.dims, strict=True))
         moved = [axis for old, new in pairs if old != new for axis in (*old, *new)]
         moved = moved or [axis for _, new in pairs for axis in new]
         names = {axis.partition(":(")[0] for axis, _ in moved}
         return tuple((name, size) for name, size in sizes.items() if name in names)
 
-    def _sharding_of(self, value: ir.Value) -> Any:
+    def sharding_of(self, value: ir.Value) -> Any:
         """The sharding that a value was given, by its operation or as an argument."""
         if isinstance(value, ir.BlockArgument):
             argument = ir.BlockArgument(value)
@@ -347,8 +347,9 @@ class _Reader:
             return _sharding_among(facts)
         result = ir.OpResult(value)
         attributes = result.owner.attributes
-        if "out_sharding" in attributes:
-            return attributes["out_sharding"]
+        for key in ("out_sharding", "sharding"):
+            if key in attributes:
+                return attributes[key]
         if "sdy.sharding" not in attributes:
             return None
         return _sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings[

@@ -19,11 +19,11 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
 
-from minijax.core import config, dtypes, effects, history, meshes, monitoring
+from minijax.core import config, deferral, dtypes, effects, history, meshes, monitoring
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
@@ -42,6 +42,11 @@ from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.execute import Executable
 from minijax.runtime.transfer import TOKEN, InputsHandler, ResultsHandler, buffer_on
 from minijax.sharding import hlo
+
+if TYPE_CHECKING:
+    from minijax.lowering import contractions
+else:
+    contractions = deferral.module("minijax.lowering.contractions")
 
 T = TypeVar("T")
 _LARGE_CONSTANT_BYTES = 4096
@@ -366,6 +371,8 @@ def compile_lowered(
         replicas=1 if copies is None else copies.number,
     )
     module = module_hooks.refined(lowered.module)
+    if len(where.devices) > 1 and copies is None and config.use_shardy_partitioner.value:
+        module = contractions.guarded(module)
     compiler = compile.compiler_of(where.devices)
     loaded = None
     if compiler is None:
