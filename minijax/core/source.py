@@ -437,6 +437,10 @@ def filter_frames(exception: BaseException) -> None:
         # What the user's own code raises needs no note: the traceback ends where it did.
         if entries[-1][1] and _NOTE not in getattr(exception, "__notes__", ()):
             exception.add_note(_NOTE)
+        for entry in hidden:
+            # Whoever keeps the exception keeps no programs: outer frames are kept by inner ones.
+            with contextlib.suppress(RuntimeError):  # The frame is being executed.
+                entry.tb_frame.clear()
     else:
         cause = UnfilteredStackTrace(_ABOUT_THE_CAUSE).with_traceback(whole)
         cause.__cause__, cause.__context__ = exception.__cause__, exception.__context__

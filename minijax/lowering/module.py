@@ -9,7 +9,9 @@ equation asks its primitive for the operations it stands for.
 from __future__ import annotations
 
 import contextlib
+import functools
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from types import CodeType
 
@@ -69,9 +71,10 @@ class Lowering:
         self.choices: list[str] = []
         # The axes that what is being built is written per device of.
         self.device_axes: DeviceAxes = NoDeviceAxes() if replicas is None else replicas.axes
+        # A symbol of the module not taken yet; no method, which would be a cycle.
+        self.fresh_name = functools.partial(_fresh_name, Counter())
         self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
         self._context = context
-        self._names: dict[str, int] = {}
         self._op_names: dict[tuple[object, ...], str] = {}
         self._functions: dict[int, str] = {}
         self._kept_alive: list[ClosedJaxpr] = []
@@ -103,13 +106,6 @@ class Lowering:
         except RuntimeError:  # The path of a file need not be text.
             child = self.unknown
         return _name_location(name, child, self._context)
-
-    def fresh_name(self, name: str) -> str:
-        """A symbol of the module not taken yet."""
-        base = sanitize(name)
-        count = self._names.get(base, 0)
-        self._names[base] = count + 1
-        return base if count == 0 else f"{base}_{count - 1}"
 
     def function(
         self,
@@ -193,6 +189,12 @@ class Lowering:
         )
         ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
         return outs[len(ordered) :]
+
+
+def _fresh_name(taken: Counter[str], name: str) -> str:
+    base = sanitize(name)
+    taken[base] += 1
+    return base if taken[base] == 1 else f"{base}_{taken[base] - 2}"
 
 
 def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ManualAxisType) -> ir.Value:

@@ -7,7 +7,6 @@ every operation is made by `LoweringContext.op`.
 
 from __future__ import annotations
 
-import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
@@ -39,20 +38,36 @@ _pieces = Cache(
 )
 
 
-_making_context = threading.Lock()
+_contexts: dict[str, Any] = {}
+_changing_context = threading.Lock()
 
 
-@functools.cache
 def context() -> Any:
-    """The MLIR context of the process; made on first use, shared by all threads."""
-    # Threads that come at once must not get one each: what is made in two does not mix.
-    with _making_context:
-        return _context()
+    """The MLIR context of the process; made when needed, shared by all threads."""
+    found = _contexts.get("shared")
+    if found is None:
+        # Threads that come at once must not get one each: what is made in two does not mix.
+        with _changing_context:
+            found = _contexts.get("shared") or _contexts.setdefault("shared", _new_context())
+    return found
 
 
-@functools.cache
 @deferral.whole
-def _context() -> Any:
+def forget_context() -> None:
+    """Lets go of the context with every type and attribute that was ever made in it.
+
+    It stays if something refers to it, as do all that is made in it and threads that are in it.
+    """
+    with _changing_context:
+        # Nobody gets it while references are counted: that of the list, and the argument's.
+        held = [*_contexts.values()]
+        _contexts.clear()
+        if held and sys.getrefcount(held[0]) > 2:
+            _contexts["shared"] = held[0]
+
+
+@deferral.whole
+def _new_context() -> Any:
     registry = ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)
     ctx = ir.Context()

@@ -15,7 +15,11 @@ import numpy as np
 import pytest
 
 import minijax as jax
+import minijax.numpy as jnp
 from minijax.core import cache
+from minijax.core.jaxpr import ClosedJaxpr
+from minijax.lowering import stablehlo
+from minijax.lowering.module import Lowering
 from minijax.runtime import placement
 from minijax.sharding import AbstractMesh, Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
@@ -234,3 +238,47 @@ def _remembering(text: str) -> Iterator[str]:
         if isinstance(node, ast.FunctionDef) and node.args.args:
             decorators = map(ast.unparse, node.decorator_list)
             yield from (node.name for d in decorators if d == "functools.cache")
+
+
+@pytest.fixture
+def without_collector() -> Iterator[None]:
+    """What dies in a test dies at once, not because Python's collector happens to look."""
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.feature("RB-13")
+@pytest.mark.usefixtures("without_collector")
+def test_a_module_dies_with_its_lowering() -> None:
+    # The module's names were those of the lowering, which was a cycle: modules waited for the
+    # collector, hundreds of them.
+    lowering = Lowering("f", "cpu")
+    gone = weakref.ref(lowering)
+    del lowering
+    assert gone() is None
+
+
+@pytest.mark.feature("RB-13")
+@pytest.mark.usefixtures("young_heap", "without_collector")
+def test_a_kept_exception_keeps_no_program() -> None:
+    # A frame keeps those that have called it, and the package's own have programs.
+    def fails(x: np.ndarray[Any, Any]) -> None:
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as caught:
+        jax.jit(lambda x: jax.pure_callback(fails, jax.ShapeDtypeStruct((), "float32"), x))(1.0)
+    jax.clear_caches()
+    assert [x for x in gc.get_objects() if isinstance(x, ClosedJaxpr)] == []
+    assert caught.value.args == ("no",)
+
+
+@pytest.mark.feature("RB-13")
+def test_the_context_stays_while_something_is_of_it() -> None:
+    lowered = jax.jit(lambda x: x + 1).lower(jnp.ones(3))
+    before = stablehlo.context()
+    jax.clear_caches()
+    assert stablehlo.context() is before
+    assert jax.jit(lambda x: x * 2)(jnp.ones(3)).sum() == 6
+    assert lowered.compile()(jnp.ones(3)).sum() == 6

@@ -498,9 +498,7 @@ class Compiled(_Stage):
         self._written = lowered._written
         # A strong reference would be a cycle through C++, and the program would never die.
         own: Any = weakref.WeakMethod(self._answer)
-        self._native = eager.native_function(
-            self.fun_name, lambda *args, **kwargs: own()(args, kwargs), function=self
-        )
+        self._native = eager.native_function(self.fun_name, lambda *x, **named: own()(x, named))
 
     @source.is_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:

@@ -19,7 +19,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Operation, Values
 from minijax.core.trace import Params, Results, Trace, Tracer, current
 from minijax.interpreters import flattening, staging
-from minijax.lowering import eager
+from minijax.lowering import eager, stablehlo
 from minijax.transforms.jit import arguments, jit, stages
 
 P = ParamSpec("P")
@@ -247,6 +247,7 @@ def clear_caches() -> None:
     """
     cache.clear()
     monitoring.transfers.clear()
+    stablehlo.forget_context()
 
 
 def typeof(x: object) -> Any:
