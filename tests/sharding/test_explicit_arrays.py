@@ -104,3 +104,16 @@ def test_constraints_leave_auto_axes_open() -> None:
         mixed = minijax.make_mesh((4, 2), ("x", "y"), axis_types=types)
         text = minijax.jit(jnp.sin).lower(put(mixed, "x", "y")).as_text()
     assert 'sdy.sharding_constraint %0 <@mesh, [{"x", ?}, {?}]>' in text
+
+
+@pytest.mark.feature("RB-12")
+@pytest.mark.parametrize("entries", [("x",), (None, "y"), ("x", "y")])
+def test_traces_are_those_of_whole_matrices(mesh: Mesh, entries: Any) -> None:
+    # A diagonal need not be as long as a split dimension, so that it cannot be split evenly.
+    for offset in (0, 1, -3):
+        found = jnp.trace(put(mesh, *entries), offset)
+        assert (shown(found), float(found)) == ("f32[]", np.trace(VALUES, offset))
+    batches = minijax.device_put(VALUES.reshape(4, 2, 8), NamedSharding(mesh, P("x")))
+    np.testing.assert_array_equal(
+        jnp.trace(batches, 0, 2, 0), np.trace(VALUES.reshape(4, 2, 8), 0, 2, 0)
+    )
