@@ -177,16 +177,8 @@ class Lowering:
         ordered = effects.ordered_among(closed.effects)
         tokens = [ctx.tokens[effect] for effect in ordered]
         types = [t.type for t in tokens] + [type_of(v.aval) for v in closed.jaxpr.outvars]
-        outs = list(
-            _create(
-                "func.call",
-                types,
-                [*tokens, *args],
-                {"callee": symbol(function_name)},
-                loc=ctx.location,
-                ip=ctx.point,
-            ).results
-        )
+        callee = {"callee": symbol(function_name)}
+        outs = ctx.ops("func.call", [*tokens, *args], callee, types)
         ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
         return outs[len(ordered) :]
 

@@ -225,14 +225,10 @@ def dense(value: np.ndarray[Any, Any]) -> Any:
     kind = element_type(dtype)
     with context(), ir.Location.unknown():
         tensor = ir.RankedTensorType.get(value.shape, kind)
-        if dtypes.bit_width(dtype) < 8:
-            bits = value.astype(np.uint8 if dtype.name.startswith("uint") else np.int8)
-            if dtype == ml_dtypes.float4_e2m1fn:
-                bits = value.view(np.uint8)
-            return ir.DenseElementsAttr.get(np.ascontiguousarray(bits), type=tensor)
-        if dtype.kind == "V" or dtype.name.startswith(("float8", "bfloat16")):
-            raw = value.view(np.uint8 if dtype.itemsize == 1 else np.uint16)
-            return ir.DenseElementsAttr.get(np.ascontiguousarray(raw), type=tensor)
+        if dtypes.bit_width(dtype) < 8 and dtype != ml_dtypes.float4_e2m1fn:
+            value = value.astype(np.uint8 if dtype.name.startswith("uint") else np.int8)
+        elif dtype.kind == "V" or dtype.name.startswith(("float4", "float8", "bfloat16")):
+            value = value.view(np.uint8 if dtype.itemsize == 1 else np.uint16)
         return ir.DenseElementsAttr.get(np.ascontiguousarray(value), type=tensor)
 
 
@@ -331,15 +327,8 @@ class LoweringContext:
         """As `ops`; the operation itself."""
         if types is None:
             types = [type_of(aval) for aval in self.avals_out]
-        operation = _create(
-            name,
-            types,
-            operands,
-            attributes,
-            regions=len(regions),
-            loc=self.location,
-            ip=self.point,
-        )
+        where = {"loc": self.location, "ip": self.point}
+        operation = _create(name, types, operands, attributes, regions=len(regions), **where)
         for region, (arg_types, body) in zip(operation.regions, regions, strict=True):
             block = region.blocks.append(*arg_types, arg_locs=[self.location] * len(arg_types))
             inner = self.at(ir.InsertionPoint(block))

@@ -615,8 +615,9 @@ def explain_deleted(caught: Exception, *values: Any) -> None:
 
     Raises:
         DeletedArrayError: it is.
+        RecursionError: they are too deep for C++, which goes on where it should have raised that.
     """
-    if "deleted or donated" in str(caught):
+    if "deleted or donated" in str(caught) or isinstance(caught, SystemError):
         for value in tree.leaves(values):
             x = getattr(value, "array", value)  # `x.at[index]` holds an array.
             if is_array(x):

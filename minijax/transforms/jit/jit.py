@@ -108,9 +108,15 @@ class JitFunction:
         Where something is, the call becomes an equation of what is traced.
         """
         try:
-            if config.disable_jit.value or (self.transparent and current.value is not eager.EAGER):
-                return self.function(*args, **kwargs), None, True
-            return self.answer(args, kwargs)
+            try:
+                if config.disable_jit.value or (
+                    self.transparent and current.value is not eager.EAGER
+                ):
+                    return self.function(*args, **kwargs), None, True
+                return self.answer(args, kwargs)
+            except SystemError as error:
+                explain_deleted(error, args, kwargs)
+                raise
         except Exception as exception:
             source.filter_frames(exception)
             raise
@@ -253,10 +259,8 @@ class JitFunction:
         given = self.settings.in_shardings.for_arguments(self.name, in_tree)
         in_shardings, in_layouts = arguments.without_layouts(given, avals)
         arguments.check(self.name, "in_shardings", in_shardings, avals, info.arg_names)
-        outs, given = (
-            closed.out_avals,
-            self.settings.out_shardings.for_results(self.name, flat.out_tree),
-        )
+        outs = closed.out_avals
+        given = self.settings.out_shardings.for_results(self.name, flat.out_tree)
         out_shardings, out_layouts = arguments.without_layouts(given, outs)
         arguments.check(self.name, "out_shardings", out_shardings, outs, info.result_paths)
         unsaid = (None,) * len(outer)

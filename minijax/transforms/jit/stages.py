@@ -511,7 +511,7 @@ class Compiled(_Stage):
         try:
             try:
                 return self._native(*args, **kwargs)
-            except (ValueError, RuntimeError) as error:
+            except (ValueError, RuntimeError, SystemError) as error:
                 explain_deleted(error, args, kwargs)
                 raise
         except Exception as exception:
