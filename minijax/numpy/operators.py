@@ -248,7 +248,7 @@ def _bits_as(x: Any, dtype: Any) -> Any:
         return logic.not_equal(_bits_as(x, dtypes.uint8), 0)
     if old == new:
         return bitcast_convert_type(x, dtype)
-    if x.ndim == 0 or (old < new and x.shape[-1] * old % new):
+    if old < new and x.shape[-1] * old % new:
         problem = "the last dimension does not hold whole elements of the new dtype."
         error(ValueError, "view", problem, got={"x": x.aval, "dtype": dtype})
     *outer, last = x.shape
@@ -279,8 +279,12 @@ def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Any:
         problem = "the argument is the dtype to read the elements as."
         error(TypeError, "view", problem, got=repr(dtype), fix=f"x.reshape({dtype})")
     dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
-    kinds = (np.complexfloating,)
-    if any(dtypes.issubdtype(d, kind) for d in (self.dtype, dtype) for kind in kinds):
+    if self.ndim == 0:
+        if dtypes.bit_width(self.dtype) != dtypes.bit_width(dtype):
+            problem = "a scalar can be read as an element of the same width alone."
+            error(ValueError, "view", problem, got={"x": self.aval, "dtype": dtype})
+        return _view(self[None], dtype)[0]
+    if any(dtypes.issubdtype(d, np.complexfloating) for d in (self.dtype, dtype)):
         if dtype == self.dtype:
             return self
         return _complex_view(self, dtype)

@@ -200,6 +200,18 @@ def test_view_reads_the_same_bits_as_numpy(dtype: str) -> None:
     np.testing.assert_array_equal(jnp.array(x).view(dtype), x.view(dtype))
 
 
+@pytest.mark.feature("RB-12")
+@pytest.mark.parametrize("new", ["float32", "complex64", "uint8", "int32", "bool"])
+@pytest.mark.parametrize("old", ["float32", "complex64", "int8", "bool"])
+def test_views_of_scalars_are_those_of_numpy(old: str, new: str) -> None:
+    x = np.asarray(1, old)
+    if x.dtype.itemsize != np.dtype(new).itemsize:
+        with pytest.raises(ValueError, match="of the same width alone"):
+            jnp.asarray(x).view(new)
+    else:
+        np.testing.assert_array_equal(jnp.asarray(x).view(new), x.view(new), strict=True)
+
+
 def test_view_of_complex_numbers_is_their_parts() -> None:
     x = (F + 1j * G).astype(np.complex64)
     np.testing.assert_array_equal(jnp.array(x).view("float32"), x.view(np.float32))
