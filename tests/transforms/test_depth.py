@@ -82,3 +82,34 @@ def test_jitted_functions_inside_each_other_cost_no_more_than_their_number() -> 
     start = time.perf_counter()
     f.trace(1.0)
     assert time.perf_counter() - start < 20  # Their signatures alone took 2**30 steps.
+
+
+DEEP = """
+import minijax as jax
+tree = 1.0
+for _ in range(5000):
+    tree = [tree]
+compiled = jax.jit(lambda x: x).lower(1.0).compile()
+for call in (
+    jax.tree.flatten,
+    jax.jit(lambda x: x),
+    jax.jit(lambda x, y=1: x, static_argnames="y"),
+    jax.grad(lambda x: 1.0),
+    jax.device_put,
+    lambda x: jax.jit(lambda: x)(),
+    lambda x: jax.lax.cond(True, lambda: x, lambda: [x]),
+    compiled,
+    jax.vmap(lambda x: x),
+) * 3:
+    try:
+        call(tree)
+    except RecursionError:
+        print("told")
+"""
+
+
+@pytest.mark.feature("RB-08")
+def test_trees_that_are_too_deep_are_refused_everywhere() -> None:
+    # C++ that flattens arguments leaves the exception behind and goes on: SystemError, somewhere.
+    done = subprocess.run([sys.executable, "-c", DEEP], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["told"] * 27
