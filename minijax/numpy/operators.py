@@ -280,7 +280,7 @@ def _view(self: Any, dtype: DTypeLike | None = None, type: None = None) -> Any:
         error(TypeError, "view", problem, got=repr(dtype), fix=f"x.reshape({dtype})")
     dtype = creation.dtype_argument("view", dtype, dtypes.default_float_dtype())
     if self.ndim == 0:
-        if dtypes.bit_width(self.dtype) != dtypes.bit_width(dtype):
+        if dtypes.bit_width(self.dtype) != dtypes.bit_width(np.dtype(dtype)):
             problem = "a scalar can be read as an element of the same width alone."
             error(ValueError, "view", problem, got={"x": self.aval, "dtype": dtype})
         return _view(self[None], dtype)[0]
