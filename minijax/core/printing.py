@@ -13,9 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import source
+from minijax.core import deferral, source
 from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
+
+highlighting = deferral.module("minijax.display.highlighting")
 
 hidden_params: Facts[frozenset[str]] = Facts("hidden_params", frozenset())
 """Parameters that jaxprs do not print, because types tell them."""
@@ -201,6 +203,7 @@ def eqn_text(eqn: Any) -> str:
     return _Printer(source_info=False).eqn(eqn, _Names(), None)
 
 
-def jaxpr_text(jaxpr: Any, *, source_info: bool = False, **_: Any) -> str:
+def jaxpr_text(jaxpr: Any, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
     """The text of a jaxpr; with `source_info`, each equation shows the user's line."""
-    return _Printer(source_info).whole(jaxpr)
+    text = _Printer(source_info).whole(jaxpr)
+    return str(highlighting.to_ansi(text, "jaxpr")) if use_color else text

@@ -1,5 +1,7 @@
 """make_jaxpr, eval_shape, leaks, compile-time evaluation, ShapeDtypeStruct."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -55,6 +57,15 @@ def test_make_jaxpr_is_deterministic():
 def test_jaxpr_shows_users_lines_on_request():
     closed = jax.make_jaxpr(lambda x: jnp.sin(x))(1.0)
     assert "test_tracing.py" in closed.pretty_print(source_info=True)
+
+
+@pytest.mark.feature("UX-02")
+def test_jaxprs_are_printed_in_colors_on_request():
+    closed = jax.make_jaxpr(lambda x: jax.lax.cumsum(x) * 2)(jnp.ones(3))
+    for jaxpr in (closed, closed.jaxpr):
+        text = jaxpr.pretty_print(use_color=True)
+        assert "\x1b[35mlambda\x1b[0m" in text
+        assert re.sub(r"\x1b\[\d+m", "", text) == jaxpr.pretty_print()
 
 
 @pytest.mark.feature("CR-14")
