@@ -16,13 +16,13 @@ from typing import Any, NoReturn, TypeVar
 
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, effects, tree, tree_errors, vma
-from minijax.core.aval import AbstractToken, ShapedArray, abstract_token
+from minijax.core.aval import AbstractToken, ShapedArray, abstract_token, aval_of
 from minijax.core.errors import error
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.interpreters import checking, flattening
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import in_front, instantiate, moveaxis, new_axis, to_batch_dim
-from minijax.lax import shape, slicing
+from minijax.lax import creation, shape, slicing
 from minijax.lax.control_flow import scanning
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
 from minijax.lax.families import operand as as_operand
@@ -264,9 +264,14 @@ def _row_major(ctx: LoweringContext, ranks: Sequence[int]) -> Any:
 
 
 def _without_keys(args: Values) -> list[Any]:
-    """Arguments as callbacks get them: random keys as the integers underneath."""
+    """Arguments as callbacks get them: of strong types, random keys as the integers underneath."""
     eager.check_no_tracers(args)
-    return [x.buffer if isinstance(x, ExtendedArray) else x for x in args]
+    return [x.buffer if isinstance(x, ExtendedArray) else _strong(x) for x in args]
+
+
+def _strong(x: Any) -> Any:
+    aval = aval_of(x)
+    return creation.convert_to_type(x, aval.dtype, weak_type=False) if aval.weak_type else x
 
 
 def _promised(

@@ -151,8 +151,11 @@ class Turns:
 
 
 def _type_of_piece(x: Any, aval: ShapedArray) -> Any:
-    """The physical type of an operand, which may be a piece of a value of type `aval`."""
-    physical = physical_aval(aval)
+    """The physical type of an operand, which may be a piece of a value of type `aval`.
+
+    It is strong: what a program hands over has a dtype of its own.
+    """
+    physical = physical_aval(aval).update(weak_type=False)
     return physical if x.shape == physical.shape else physical.with_shape(x.shape)
 
 

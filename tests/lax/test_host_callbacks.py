@@ -259,3 +259,16 @@ def test_calls_of_programs_with_callbacks_stay_correct_when_repeated():
         function(float(i))
     jax.effects_barrier()
     assert state == [0.0, 1.0, 2.0]
+
+
+@pytest.mark.feature("UX-03")
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+@pytest.mark.parametrize("callback", [jax.pure_callback, io_callback])
+def test_functions_are_given_strong_types(callback, wrap):
+    def look(*args):
+        seen.extend((x.dtype.name, x.weak_type) for x in args)
+        return np.float32(0)
+
+    seen = []
+    jax.block_until_ready(wrap(lambda x: callback(look, SCALAR, x, 3, 1.0))(2))
+    assert seen == [("int32", False), ("int32", False), ("float32", False)]
