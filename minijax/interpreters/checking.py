@@ -32,6 +32,7 @@ from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import Params
 from minijax.interpreters.structural import to_batch_dims
+from minijax.runtime.array import array_from_host, physical_aval, wrap
 from minijax.sharding import rules
 
 faults = Rules("faults")
@@ -157,13 +158,15 @@ def values_from_words(avals: Sequence[ShapedArray], words: HostArray) -> list[Ho
         count = words_of(aval)
         taken = np.ascontiguousarray(words[place : place + count], np.uint32)
         place += count
-        dtype = np.dtype(aval.dtype)
+        physical = physical_aval(aval)
+        dtype = np.dtype(physical.dtype)
         if dtype.itemsize >= 4:
             host = taken.view(dtype)
         else:
             host = taken.astype(f"u{dtype.itemsize}")
             host = host.astype(np.bool_) if dtype == np.bool_ else host.view(dtype)
-        values.append(host.reshape(aval.shape))
+        host = host.reshape(physical.shape)
+        values.append(wrap(array_from_host(host).buffer, aval) if aval.is_extended else host)
     return values
 
 

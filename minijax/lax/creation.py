@@ -140,7 +140,7 @@ class BitcastConvertType(Primitive):
     """Reads the bits of `x` as elements of `new_dtype`.
 
     Shapes: x: T[s] -> new_dtype[s]; narrower elements add a last dimension, wider ones use up
-    the last dimension.  Its derivative is zero.
+    the last dimension; an extended dtype is read as what it consists of.  Its derivative is zero.
     """
 
     name = "bitcast_convert_type"
@@ -178,6 +178,8 @@ class BitcastConvertType(Primitive):
 
 
 def _bitcast_shape(x: ShapedArray, new_dtype: np.dtype[Any]) -> tuple[int, ...]:
+    if x.is_extended:
+        return (*x.shape, *x.dtype.physical_shape)
     old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(new_dtype)
     if old == new:
         return x.shape
@@ -192,6 +194,7 @@ def _bitcast_shape(x: ShapedArray, new_dtype: np.dtype[Any]) -> tuple[int, ...]:
 
 
 bitcast_convert_type_p = BitcastConvertType()
+dtypes.knows_extended.set(True, BitcastConvertType)
 
 
 def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
@@ -214,7 +217,9 @@ def bitcast_convert_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
         (2, 4)
     """
     dtype = dtypes.canonicalize_user_dtype(new_dtype, "lax.bitcast_convert_type")
-    return bitcast_convert_type_p.bind(families.operand(operand), new_dtype=dtype)
+    x = families.operand(operand)
+    dtypes.bit_width(aval_of(x).dtype)  # Refuses random keys.
+    return bitcast_convert_type_p.bind(x, new_dtype=dtype)
 
 
 class ReducePrecision(Primitive):

@@ -555,7 +555,7 @@ def _words(x: Array) -> Any:
     if dtype == np.bool_:
         return creation.convert_element_type(shape.reshape(x, (size,)), _UINT32)
     if dtype.itemsize >= 4:
-        bits = creation.bitcast_convert_type(x, _UINT32)
+        bits = creation.bitcast_convert_type_p.bind(x, new_dtype=_UINT32)
         return shape.reshape(bits, (aval_of(bits).size,))
     bits = creation.bitcast_convert_type(x, np.dtype(f"uint{8 * dtype.itemsize}"))
     return creation.convert_element_type(shape.reshape(bits, (size,)), _UINT32)

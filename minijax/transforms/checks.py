@@ -280,6 +280,7 @@ automatic_checks = float_checks | index_checks
 all_checks = automatic_checks | user_checks
 
 
+@source.boundaries("throw")
 class Error:
     """What went wrong in a function that `checkify` has made, if anything did.
 

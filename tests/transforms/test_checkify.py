@@ -272,3 +272,32 @@ def test_condition_goes_on_after_its_first_fault() -> None:
 
     error, out = checkify.checkify(lambda: lax.while_loop(condition, lambda x: x + 1, 0))()
     assert ((error.get() or "")[:6], int(out)) == ("x is 2", 5)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_a_message_can_show_random_keys(wrap: Callable[..., Any]) -> None:
+    def drawn(key: Any) -> Any:
+        x = jax.random.uniform(key)
+        checkify.check(x > 2, "key {k} gives {x}", k=key, x=x)
+        return x
+
+    error, x = wrap(checkify.checkify(drawn))(jax.random.key(3))
+    shown = "key Array((), dtype=key<fry>) overlaying:\n[0 3] gives "
+    assert error.get().startswith(f"{shown}{x}")
+
+
+def test_messages_of_a_batch_show_the_key_of_each_example() -> None:
+    check = checkify.checkify(lambda key, ok: checkify.check(ok, "{}", key))
+    keys = jax.random.wrap_key_data(jnp.arange(6, dtype=jnp.uint32).reshape(3, 2))
+    error, _ = jax.vmap(check)(keys, jnp.array([False, True, False]))
+    first, second = error.get().split("at mapped index ")[1:]
+    assert "[0 1]" in first
+    assert "[4 5]" in second
+
+
+@pytest.mark.feature("UX-01")
+def test_throw_leaves_no_frame_of_its_own() -> None:
+    error, _ = checkify.checkify(positive)(-ONE)
+    with pytest.raises(checkify.JaxRuntimeError) as caught:
+        error.throw()
+    assert len(caught.traceback) == 1
