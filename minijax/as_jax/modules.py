@@ -66,7 +66,11 @@ class Jax(ModuleType):
         if hasattr(sys.modules[ROOT], name) and f"{_JAX}.{name}" not in _HOMES:
             return getattr(sys.modules[ROOT], name)
         more = importlib.import_module(_NAMES)
-        return getattr(more if name in deferral.homes_of[_NAMES] else sys.modules[ROOT], name)
+        try:
+            return getattr(more if name in deferral.homes_of[_NAMES] else sys.modules[ROOT], name)
+        except AttributeError as missing:
+            missing.__traceback__ = None  # The user's line is the last one.
+            raise
 
     def __dir__(self) -> list[str]:
         return dir(sys.modules[ROOT])

@@ -17,7 +17,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from types import CodeType, TracebackType
+from types import CodeType, FunctionType, TracebackType
 from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
@@ -357,16 +357,33 @@ _boundaries: set[CodeType] = set()
 
 
 def boundaries(*names: str) -> Callable[[C], C]:
-    """Decorator of a class: the methods of these names are boundaries."""
+    """Decorator of a class: methods of these names, or all that users call, are boundaries."""
 
     def decorate(cls: C) -> C:
-        for name in names:
+        for name in names or [n for n in vars(cls) if n[0] != "_" or n in _CALLED]:
             method = vars(cls)[name]
-            shown = boundary(getattr(method, "__func__", method))
-            setattr(cls, name, type(method)(shown) if hasattr(method, "__func__") else shown)
+            function = getattr(method, "__func__", method)
+            if isinstance(function, FunctionType):
+                shown = boundary(function)
+                setattr(cls, name, shown if function is method else type(method)(shown))
         return cls
 
     return decorate
+
+
+_OPERATORS = "add radd sub rsub mul rmul truediv matmul rmatmul neg"
+_CALLED = {f"__{n}__" for n in f"init call getitem setitem iter len array {_OPERATORS}".split()}
+
+
+def shown(module: dict[str, Any]) -> Callable[[], list[str]]:
+    """The `__dir__` of a module that defines what it shows, which becomes boundaries."""
+    for name in module["__all__"]:
+        value = module[name]
+        if isinstance(value, FunctionType):
+            module[name] = boundary(value)
+        elif isinstance(value, type):
+            boundaries()(value)
+    return lambda: sorted(module["__all__"])
 
 
 def is_boundary(function: F) -> F:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from minijax.core import dtypes, printing, refs, vma
+from minijax.core import dtypes, printing, refs, source, vma
 from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, Typed, aval_of
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
@@ -133,6 +133,7 @@ class _RefType(type):
         return cls is Ref and isinstance(value, Tracer) and type(value.aval) is AbstractRef
 
 
+@source.boundaries()
 class Ref(Typed, Cell, metaclass=_RefType):
     """A place that holds an array and can be written.
 
@@ -243,6 +244,7 @@ class View(Ref):
         return f"{aval_of(self.root)}.at[...] of shape {self.shape}"
 
 
+@source.boundaries()
 class Indexer:
     """`ref.at`: index it to get a part of the reference."""
 

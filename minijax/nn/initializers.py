@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import Shape, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import creation, slicing
@@ -60,6 +60,7 @@ _Draw = Callable[[ArrayLike, Shape, np.dtype[Any]], Array]
 def _initializer(draw: _Draw, default: DTypeLike | None = None) -> Initializer:
     """Decorator: what draws parameters, as an initializer that has a dtype of its own."""
 
+    @source.boundary
     def init(
         key: ArrayLike,
         shape: ShapeLike,
@@ -340,7 +341,7 @@ def variance_scaling(
 
 
 def _named(
-    scale: int, mode: str, distribution: str, name: str, source: str
+    scale: int, mode: str, distribution: str, name: str, paper: str
 ) -> Callable[..., Initializer]:
     def make(
         in_axis: Axes = -2,
@@ -350,7 +351,7 @@ def _named(
     ) -> Initializer:
         """{kind} of variance {scale} / {mode}.
 
-        Source: {source}; mirrors jax.nn.initializers.{name} (0.10).
+        Source: {paper}; mirrors jax.nn.initializers.{name} (0.10).
 
         Example:
             >>> weights = jax.nn.initializers.{name}()(jax.random.key(0), (300, 100))
@@ -362,7 +363,7 @@ def _named(
     # Of the weights in the example: 300 inputs, 100 outputs.
     fan = {"fan_in": 300, "fan_avg": 200}[mode]
     kind = distribution.replace("_", " ").capitalize()
-    return named(make, name, kind=kind, scale=scale, mode=mode, source=source, fan=fan)
+    return named(make, name, kind=kind, scale=scale, mode=mode, paper=paper, fan=fan)
 
 
 _GLOROT = "Glorot and Bengio (2010)"
@@ -500,8 +501,4 @@ __all__ = [
     "xavier_uniform",
     "zeros",
 ]
-
-
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

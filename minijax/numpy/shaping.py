@@ -526,7 +526,7 @@ def roll(a: ArrayLike, shift: ArrayLike | Sequence[int], axis: Axis = None) -> A
 def _rolled(a: Array, shift: Any, axis: int) -> Array:
     size = aval_of(a).shape[axis]
     if not dtypes.issubdtype(aval_of(shift).dtype, np.integer):
-        error(TypeError, "numpy.roll", "shifts must be integers.", got=str(shift))
+        error(TypeError, "numpy.roll", "shifts must be integers.", got=str(aval_of(shift)))
     if size == 0:
         return a
     if hasattr(shift, "aval"):

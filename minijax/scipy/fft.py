@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.errors import error
 from minijax.lax import unary
 from minijax.lax.families import canonicalize_axes
@@ -262,6 +262,4 @@ def idctn(
     return _many("idctn", x, type, s, axes, norm, _back)
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

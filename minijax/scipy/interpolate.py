@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.numpy.creation import asarray
 from minijax.numpy.elementary import clip
@@ -158,6 +158,4 @@ def _kind(x: ArrayLike) -> np.dtype[Any]:
     return np.dtype(np.complex64 if is_complex else np.float32)
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.errors import error
 from minijax.lax.unary import round as lax_round
 from minijax.numpy.creation import asarray
@@ -139,6 +139,4 @@ def map_coordinates(
     return _interpolated(data, tuple(places), asarray(cval, data.dtype), int(order), mode)
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

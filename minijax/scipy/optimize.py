@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop, while_loop
 from minijax.numpy.contraction import outer, vdot
@@ -478,6 +478,4 @@ def minimize(
     )
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

@@ -14,6 +14,7 @@ from typing import Any, ClassVar, NoReturn, Self, TypeAlias
 
 import numpy as np
 
+from minijax.core import source
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.runtime.array import Array
@@ -34,6 +35,7 @@ class SparseEfficiencyWarning(UserWarning):
     """A layout that takes more memory than it needs."""
 
 
+@source.boundaries()
 class JAXSparse:
     """A sparse array, of any format.
 

@@ -15,7 +15,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax import lax, numpy
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
@@ -48,6 +48,7 @@ def known(name: str, x: Operand, what: str) -> Any:
     return value
 
 
+@source.boundaries()
 @register_pytree_node_class
 class BCOO(JAXSparse):
     """A sparse array in the format of coordinates, with batch and dense dimensions.

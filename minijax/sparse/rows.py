@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import numpy
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.tree_registry import register_pytree_node_class
 from minijax.runtime.array import Array
@@ -24,6 +24,7 @@ from minijax.sparse.arrays import Buffer, JAXSparse, Operand, by_places
 from minijax.sparse.coordinates import BCOO, over_batch, refuse
 
 
+@source.boundaries()
 @register_pytree_node_class
 class BCSR(JAXSparse):
     """A sparse matrix in the format of compressed rows, with batch and dense dimensions.

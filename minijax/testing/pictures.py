@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import source
 from minijax.core.errors import error
 from minijax.testing import numpy_model, oracle
 from minijax.testing.exchanges import Exchange, place_text
@@ -483,8 +484,4 @@ def _sum_text(shares: Any, names: list[str]) -> str:
 
 
 __all__ = ["Picture", "Row", "Term", "picture_of", "pictures"]
-
-
-def __dir__() -> list[str]:
-    """The public names, without what the module is made of."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

@@ -20,6 +20,10 @@ import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import source
 from minijax.core.config import traceback_filtering
+from minijax.experimental import sparse
+from minijax.scipy.optimize import minimize
+from minijax.scipy.sparse.linalg import cg
+from minijax.scipy.spatial.transform import Rotation
 
 pytestmark = pytest.mark.feature("UX-01")
 
@@ -70,6 +74,18 @@ SLIPS: dict[str, Callable[[], object]] = {
     "no function": lambda: jax.jit(3),  # type: ignore[call-overload]
     "a stage": lambda: jax.jit(lambda x: x).lower(VECTOR).compile()(MATRIX),
     "a custom rule": lambda: jax.custom_jvp(lambda x: x)(VECTOR),
+    "a reference": lambda: jax.new_ref(VECTOR)[1.5],
+    "a write": lambda: jax.new_ref(VECTOR).__setitem__(..., MATRIX),
+    "a part of a reference": lambda: jax.new_ref(VECTOR).at[0, 0],
+    "a reference as an array": lambda: np.asarray(jax.new_ref(VECTOR)),
+    "gradients into references": lambda: jax.vjp(jnp.sin, 1.0)[1].with_refs(1, 2),
+    "an initializer": lambda: jax.nn.initializers.glorot_normal()(jax.random.key(0), (3,)),
+    "an optimizer": lambda: minimize(jnp.sum, MATRIX, method="BFGS"),
+    "a solver": lambda: cg(lambda x: x[:2], VECTOR),
+    "a sparse array": lambda: sparse.BCOO.fromdense(MATRIX).reshape(5),
+    "an operator of a sparse array": lambda: sparse.BCOO.fromdense(MATRIX) @ VECTOR,
+    "a rotation": lambda: Rotation.from_rotvec(VECTOR).apply("x"),
+    "a description as an array": lambda: np.asarray(jax.ShapeDtypeStruct((2,), "float32")),
 }
 
 
@@ -216,7 +232,10 @@ class Other:
 
 def public_callables() -> Iterator[tuple[str, Callable[..., object]]]:
     seen: set[int] = set()
-    for stub in sorted(PACKAGE.rglob("*.pyi")):
+    showing = [
+        file for file in PACKAGE.rglob("*.py") if "source.shown(globals())" in file.read_text()
+    ]
+    for stub in sorted([*PACKAGE.rglob("*.pyi"), *showing]):
         path = ".".join(stub.relative_to(PACKAGE.parent).with_suffix("").parts)
         path = path.removesuffix(".__init__")
         if any(part in path for part in ("profiler", "distributed", "extend", "testing", "ffi")):

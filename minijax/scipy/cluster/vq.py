@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, source
 from minijax.core.errors import error
 from minijax.numpy.elementary import absolute, sqrt
 from minijax.numpy.promotion import one_program, promote_dtypes
@@ -58,6 +58,4 @@ def vq(obs: ArrayLike, code_book: ArrayLike, check_finite: bool = True) -> tuple
     return squares.argmin(1), sqrt(squares.min(1))
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

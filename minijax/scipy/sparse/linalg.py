@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax.control_flow.looping import fori_loop, while_loop
@@ -497,6 +497,4 @@ def gmres(
     return found, where(failed, np.int32(-1), np.int32(0))
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import source
 from minijax.core.aval import aval_of
 from minijax.core.errors import message
 from minijax.lax import linalg
@@ -503,6 +504,4 @@ def _axes(seq: str, name: str) -> tuple[Any, bool]:
     return axes, seq.isupper()
 
 
-def __dir__() -> list[str]:
-    """The public names, without the modules that define them."""
-    return sorted(__all__)
+__dir__ = source.shown(globals())

@@ -216,10 +216,7 @@ def sem(
     return deviation / math.sqrt(count)
 
 
-@source.boundaries(
-    *("__init__", "evaluate", "__call__", "pdf", "logpdf", "integrate_gaussian"),
-    *("integrate_box_1d", "integrate_kde", "resample"),
-)
+@source.boundaries()
 @tree_registry.register_pytree_node_class
 class gaussian_kde:  # noqa: N801  mirrors jax.scipy.stats.gaussian_kde
     """Kernel density estimate with Gaussian kernels.

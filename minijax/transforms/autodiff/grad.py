@@ -245,7 +245,7 @@ class NotNeeded(NamedTuple):
     """Stands in `args_res` for an argument that the derivative does not read."""
 
 
-@source.boundaries("__call__")
+@source.boundaries()
 class _PullBack(Linear):
     """Maps cotangents of results to cotangents of arguments."""
 

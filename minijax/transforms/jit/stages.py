@@ -102,7 +102,7 @@ class JitWrapped(Wrapped, Protocol[P, R_co]):
 _NO_VALUES = "eval_shape, trace and lower take descriptions; calls need arrays"
 
 
-@source.boundaries("__init__", "like", "update")
+@source.boundaries()
 class ShapeDtypeStruct(ByValue):
     """The shape and dtype of an array that need not exist.
 
