@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from minijax import numpy, random
-from minijax.core import dtypes, tree
+from minijax.core import dtypes, source, tree
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Literal
 from minijax.sparse import products
 from minijax.sparse.arrays import JAXSparse, Operand, by_places, is_sparse
@@ -166,7 +165,7 @@ def _by_data(transformation: Callable[..., Any]) -> Callable[..., Callable[..., 
     """A transformation that differentiates by the elements of sparse arguments."""
 
     def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Option) -> Any:
-        @functools.wraps(fun)
+        @source.result_of(fun)
         def of_sparse(*args: Tree, **kwargs: Tree) -> Any:
             pairs = [tree.flatten(arg, is_leaf=is_sparse) for arg in args]
             datas = [
@@ -223,7 +222,7 @@ def value_and_grad(
     """
     made = _by_data(dense_value_and_grad)(fun, argnums, has_aux=has_aux, **kwargs)
 
-    @functools.wraps(fun)
+    @source.result_of(fun)
     def differentiated(*args: Tree, **kwargs: Tree) -> Any:
         (value, found), rebuilt = made(*args, **kwargs)
         return value, _positioned(argnums, found, rebuilt)
@@ -243,7 +242,7 @@ def grad(
     """
     made = value_and_grad(fun, argnums, has_aux, **kwargs)
 
-    @functools.wraps(fun)
+    @source.result_of(fun)
     def differentiated(*args: Tree, **kwargs: Tree) -> Any:
         value, found = made(*args, **kwargs)
         return (found, value[1]) if has_aux else found
@@ -255,7 +254,7 @@ def _jacobian(transformation: Callable[..., Any]) -> Callable[..., Any]:
     def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Option) -> Any:
         made = _by_data(transformation)(fun, argnums, **options)
 
-        @functools.wraps(fun)
+        @source.result_of(fun)
         def differentiated(*args: Tree, **kwargs: Tree) -> Any:
             found, rebuilt = made(*args, **kwargs)
             if isinstance(found, tuple | list | dict) and isinstance(argnums, int):
@@ -314,7 +313,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
         BCOO(float32[3, 3], nse=3)
     """
 
-    @functools.wraps(f)
+    @source.result_of(f)
     def of_sparse(*args: Tree, **kwargs: Tree) -> Any:
         leaves, form = tree.flatten((args, kwargs), is_leaf=is_sparse)
 

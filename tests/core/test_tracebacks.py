@@ -84,6 +84,7 @@ SLIPS: dict[str, Callable[[], object]] = {
     "a solver": lambda: cg(lambda x: x[:2], VECTOR),
     "a sparse array": lambda: sparse.BCOO.fromdense(MATRIX).reshape(5),
     "an operator of a sparse array": lambda: sparse.BCOO.fromdense(MATRIX) @ VECTOR,
+    "a function of sparse arrays": lambda: sparse.sparsify(jnp.sort)(sparse.BCOO.fromdense(MATRIX)),
     "a rotation": lambda: Rotation.from_rotvec(VECTOR).apply("x"),
     "a description as an array": lambda: np.asarray(jax.ShapeDtypeStruct((2,), "float32")),
 }
