@@ -56,17 +56,20 @@ print(importlib.metadata.version("numpy") == __import__("numpy").__version__)
 
 def test_a_module_that_is_not_there_is_missing() -> None:
     text = """
-import minijax.as_jax, jax
+import minijax.as_jax, jax, traceback
 for statement in ("import jax.absent", "from jax import absent", "jax.absent", "import jax.jit"):
     try:
         exec(statement)
     except (ImportError, AttributeError) as error:
         print(type(error).__name__, error)
+        if statement == "jax.absent":
+            print(traceback.extract_tb(error.__traceback__)[-1].filename)
 """
     assert answers(text) == [
         "ModuleNotFoundError No module named 'jax.absent'",
         "ImportError cannot import name 'absent' from 'jax' (unknown location)",
         "AttributeError module 'minijax' has no attribute 'absent'",
+        "<string>",
         "ModuleNotFoundError No module named 'jax.jit'",
     ]
 

@@ -34,6 +34,12 @@ def test_dtype_stays(dtype: str) -> None:
     assert {str(y.dtype) for y in results} == {dtype}
 
 
+@pytest.mark.feature("UX-01")
+def test_roll_by_a_float_says_its_type() -> None:
+    with pytest.raises(TypeError, match=r"numpy\.roll: shifts must be integers\.\s+got +~f32\[\]"):
+        jnp.roll(X, 1.5)
+
+
 def test_traced_shift_rolls_as_a_known_one() -> None:
     roll = minijax.jit(lambda x, s: jnp.roll(x, s, 1))
     found = [np.asarray(roll(X, s)) for s in range(-7, 8)]
