@@ -36,6 +36,7 @@ class Line(NamedTuple):
         is_inferred: whether the compiler has recorded no origin, and `numbers` are those of the
             operations that take the value.
         row: the number of the line in its file.
+        file: its file, if it is one of the user's program.
     """
 
     text: str
@@ -43,6 +44,7 @@ class Line(NamedTuple):
     numbers: Numbers = _NOTHING
     is_inferred: bool = False
     row: int | None = None
+    file: str = ""
 
 
 class Column(NamedTuple):

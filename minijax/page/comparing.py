@@ -434,7 +434,7 @@ def _page(
     kwargs: dict[str, Any],
 ) -> Page:
     """The page of the first choice, with a column for each, and what is compared."""
-    page = making.page_of(function, given.trace(*placed[0], **kwargs), placed[0], kwargs)
+    page = making.page_of(function, given, placed[0], kwargs)
     data = page.data
     data["columns"] = [c for c in data["columns"] if c["key"] in ("python", "jaxpr", "stablehlo")]
     what_if = comparison.data

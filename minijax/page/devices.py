@@ -3,7 +3,8 @@
 Input: a program with a `shard_map` or a `pmap`.  Output: a row for each device and a column for
 each step.  Devices go through the equations side by side; collectives take from all of a group.
 What is linear carries terms through, and so do selections that are known; what is not gets a name
-that tells its parents.
+that tells its parents.  Where devices go apart, in branches and loops, some stand aside; those that
+come to a collective without all of their group stay there for ever.
 """
 
 from __future__ import annotations
@@ -87,16 +88,24 @@ class Mapped(NamedTuple):
     split: list[frozenset[Any]]
 
 
-def steps_of(equations: Sequence[Equation]) -> Step | None:
-    """The steps of the first per-device program among equations; None if nothing is shown."""
+def steps_of(equations: Sequence[Equation], waiting: Sequence[bool] = ()) -> Step | None:
+    """The steps of the first per-device program among equations; None if nothing is shown.
+
+    Args:
+        equations: the equations.
+        waiting: which devices wait for ever, as the oracle says: nothing is shown of others.
+    """
     numbers = {id(x.eqn): x.number for x in equations}
     for x in equations:
         if x.eqn.primitive.name in ("shard_map", "pmap"):
             mapped = _mapped(x.eqn)
             try:
-                return _Walk(mapped, numbers).result()
+                walk = _Walk(mapped, numbers)
+                found = walk.result()
             except Unshown:
                 return None
+            places = range(len(found["names"]))
+            return found if walk.stuck == {d for d in places if any(waiting[d : d + 1])} else None
     return None
 
 
@@ -130,6 +139,9 @@ class _Walk:
         self._places = list(itertools.product(*map(range, sizes)))
         self._steps: list[Step] = []
         self._legend: dict[str, str] = {}
+        # The devices that run what is looked at, and those that wait for ever.
+        self._active = set(range(len(self._places)))
+        self.stuck: set[int] = set()
 
     def result(self) -> Step:
         """The steps, the first with what devices begin with."""
@@ -145,7 +157,8 @@ class _Walk:
         if all(step["kind"] == "begins" for step in self._steps):
             raise Unshown
         for values in outs:
-            self._add(-1, "result", "ends", values, [])
+            if self._active:
+                self._add(-1, "result", "ends", values, [])
         labels = [
             f"{_letter(i)} {', '.join(f'{a}={c}' for a, c in zip(self._axes, place, strict=True))}"
             for i, place in enumerate(self._places)
@@ -174,9 +187,12 @@ class _Walk:
         moving = {device for arrow in arrows for device in arrow}
         devices = [
             {
-                "cells": terms.texts(value, _MOST_SHOWN, self._short),
+                "cells": terms.texts(value, _MOST_SHOWN, self._short)
+                if device in self._active
+                else [],
                 "shape": list(value.shape),
-                "waits": bool(arrows) and device not in moving,
+                "waits": device not in self._active or (bool(arrows) and device not in moving),
+                "stuck": device in self.stuck,
             }
             for device, value in enumerate(values)
         ]
@@ -218,8 +234,8 @@ class _Walk:
         number = self._numbers.get(id(eqn), -1)
         if name == "axis_index":
             return [[np.asarray(i) for i in self._indices(eqn.params["axis_name"])]]
-        if name == "scan":
-            return self._scan(eqn, args)
+        if name in _FLOW and (taken := _FLOW[name](self, eqn, args)) is not None:
+            return taken
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
         if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(args):
             return self._run(inner.jaxpr, inner.consts, args)
@@ -227,17 +243,95 @@ class _Walk:
             if eqn.params.get("axis_index_groups") is not None:
                 raise Unshown
             outs = []
-            for values in args:
-                groups = list(self._groups(_axes_of(eqn)))
+            for var, values in zip(eqn.outvars, args, strict=True):
+                if not self._active:
+                    outs.append(self._nothing(var))
+                    continue
+                groups = self._complete(self._groups(_axes_of(eqn)))
                 out, arrows = _COLLECTIVES[name](values, groups, eqn.params)
+                out = self._only_active(out, self._nothing(var))
                 outs.append(out)
                 self._add(number, name, "moves", out, arrows)
             return outs
         outs = self._local(eqn, args)
-        if name not in _SAME | _QUIET and not all(map(terms.is_known, outs[0])):
+        known = (terms.is_known(outs[0][device]) for device in self._active)
+        if name not in _SAME | _QUIET and not all(known):
             for out in outs:
                 self._add(number, name, "computes", out, [])
         return outs
+
+    def _complete(self, groups: Iterator[list[int]]) -> list[list[int]]:
+        """The groups whose devices all came; those that came to others wait for ever."""
+        found = []
+        for group in groups:
+            came = self._active.intersection(group)
+            if len(came) == len(group):
+                found.append(group)
+            else:
+                self.stuck |= came
+        self._active -= self.stuck
+        return found
+
+    def _nothing(self, var: Atom) -> PerDevice:
+        """What stands for a value on devices that have none."""
+        return [np.zeros(var.aval.shape)] * len(self._places)
+
+    def _only_active(self, values: PerDevice, others: PerDevice) -> PerDevice:
+        pairs = enumerate(zip(values, others, strict=True))
+        return [value if d in self._active else other for d, (value, other) in pairs]
+
+    def _known(self, values: PerDevice) -> dict[int, int] | None:
+        """What is known of an index or a predicate on the active devices; None where it is not."""
+        if not all(terms.is_known(values[device]) for device in self._active):
+            return None
+        return {device: int(values[device]) for device in self._active}
+
+    def _apart(
+        self,
+        devices: set[int],
+        outs: Sequence[PerDevice],
+        closed: ClosedJaxpr,
+        args: Sequence[PerDevice],
+    ) -> list[PerDevice]:
+        """Lets some of the active devices run a jaxpr; others keep `outs`."""
+        others = self._active - devices
+        self._active = devices
+        found = self._run(closed.jaxpr, closed.consts, args)
+        found = [self._only_active(new, old) for new, old in zip(found, outs, strict=True)]
+        self._active = self._active | others
+        return found
+
+    def _cond(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice] | None:
+        taken = self._known(args[0])
+        if taken is None:
+            return None
+        branches = eqn.params["branches"]
+        outs = [self._nothing(var) for var in eqn.outvars]
+        for number, branch in enumerate(branches):
+            last = len(branches) - 1
+            own = {d for d, index in taken.items() if min(max(index, 0), last) == number}
+            if own:
+                outs = self._apart(own, outs, branch, args[1:])
+        return outs
+
+    def _while(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice] | None:
+        params = eqn.params
+        first, count = params["cond_nconsts"], params["body_nconsts"]
+        consts, carry = args[first : first + count], list(args[first + count :])
+        test, started = params["cond_jaxpr"], set(self._active)
+        for turn in range(_MOST_TURNS + 1):
+            (goes_on,) = self._run(test.jaxpr, test.consts, [*args[:first], *carry])
+            known = self._known(goes_on)
+            if known is None and not turn:
+                return None
+            if known is None or turn == _MOST_TURNS:
+                raise Unshown
+            self._active = {device for device, value in known.items() if value}
+            if not self._active:
+                break
+            carry = self._apart(self._active, carry, params["body_jaxpr"], [*consts, *carry])
+        self._active = started - self.stuck
+        return carry
 
     def _scan(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice]:
         params = eqn.params
@@ -269,10 +363,11 @@ class _Walk:
             raise Unshown
         if any(v.aval.size > _MOST_ELEMENTS * _MOST_DEVICES for v in eqn.outvars):
             raise Unshown
+        nothing = [np.zeros(v.aval.shape) for v in eqn.outvars]
         each = []
         for device in range(len(self._places)):
             own = [values[device] for values in args]
-            each.append(_on_one(eqn, own, self._short))
+            each.append(_on_one(eqn, own, self._short) if device in self._active else nothing)
         return [list(values) for values in zip(*each, strict=True)]
 
     def _indices(self, axes: Any) -> Iterator[int]:
@@ -296,6 +391,13 @@ class _Walk:
             others.setdefault(key, []).append(device)
         for group in others.values():
             yield sorted(group, key=order.__getitem__)
+
+
+_FLOW: dict[str, Callable[..., list[PerDevice] | None]] = {
+    "cond": _Walk._cond,
+    "scan": _Walk._scan,
+    "while": _Walk._while,
+}
 
 
 def _letter(number: int) -> str:

@@ -32,11 +32,13 @@ from minijax.page import (
     recording,
     sources,
     transformed,
+    variables,
     waiting,
 )
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
 from minijax.page.sources import Place
+from minijax.page.variables import Watched
 from minijax.transforms.jit.jit import jitted
 from minijax.transforms.jit.stages import Lowered, Traced
 
@@ -140,7 +142,7 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
     given = jitted("explain.page", function)
 
     def of(*args: Any, **kwargs: Any) -> Page:
-        made = page_of(function, given.trace(*args, **kwargs), args, kwargs)
+        made = page_of(function, given, args, kwargs)
         made.data["calls"] = calls.calls_of(given)
         return made
 
@@ -148,18 +150,19 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
 
 
 def page_of(
-    function: Callable[..., Any], traced: Traced, args: tuple[Any, ...], kwargs: dict[str, Any]
+    function: Callable[..., Any], given: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
 ) -> Page:
-    """The page of a function that was traced.
+    """The page of a function for some arguments.
 
     Args:
         function: the function.
-        traced: what tracing has made of it.
+        given: the same, jitted.
         args: its arguments.
         kwargs: those that were given by name.
     """
+    traced, watched = variables.traced(given, args, kwargs)
     marked, lowered = numbered(traced)
-    found = _Making(lowered.fun_name, traced.jaxpr, marked, sources.beginning_of(function))
+    found = _Making(lowered.fun_name, watched, traced.jaxpr, marked, sources.beginning_of(function))
     peeled = transformed.Peeled(function, args, kwargs, marked)
     return Page(lowered.fun_name, found.data(lowered, traced._args, peeled))
 
@@ -177,9 +180,15 @@ class _Making:
     """Gathers what the page of one program shows."""
 
     def __init__(
-        self, name: str, closed: ClosedJaxpr, marked: Marked, outermost: Place | None
+        self,
+        name: str,
+        watched: Watched,
+        closed: ClosedJaxpr,
+        marked: Marked,
+        outermost: Place | None,
     ) -> None:
         self._name = name
+        self._watched = watched
         self._closed = closed
         self._marked = marked
         self._places = [sources.places_of(x, outermost) for x in marked.equations]
@@ -199,8 +208,12 @@ class _Making:
         equations = self._equations(stages)
         roles = [equation["role"] for equation in equations]
         graph = _Graph(self._marked, self._closed, self._places, roles)
+        python = sources.python_column(self._places, self._outermost)
+        moments, of_equations = variables.shown(self._watched, self._marked, python)
+        for equation, moment in zip(equations, of_equations, strict=True):
+            equation["moment"] = moment
         shown = [
-            sources.python_column(self._places, self._outermost),
+            python,
             *peeled.columns(),
             columns.jaxpr_column(own, self._closed, "jaxpr", "jaxpr"),
             *stages,
@@ -210,16 +223,18 @@ class _Making:
             "name": self._name,
             "columns": [column_data(column) for column in shown],
             "equations": equations,
+            "moments": moments,
             "graph": {"nodes": graph.nodes, "edges": graph.edges},
-            "devices": self._devices(),
+            "devices": self._devices(found.stuck),
             "derivative": peeled.derivative(),
             "batch": peeled.batch(),
             "stuck": found.stuck,
             "values": recording.record(self._marked, self._closed, args, may_run=found.may_run),
         }
 
-    def _devices(self) -> Data | None:
-        found = devices.steps_of(self._marked.equations)
+    def _devices(self, stuck: Data | None) -> Data | None:
+        waits = [device["waits"] for device in stuck["devices"]] if stuck else []
+        found = devices.steps_of(self._marked.equations, waits)
         for step in () if found is None else found["steps"]:
             places = self._places[step["number"]] if step["number"] >= 0 else ()
             step["line"] = places[0].text if places else ""
@@ -332,6 +347,10 @@ class _Graph:
             self._place_by_role(numbers, None if holder is None else str(holder))
         self._ends("out", "results", [f"result {i}" for i in range(len(closed.out_avals))])
         self._connect(closed)
+        taken = {edge["from"] for edge in self.edges}
+        for node in self.nodes:
+            if node["id"].startswith("in") and node["id"] not in taken:
+                node["label"] += ", unused"
 
     def _ends(self, key: str, title: str, labels: Sequence[str]) -> None:
         """Arguments or results, in a box if they are many."""

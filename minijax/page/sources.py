@@ -138,7 +138,7 @@ def python_column(places: Sequence[Sequence[Place]], outermost: Place | None) ->
             if bare or last is None:
                 depth = (len(text) - len(bare)) // 4 + 1
             made = frozenset(numbers.get((file, row), ()))
-            lines.append(Line(bare, depth, made, row=row))
+            lines.append(Line(bare, depth, made, row=row, file=file))
             last = row
     return Column("python", "Python", "python", lines)
 

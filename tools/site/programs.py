@@ -90,7 +90,7 @@ def _made_at_first_calls(most: int, stops: bool) -> Iterator[list[Made]]:
     def spied(self: jit.JitFunction, args: Any, kwargs: Any) -> Any:
         nonlocal is_working
         is_new = not is_working and len(made) < most and all(self is not each for each in seen)
-        if is_new and _is_of_examples(self.function) and not _are_traced((args, kwargs)):
+        if is_new and _is_of_examples(self) and not _are_traced((args, kwargs)):
             seen.append(self)
             is_working = True
             try:
@@ -110,9 +110,9 @@ def _made_at_first_calls(most: int, stops: bool) -> Iterator[list[Made]]:
         jit.JitFunction.answer = answer  # type: ignore[method-assign]
 
 
-def _is_of_examples(function: Callable[..., Any]) -> bool:
-    code = getattr(getattr(function, "func", function), "__code__", None)
-    return code is not None and str(EXAMPLES) in code.co_filename
+def _is_of_examples(function: jit.JitFunction) -> bool:
+    """Whether an example has jitted a function, which may be one that a transformation gave."""
+    return function.made_at is not None and str(EXAMPLES) in function.made_at.file_name
 
 
 def _are_traced(tree: Any) -> bool:

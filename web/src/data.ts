@@ -34,6 +34,17 @@ export interface Equation {
   line: string;
   called: string[];
   fate: Record<string, string>;
+  /** Which of the moments of the page it was written down in; null where no function of the user's ran. */
+  moment: number | null;
+}
+
+/** A variable of Python that held tracers, and the line that gave it them. */
+export interface Held {
+  line: number;
+  name: string;
+  type: string;
+  tracer: string;
+  n: number | null;
 }
 
 export interface Value {
@@ -69,7 +80,7 @@ export interface Step {
   line: string;
   kind: string;
   arrows: [number, number][];
-  devices: { cells: string[]; shape: number[]; waits: boolean }[];
+  devices: { cells: string[]; shape: number[]; waits: boolean; stuck: boolean }[];
 }
 
 export interface Devices {
@@ -148,6 +159,7 @@ export interface Data {
   name: string;
   columns: Column[];
   equations: Equation[];
+  moments: Held[][];
   graph: Graph;
   values: Value[];
   devices?: Devices | null;

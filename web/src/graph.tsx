@@ -12,6 +12,8 @@ interface Props {
   onChoose(number: number): void;
 }
 
+const MOST_TAKERS = 4;
+
 export function GraphView({ data, links, onPoint, onChoose }: Props) {
   const [open, setOpen] = useState<Set<string>>(new Set());
   const opened = useRef<string | null>(null);
@@ -50,11 +52,14 @@ export function GraphView({ data, links, onPoint, onChoose }: Props) {
       return inner;
     };
     const labels = new Map<string, string[]>();
+    const takers = new Set(data.graph.edges.filter((e) => entry(e.from) === "gin").map((e) => entry(e.to)));
+    const [firstTaker] = takers;
     for (const edge of data.graph.edges) {
       const from = entry(edge.from);
       const to = entry(edge.to);
-      // Arguments in a closed box go everywhere: their arrows would hide the rest.
-      if (!from || !to || from === to || from === "gin") continue;
+      if (!from || !to || from === to) continue;
+      // Arguments in a closed box may go everywhere: so many arrows would hide the rest.
+      if (from === "gin" && takers.size > MOST_TAKERS && to !== firstTaker) continue;
       const key = `${from} ${to}`;
       labels.set(key, [...(labels.get(key) ?? []), edge.label]);
     }

@@ -96,6 +96,7 @@ function Page({ data }: { data: Data }) {
   const [query, setQuery] = useState("");
   const [theme, setTheme] = useState(document.documentElement.dataset["theme"] ?? "");
   const [together, setTogether] = useState(true);
+  const [wraps, setWraps] = useState(true);
   const search = useRef<HTMLInputElement>(null);
   const held = useRef<number[]>([]);
 
@@ -255,6 +256,7 @@ function Page({ data }: { data: Data }) {
           ))}
         </nav>
         <span class="tools">
+          <label><input type="checkbox" class="wrap" checked={wraps} onChange={() => setWraps(!wraps)} /> wrap</label>
           <label><input type="checkbox" checked={together} onChange={() => setTogether(!together)} /> scroll together</label>
           <input
             ref={search}
@@ -268,8 +270,8 @@ function Page({ data }: { data: Data }) {
           <button class="theme" aria-label="light or dark" onClick={change}>◐</button>
         </span>
       </header>
-      <TraceBar data={data} links={links} onChoose={chooseNumber} />
-      <div class="columns">
+      <TraceBar data={data} links={links} onPoint={point} onChoose={chooseNumber} />
+      <div class={wraps ? "columns wraps" : "columns"}>
         {data.columns.map((column, index) => (
           <section key={column.key} class={`column c-${column.key}`} hidden={closed.has(column.key)}>
             <h2>{column.title}</h2>
@@ -308,10 +310,10 @@ function Page({ data }: { data: Data }) {
             <BatchView batch={data.batch} onPoint={point} onChoose={chooseNumbers} />
           </section>
         )}
-        {closed.has("devices") || !data.stuck ? null : (
+        {closed.has("devices") || !data.stuck || data.devices ? null : (
           <section class="column c-devices">
             <h2>devices</h2>
-            <StuckView stuck={data.stuck} />
+            <div class="lines devices"><StuckView stuck={data.stuck} /></div>
           </section>
         )}
         {closed.has("whatIf") || !data.whatIf ? null : (
@@ -320,10 +322,10 @@ function Page({ data }: { data: Data }) {
             <WhatIfView whatIf={data.whatIf} onPoint={point} onChoose={chooseNumbers} onStep={compare} />
           </section>
         )}
-        {closed.has("devices") || !data.devices || data.stuck ? null : (
+        {closed.has("devices") || !data.devices ? null : (
           <section class="column c-devices">
             <h2>devices</h2>
-            <DevicesView devices={data.devices} links={links} onPoint={point} onChoose={chooseNumber} />
+            <DevicesView devices={data.devices} stuck={data.stuck} links={links} onPoint={point} onChoose={chooseNumber} />
           </section>
         )}
         {closed.has("calls") || !data.calls ? null : (

@@ -1,14 +1,47 @@
 // The players: a slider that traces the program again, and one that steps through its devices.
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { DEVICES } from "./colors";
 import type { Data, Devices, Step, Stuck } from "./data";
 import type { Links } from "./links";
 
+interface TraceProps {
+  data: Data;
+  links: Links;
+  onPoint(numbers: number[]): void;
+  onChoose(n: number): void;
+}
+
+const TRACERS: Record<string, string> = {
+  StagingTracer: "stands for a variable of the jaxpr",
+  JVPTracer: "a value and its tangent",
+  BatchTracer: "all examples of a batch: the type is that of one",
+};
+
+/** Writes beside the variables of Python what they hold at a moment; returns what takes it away. */
+function hold(data: Data, links: Links, moment: number | null, onPoint: (numbers: number[]) => void): () => void {
+  const column = data.columns.findIndex((c) => c.key === "python");
+  const shown = (moment === null ? [] : data.moments[moment]!).map((held) => {
+    const chip = document.createElement("span");
+    chip.className = "held";
+    chip.title = `${held.tracer}: ${TRACERS[held.tracer] ?? "a value that is traced"}`;
+    chip.append(Object.assign(document.createElement("b"), { textContent: held.name }), ` ${held.type} `);
+    chip.append(Object.assign(document.createElement("i"), { textContent: held.tracer.replace("Tracer", "") }));
+    chip.onmouseover = (event) => {
+      event.stopPropagation();
+      onPoint(held.n === null ? [] : [held.n]);
+    };
+    links.row({ column, line: held.line })?.append(chip);
+    return chip;
+  });
+  return () => shown.forEach((chip) => chip.remove());
+}
+
 /** Shows the equations that tracing has written down so far; the line that wrote the last one is chosen. */
-export function TraceBar({ data, links, onChoose }: { data: Data; links: Links; onChoose(n: number): void }) {
+export function TraceBar({ data, links, onPoint, onChoose }: TraceProps) {
   const last = data.equations.length;
   const [step, setStep] = useState(last);
+  const [plays, setPlays] = useState(false);
   const column = data.columns.findIndex((c) => c.key === "jaxpr");
   useEffect(() => {
     data.columns[column]?.lines.forEach((line, i) => {
@@ -16,12 +49,14 @@ export function TraceBar({ data, links, onChoose }: { data: Data; links: Links; 
       links.row({ column, line: i })?.classList.toggle("later", later);
     });
   }, [step, data]);
+  const now = step > 0 ? data.equations[step - 1] : undefined;
+  useEffect(() => (plays ? hold(data, links, now?.moment ?? null, onPoint) : undefined), [plays, step, data]);
   const go = (next: number) => {
+    setPlays(true);
     const bounded = Math.max(0, Math.min(last, next));
     setStep(bounded);
     if (bounded > 0) onChoose(bounded - 1);
   };
-  const now = step > 0 ? data.equations[step - 1] : undefined;
   return (
     <div class="player" data-player="trace">
       <b>trace</b>
@@ -36,7 +71,7 @@ export function TraceBar({ data, links, onChoose }: { data: Data; links: Links; 
       />
       <button aria-label="one step on" onClick={() => go(step + 1)}>›</button>
       <span class="now">
-        {step} of {last} equations{now ? <> · <code>{now.name}</code> {now.types.join(", ")} {now.line ? `at ${now.line}` : ""}</> : null}
+        {step} of {last} equations{now ? <> · <code>{now.name}</code> {now.types.join(", ")} {now.line ? (now.moment === null && now.role !== "primal" ? `made later, of ${now.line}` : `at ${now.line}`) : ""}</> : null}
       </span>
     </div>
   );
@@ -44,15 +79,16 @@ export function TraceBar({ data, links, onChoose }: { data: Data; links: Links; 
 
 interface Props {
   devices: Devices;
+  stuck: Stuck | null | undefined;
   links: Links;
   onPoint(numbers: number[]): void;
   onChoose(number: number): void;
 }
 
-/** Devices that would wait for ever: the program was not run. */
+/** Devices that would wait for ever, in the words of the oracle. */
 export function StuckView({ stuck }: { stuck: Stuck }) {
   return (
-    <div class="lines devices">
+    <>
       <p class="empty">The program was not run: its devices would wait for ever.</p>
       <table>
         <tbody>
@@ -65,17 +101,22 @@ export function StuckView({ stuck }: { stuck: Stuck }) {
         </tbody>
       </table>
       <pre class="words">{stuck.words}</pre>
-    </div>
+    </>
   );
 }
 
 /** A row for each device, a column for each step: what it holds, and what moves before. */
-export function DevicesView({ devices, onPoint, onChoose }: Props) {
+export function DevicesView({ devices, stuck, onPoint, onChoose }: Props) {
   const [at, setAt] = useState(devices.steps.length - 1);
   const shown = devices.steps.slice(0, at + 1);
   const now = devices.steps[at];
+  const box = useRef<HTMLDivElement>(null);
+  // The step that is shown is the last, and may stand outside of the column.
+  useLayoutEffect(() => {
+    box.current!.scrollLeft = box.current!.scrollWidth;
+  }, [at]);
   return (
-    <div class="lines devices">
+    <div class="lines devices" ref={box}>
       <div class="player" data-player="devices">
         <b>devices</b>
         <button aria-label="one step back" onClick={() => setAt(Math.max(0, at - 1))}>‹</button>
@@ -120,6 +161,7 @@ export function DevicesView({ devices, onPoint, onChoose }: Props) {
           ))}
         </dl>
       ) : null}
+      {stuck ? <StuckView stuck={stuck} /> : null}
     </div>
   );
 }
@@ -128,7 +170,8 @@ function Cell({ step, device, isNow, names }: { step: Step; device: number; isNo
   const own = step.devices[device]!;
   const from = step.arrows.filter(([, to]) => to === device).map(([giver]) => giver);
   return (
-    <td class={`${isNow ? "now" : ""} ${own.waits ? "waits" : ""} ${step.kind}`}>
+    <td class={`${isNow ? "now" : ""} ${own.stuck ? "stuck" : own.waits ? "waits" : ""} ${step.kind}`}>
+      {own.stuck ? "✗ waits for ever" : null}
       {from.length && from.some((giver) => giver !== device) ? (
         <div class="from">← {from.map((giver) => names[giver]!.split(" ")[0]).join(" ")}</div>
       ) : null}

@@ -31,7 +31,7 @@ export function Text({ column, index, links, equations, onPoint, onChoose, onScr
       const tail = gone ? `<span class="fate" title="${gone.replace(/"/g, "&quot;")}"> ⌀ ${gone.split(":")[0]}</span>` : "";
       const button = folds ? '<button class="fold" tabindex="-1" aria-label="fold"></button>' : "";
       return (
-        `<div class="line${state}" data-i="${i}" style="padding-left:${line.d * 1.2 + (line.r ? 3.4 : 1.4)}em">` +
+        `<div class="line${state}" data-i="${i}" style="--at:${line.d * 1.2 + (line.r ? 3.4 : 1.4)}em">` +
         `${line.r ? `<span class="row">${line.r}</span>` : ""}${button}<span class="text">${highlighted(line.t, column.language)}</span>${tail}</div>`
       );
     });

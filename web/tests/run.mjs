@@ -121,6 +121,12 @@ const checks = {
     const slider = page.locator('[data-player="trace"] input');
     await slider.fill("1");
     await page.waitForTimeout(100);
+    const held = data.moments[data.equations[0].moment] ?? [];
+    assert.equal(await page.locator(".c-python .held").count(), held.length);
+    for (const { line, name, type } of held) {
+      const text = await page.locator(`.c-python .line[data-i="${line}"] .held`).allInnerTexts();
+      assert.ok(text.some((each) => each.startsWith(`${name} ${type}`)), text.join());
+    }
     const later = await page.locator(".c-jaxpr .line.later").count();
     assert.ok(data.equations.length < 2 || later > 0);
     await page.locator('[data-player="trace"] button').last().click();
@@ -132,10 +138,10 @@ const checks = {
     if (!data.devices && !data.stuck) return;
     await shown(page, "devices");
     if (data.stuck) {
-      const red = data.stuck.devices.filter((device) => device.waits).length;
-      assert.equal(await page.locator(".c-devices td.stuck").count(), red);
       assert.ok((await page.locator(".c-devices .words").innerText()).includes("waits in"));
-      return;
+      const red = data.stuck.devices.filter((device) => device.waits).length;
+      assert.equal(await page.locator(".c-devices tr:has(td.stuck)").count(), data.devices ? 2 * red : red);
+      if (!data.devices) return;
     }
     const columns = () => page.locator(".c-devices thead th").count();
     assert.equal(await columns(), data.devices.steps.length + 1);
@@ -143,7 +149,7 @@ const checks = {
     assert.equal(await columns(), 2);
     const last = data.devices.steps.length - 1;
     await page.locator('.c-devices [data-player="devices"] input').fill(String(last));
-    const text = await page.locator(".c-devices tbody").innerText();
+    const text = await page.locator(".c-devices tbody").first().innerText();
     for (const cell of data.devices.steps[last].devices[0].cells) assert.ok(text.includes(cell), cell);
   },
   async "the player of a derivative steps backward"(page, data) {
@@ -262,6 +268,11 @@ for (const name of readdirSync(folder).filter((n) => n.endsWith(".html")).sort()
         for (const key of width === 1280 ? [] : others) {
           await shown(shot, key);
           await shot.locator(`.c-${key}`).screenshot({ path: join(shots, `${name.replace(".html", "")}-${key}-${colorScheme}.png`) });
+        }
+        if (width === 1280) {
+          await shot.locator('[data-player="trace"] input').fill(String(Math.ceil(data.equations.length / 2)));
+          await shot.waitForTimeout(100);
+          await shot.screenshot({ path: join(shots, `${name.replace(".html", "")}-trace-${colorScheme}.png`) });
         }
         await shot.close();
       }
