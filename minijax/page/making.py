@@ -28,6 +28,7 @@ from minijax.page import (
     columns,
     devices,
     marking,
+    partitions,
     reasons,
     recording,
     sources,
@@ -37,6 +38,7 @@ from minijax.page import (
 )
 from minijax.page.columns import Column
 from minijax.page.marking import Marked
+from minijax.page.partitions import Partitioned
 from minijax.page.sources import Place
 from minijax.page.variables import Watched
 from minijax.transforms.jit.jit import jitted
@@ -202,12 +204,15 @@ class _Making:
             args: its arguments.
             peeled: what the function was before it was differentiated or mapped.
         """
-        stages = _stages(lowered)
+        stages, partitioned = _stages(lowered)
         found = waiting.waiting(self._marked, self._closed, args)
         own = {key: frozenset({number}) for key, number in self._marked.numbers.items()}
         equations = self._equations(stages)
         roles = [equation["role"] for equation in equations]
         graph = _Graph(self._marked, self._closed, self._places, roles)
+        by_shard_map = partitions.column_of_pmap(self._marked)
+        if by_shard_map is not None:
+            stages.insert(1, by_shard_map)
         python = sources.python_column(self._places, self._outermost)
         moments, of_equations = variables.shown(self._watched, self._marked, python)
         for equation, moment in zip(equations, of_equations, strict=True):
@@ -225,16 +230,18 @@ class _Making:
             "equations": equations,
             "moments": moments,
             "graph": {"nodes": graph.nodes, "edges": graph.edges},
-            "devices": self._devices(found.stuck),
+            "devices": self._devices(found.stuck, partitioned),
             "derivative": peeled.derivative(),
             "batch": peeled.batch(),
             "stuck": found.stuck,
             "values": recording.record(self._marked, self._closed, args, may_run=found.may_run),
         }
 
-    def _devices(self, stuck: Data | None) -> Data | None:
+    def _devices(self, stuck: Data | None, partitioned: Partitioned | None) -> Data | None:
         waits = [device["waits"] for device in stuck["devices"]] if stuck else []
         found = devices.steps_of(self._marked.equations, waits)
+        if found is None and partitioned is not None and stuck is None:
+            found = partitions.steps_of(partitioned, self._closed, self._marked.equations)
         for step in () if found is None else found["steps"]:
             places = self._places[step["number"]] if step["number"] >= 0 else ()
             step["line"] = places[0].text if places else ""
@@ -275,8 +282,9 @@ def _bytes(aval: ShapedArray) -> int:
     return int(getattr(aval, "size", 0) * getattr(getattr(aval, "dtype", None), "itemsize", 0))
 
 
-def _stages(lowered: Lowered) -> list[Column]:
-    """The columns of what becomes of a lowered program."""
+def _stages(lowered: Lowered) -> tuple[list[Column], Partitioned | None]:
+    """The columns of what becomes of a lowered program, and what devices have of it."""
+    partitioned = None
     text = lowered.as_text(debug_info=True)
     found = [columns.mlir_column(text, "stablehlo", "StableHLO")]
     module = lowered.compiler_ir()
@@ -285,7 +293,7 @@ def _stages(lowered: Lowered) -> list[Column]:
         text = planning.propagated(module, debug_info=True)
         found.append(columns.mlir_column(text, "propagated", "after propagation"))
     if not lowered.has_devices:
-        return found
+        return found, None
     if not is_split:
         # A stored program has the numbers of the one that was stored, or none.
         with config.enable_compilation_cache(False):
@@ -301,8 +309,9 @@ def _stages(lowered: Lowered) -> list[Column]:
             for path in sorted(Path(folder).glob(f"*after_{_PARTITIONER}*.txt"))[:1]:
                 text = path.read_text(encoding="utf-8")
                 found.append(columns.hlo_column(text, "partitioned", "one device's program"))
+                partitioned = Partitioned(lowered, compiled, text)
     found.append(columns.hlo_column(compiled.as_text(), "optimized", "optimized HLO"))
-    return found
+    return found, partitioned
 
 
 def column_data(column: Column) -> Data:

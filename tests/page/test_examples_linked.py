@@ -48,7 +48,9 @@ def unlinked(page):
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", programs.NAMES)
 def test_programs_of_examples_are_linked(name):
-    for page, _ in programs.pages_of(name, MOST_PAGES):
+    made = programs.pages_of(name, MOST_PAGES)
+    assert made
+    for page, _ in made:
         assert not unlinked(page)
         assert len(page.html().encode()) < MOST_BYTES
 

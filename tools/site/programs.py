@@ -8,6 +8,7 @@ when it has no more to give.
 from __future__ import annotations
 
 import contextlib
+import functools
 import importlib
 import io
 import json
@@ -26,13 +27,16 @@ from minijax.transforms.jit import jit
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
 DEVICES = 8
 
-# Others are modules that examples share, or start processes of their own.
+# Others are modules that examples share.
 NAMES = sorted(
-    path.stem
-    for path in EXAMPLES.glob("*.py")
-    if "def main(" in path.read_text(encoding="utf-8")
-    and path.stem not in {"compiled_file", "two_processes", "terminal"}
+    path.stem for path in EXAMPLES.glob("*.py") if "def main(" in path.read_text(encoding="utf-8")
 )
+
+# What to run of examples that start processes: the program that these run.
+_ALONE: dict[str, Callable[[Any], object]] = {
+    "compiled_file": lambda module: jax.jit(module.product)(module.chain()),
+    "two_processes": lambda module: module.trained(module.init(), lambda batch: batch, 1),
+}
 
 
 class Made(NamedTuple):
@@ -63,7 +67,8 @@ def pages_of(name: str, most: int, output: Path | None = None) -> list[Made]:
     # Where the example ran before, C++ knows the calls of its functions, and nobody sees them.
     before = sys.modules.pop(name, None)
     try:
-        main = importlib.import_module(name).main
+        module = importlib.import_module(name)
+        main = functools.partial(_ALONE[name], module) if name in _ALONE else module.main
         args = () if output is None else (output,)
         with (
             jax.cpu_devices(DEVICES),
@@ -111,8 +116,10 @@ def _made_at_first_calls(most: int, stops: bool) -> Iterator[list[Made]]:
 
 
 def _is_of_examples(function: jit.JitFunction) -> bool:
-    """Whether an example has jitted a function, which may be one that a transformation gave."""
-    return function.made_at is not None and str(EXAMPLES) in function.made_at.file_name
+    """Whether an example has written a function, or jitted one, as transformations give them."""
+    code = getattr(function.function, "__code__", None)
+    files = code and code.co_filename, function.made_at and function.made_at.file_name
+    return any(file and str(EXAMPLES) in file for file in files)
 
 
 def _are_traced(tree: Any) -> bool:

@@ -21,6 +21,13 @@ export function Text({ column, index, links, equations, onPoint, onChoose, onScr
 
   useLayoutEffect(() => {
     const element = body.current!;
+    // What a fusion holds stands in a box with it.
+    const boxes = new Map<number, string>();
+    column.lines.forEach((line, i) => {
+      const end = last[i]! - 1;
+      if (column.key !== "optimized" || end <= i || !line.t.includes(" fusion(")) return;
+      for (let k = i; k <= end; k++) boxes.set(k, ` fused${k === i ? " first" : ""}${k === end ? " last" : ""}" style="--box:${line.d * 1.2 + 0.1}em;`);
+    });
     const html = column.lines.map((line, i) => {
       const folds = last[i]! > i + 1;
       const own = line.n ?? [];
@@ -31,7 +38,7 @@ export function Text({ column, index, links, equations, onPoint, onChoose, onScr
       const tail = gone ? `<span class="fate" title="${gone.replace(/"/g, "&quot;")}"> ⌀ ${gone.split(":")[0]}</span>` : "";
       const button = folds ? '<button class="fold" tabindex="-1" aria-label="fold"></button>' : "";
       return (
-        `<div class="line${state}" data-i="${i}" style="--at:${line.d * 1.2 + (line.r ? 3.4 : 1.4)}em">` +
+        `<div data-i="${i}" class="line${state}${boxes.get(i) ?? '" style="'}--at:${line.d * 1.2 + (line.r ? 3.4 : 1.4)}em">` +
         `${line.r ? `<span class="row">${line.r}</span>` : ""}${button}<span class="text">${highlighted(line.t, column.language)}</span>${tail}</div>`
       );
     });
