@@ -318,6 +318,11 @@ def end_trace(record: TraceRecord, closed: ClosedJaxpr, lifted: int) -> None:
             _places.popitem(last=False)
 
 
+def trace_of(closed: ClosedJaxpr) -> TraceRecord | None:
+    """The trace that a program came of, if it is remembered."""
+    return _records.find(closed)
+
+
 def compiling(
     closed: ClosedJaxpr,
     device: Device,
@@ -330,7 +335,7 @@ def compiling(
 
     Programs that are not a user's jitted function are passed over.
     """
-    record: TraceRecord | None = _records.find(closed)
+    record = trace_of(closed)
     if record is None:
         return
     made = Compilation(

@@ -2,7 +2,7 @@
 
 Input: a jitted function.  Output: for each remembered trace the parts of its key, compared with the
 nearest earlier one, in the words of `explain.retraces`.  A call that the cache answers leaves
-nothing: its key fits.
+nothing; that of the page is shown nevertheless: its whole key fits.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from typing import Any
 
 from minijax.core import history, tree_errors
 from minijax.core.history import Memento, TraceRecord
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.explain import differences
 from minijax.explain.differences import Change
 from minijax.explain.report import Retrace
@@ -22,17 +23,33 @@ Data = dict[str, Any]
 _MOST_PARTS = 64
 
 
-def calls_of(function: Any) -> Data | None:
-    """What is remembered of the traces of a function; None if there are fewer than two.
+def traces_of(function: Any) -> Sequence[TraceRecord]:
+    """What is remembered of the traces of a function.
 
     Args:
         function: a jitted function.
     """
     record = getattr(getattr(function, "jit_function", None), "record", None)
-    traces = [] if record is None else history.traces_like(record)
-    if len(traces) < 2:
-        return None
+    return [] if record is None else history.traces_like(record)
+
+
+def calls_of(function: Any, before: Sequence[TraceRecord], closed: ClosedJaxpr) -> Data | None:
+    """The keys of the calls of a function; None if there are fewer than two.
+
+    Args:
+        function: a jitted function.
+        before: what was remembered of its traces before the page was made.
+        closed: the program of the page.
+    """
+    traces = traces_of(function)
     calls = [_call(trace, traces[:i]) for i, trace in enumerate(traces)]
+    answered = history.trace_of(closed)
+    if any(trace is answered for trace in before):
+        nearest = next(i for i, trace in enumerate(traces) if trace is answered)
+        hit = {"at": "", "nearest": nearest, "differs": {}, "words": ""}
+        calls.append(calls[nearest] | hit)
+    if len(calls) < 2:
+        return None
     return {"parts": list(dict.fromkeys(name for c in calls for name in c["key"])), "calls": calls}
 
 

@@ -144,8 +144,9 @@ def page(function: Callable[..., Any]) -> Callable[..., Page]:
     given = jitted("explain.page", function)
 
     def of(*args: Any, **kwargs: Any) -> Page:
+        before = calls.traces_of(given)
         made = page_of(function, given, args, kwargs)
-        made.data["calls"] = calls.calls_of(given)
+        made.data["calls"] = calls.calls_of(given, before, given.trace(*args, **kwargs).jaxpr)
         return made
 
     return of

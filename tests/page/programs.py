@@ -66,6 +66,7 @@ def pages() -> Iterator[tuple[str, Page]]:
     called(2.0, jnp.arange(3.0))
     called(2, jnp.arange(3))
     yield "wave", explain.page(called)(2.0, jnp.arange(6.0))
+    yield "again", explain.page(called)(2.0, jnp.arange(6.0))
     yield "slope", explain.page(jax.grad(wave))(2.0, jnp.arange(6.0))
     batched = jax.vmap(jax.grad(wave), in_axes=(None, 0))
     yield "batch", explain.page(batched)(2.0, jnp.arange(12.0).reshape(3, 4))

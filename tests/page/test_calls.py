@@ -48,10 +48,19 @@ def test_configuration_is_a_part_of_the_key():
     assert data["calls"][1]["key"]["config.enable_x64"] == "True"
 
 
-def test_calls_that_the_cache_answers_have_no_column():
-    f = jax.jit(lambda x: 2 * x)
-    f(jnp.ones(3))
-    assert jax.explain.page(f)(jnp.ones(3)).data["calls"] is None
+def test_call_that_the_cache_answers_fits_throughout(scaled):
+    f = jax.jit(scaled, static_argnames="n")
+    for n in (2, 3, 4):
+        f({"w": 1.0}, jnp.ones(3), n=n)
+    *traced, own = jax.explain.page(f)({"w": 1.0}, jnp.ones(3), n=3).data["calls"]["calls"]
+    assert len(traced) == 3
+    assert (own["nearest"], own["differs"], own["words"], own["at"]) == (1, {}, "", "")
+    assert own["key"] == traced[1]["key"]
+    assert own["key"]["n"] == "static 3"
+
+
+def test_first_call_has_nothing_to_be_compared_with():
+    assert jax.explain.page(jax.jit(lambda x: 2 * x))(jnp.ones(3)).data["calls"] is None
 
 
 def test_functions_made_anew_by_a_line_are_compared():

@@ -52,12 +52,17 @@ def test_tracers_of_transformations_are_told_apart():
 
 
 def test_function_that_was_traced_before_is_traced_again_for_its_variables():
-    called = jax.jit(wave)
-    called(2.0, jnp.arange(4.0))
-    page = jax.explain.page(called)(2.0, jnp.arange(4.0))
-    assert [name for _, name, *_ in held(page, "sin")] == ["w", "x", "angle"]
-    # That leaves no trace in what is remembered of its calls.
-    assert page.data["calls"] is None
+    @jax.jit
+    def called(x):
+        doubled = x + x
+        return jnp.sin(doubled)
+
+    called(jnp.arange(4.0))
+    page = jax.explain.page(called)(jnp.arange(4.0))
+    assert [name for _, name, *_ in held(page, "sin")] == ["x", "doubled"]
+    # That leaves no trace in what is remembered of its calls: the call of the page fits.
+    traced, own = page.data["calls"]["calls"]
+    assert (own["nearest"], own["key"]) == (0, traced["key"])
 
 
 def test_loops_hold_what_they_held_in_each_turn():

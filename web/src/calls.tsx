@@ -1,7 +1,12 @@
 // The player of the cache: a column for each call that was traced, green where its key fits the nearest before.
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
-import type { Calls } from "./data";
+import type { Call, Calls } from "./data";
+
+/** Whether the cache answers a call: it fits one that was traced before. */
+function isHit(call: Call): boolean {
+  return call.nearest !== null && !Object.keys(call.differs).length;
+}
 
 export function CallsView({ calls }: { calls: Calls }) {
   const last = calls.calls.length - 1;
@@ -23,8 +28,12 @@ export function CallsView({ calls }: { calls: Calls }) {
           onInput={(event) => go(Number((event.target as HTMLInputElement).value))} />
         <button aria-label="one call on" onClick={() => go(at + 1)}>›</button>
         <span class="now">
-          traced {at + 1} of {last + 1} times
-          {now.nearest === null ? ": nothing was there before" : `, compared with call ${now.nearest + 1}, the nearest before`}
+          call {at + 1} of {last + 1}
+          {now.nearest === null
+            ? ": nothing was there before"
+            : isHit(now)
+              ? `: the cache answers it by what call ${now.nearest + 1} has traced`
+              : `, compared with call ${now.nearest + 1}, the nearest before`}
         </span>
       </div>
       <div class="wide" ref={box}>
@@ -33,7 +42,7 @@ export function CallsView({ calls }: { calls: Calls }) {
           <tr>
             <th>key of the cache</th>
             {shown.map((call, c) => (
-              <th class={c === now.nearest ? "nearest" : ""}>call {c + 1} <i>{call.at.split(" ")[0]}</i></th>
+              <th class={c === now.nearest ? "nearest" : ""}>call {c + 1} <i>{call.at.split(" ")[0] || "this page"}</i></th>
             ))}
           </tr>
         </thead>
@@ -57,8 +66,12 @@ export function CallsView({ calls }: { calls: Calls }) {
         </tbody>
       </table>
       </div>
-      {now.words ? <pre class="words">{now.words}</pre> : <p class="empty">The first call is always traced.</p>}
-      <p class="empty">A call whose whole key fits is answered by the cache, traces nothing, and has no column.</p>
+      {now.words ? (
+        <pre class="words">{now.words}</pre>
+      ) : (
+        <p class="empty">{isHit(now) ? "The whole key fits: nothing is traced." : "The first call is always traced."}</p>
+      )}
+      <p class="empty">Calls whose whole key fits leave nothing behind, and have no column; that of this page has one.</p>
     </div>
   );
 }

@@ -211,7 +211,10 @@ const checks = {
       assert.equal(await page.locator(".c-calls td.differs").count(), differs.length);
     }
     const { words } = data.calls.calls[last];
-    assert.equal((await page.locator(".c-calls .words").innerText()).trim(), words.trim());
+    const shownWords = await page.locator(".c-calls .words").allInnerTexts();
+    assert.equal(shownWords.join("").trim(), words.trim());
+    const fits = Object.keys(data.calls.calls[last].key).length - Object.keys(data.calls.calls[last].differs).length;
+    assert.equal(await page.locator(".c-calls td.fits.now").count(), fits);
   },
   async "nothing is wider than the window"(page) {
     for (const width of [1280, 1920]) {
