@@ -145,7 +145,7 @@ export function DevicesView({ devices, stuck, onPoint, onChoose }: Props) {
         <tbody>
           {devices.names.map((name, d) => (
             <tr key={name}>
-              <th style={{ borderLeft: `6px solid ${DEVICES[d % DEVICES.length]}` }}>{name}</th>
+              <th style={{ boxShadow: `inset 7px 0 ${DEVICES[d % DEVICES.length]}`, paddingLeft: "14px" }}>{name}</th>
               {shown.map((step, s) => <Cell key={s} step={step} device={d} isNow={s === at} names={devices.names} />)}
             </tr>
           ))}
