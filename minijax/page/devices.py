@@ -105,7 +105,7 @@ def steps_of(equations: Sequence[Equation], waiting: Sequence[bool] = ()) -> Ste
             except Unshown:
                 return None
             places = range(len(found["names"]))
-            return found if walk.stuck == {d for d in places if any(waiting[d : d + 1])} else None
+            return found if walk.stuck() == {d for d in places if any(waiting[d : d + 1])} else None
     return None
 
 
@@ -126,22 +126,109 @@ def _mapped(eqn: Eqn) -> Mapped:
     return Mapped(jaxpr, consts, dict(mesh.shape), split)
 
 
+class _Devices:
+    """The devices of a program, and which of them go on.
+
+    Attributes:
+        axes: the axes over which it is mapped.
+        places: for each device its place along the axes.
+        active: the devices that run what is looked at.
+        stuck: those that wait for ever.
+    """
+
+    def __init__(self, sizes: dict[Any, int]) -> None:
+        self._sizes = sizes
+        self.axes = list(sizes)
+        if math.prod(sizes.values()) > _MOST_DEVICES:
+            raise Unshown
+        self.places = list(itertools.product(*map(range, sizes.values())))
+        self.active = set(range(len(self.places)))
+        self.stuck: set[int] = set()
+
+    def names(self) -> list[str]:
+        """A letter for each device, and its place: `A x=0, y=1`."""
+        pairs = (
+            (_letter(i), zip(self.axes, place, strict=True)) for i, place in enumerate(self.places)
+        )
+        return [f"{letter} {', '.join(f'{a}={c}' for a, c in place)}" for letter, place in pairs]
+
+    def begin(self, var: Atom, split: frozenset[Any], name: str, many: bool) -> PerDevice:
+        """What devices hold of an argument at first: names of its elements."""
+        aval = var.aval
+        if getattr(aval, "is_extended", True) or aval.size > _MOST_ELEMENTS:
+            raise Unshown
+        found = []
+        for place in self.places:
+            own = tuple(c if a in split else 0 for a, c in zip(self.axes, place, strict=True))
+            letter = _letter(self.places.index(own)) if split else ""
+            # What all devices hold has the name of the argument; else a letter for each device.
+            text = f"{name}{letter}" if many else letter or name or "x"
+            found.append(terms.begun(text or "x", aval.shape))
+        return found
+
+    def indices(self, axes: Any) -> Iterator[int]:
+        """The place of each device along axes, the outermost first."""
+        wanted = axes if isinstance(axes, tuple) else (axes,)
+        for place in self.places:
+            index = 0
+            for axis in wanted:
+                at = self.axes.index(axis)
+                index = index * self._sizes[axis] + place[at]
+            yield index
+
+    def groups(self, axes: Sequence[Any]) -> Iterator[list[int]]:
+        """The devices that differ along axes only, in order."""
+        if any(axis not in self.axes for axis in axes):
+            raise Unshown
+        order = list(self.indices(tuple(axes)))
+        others: dict[tuple[int, ...], list[int]] = {}
+        for device, place in enumerate(self.places):
+            key = tuple(c for a, c in zip(self.axes, place, strict=True) if a not in axes)
+            others.setdefault(key, []).append(device)
+        for group in others.values():
+            yield sorted(group, key=order.__getitem__)
+
+    def complete(self, groups: Iterator[list[int]]) -> list[list[int]]:
+        """The groups whose devices all came; those that came to others wait for ever."""
+        found = []
+        for group in groups:
+            came = self.active.intersection(group)
+            if len(came) == len(group):
+                found.append(group)
+            else:
+                self.stuck |= came
+        self.active -= self.stuck
+        return found
+
+    def nothing(self, var: Atom) -> PerDevice:
+        """What stands for a value on devices that have none."""
+        return [np.zeros(var.aval.shape)] * len(self.places)
+
+    def only_active(self, values: PerDevice, others: PerDevice) -> PerDevice:
+        """Values on the active devices, and other values on others."""
+        pairs = enumerate(zip(values, others, strict=True))
+        return [value if d in self.active else other for d, (value, other) in pairs]
+
+    def known(self, values: PerDevice) -> dict[int, int] | None:
+        """What is known of an index or a predicate on the active devices; None where it is not."""
+        if not all(terms.is_known(values[device]) for device in self.active):
+            return None
+        return {device: int(values[device]) for device in self.active}
+
+
 class _Walk:
     """All devices on their way through a program."""
 
     def __init__(self, mapped: Mapped, numbers: dict[int, int]) -> None:
         self._mapped = mapped
         self._numbers = numbers
-        self._axes = list(mapped.axes)
-        sizes = list(mapped.axes.values())
-        if math.prod(sizes) > _MOST_DEVICES:
-            raise Unshown
-        self._places = list(itertools.product(*map(range, sizes)))
+        self._devices = _Devices(mapped.axes)
         self._steps: list[Step] = []
         self._legend: dict[str, str] = {}
-        # The devices that run what is looked at, and those that wait for ever.
-        self._active = set(range(len(self._places)))
-        self.stuck: set[int] = set()
+
+    def stuck(self) -> set[int]:
+        """The devices that wait for ever."""
+        return self._devices.stuck
 
     def result(self) -> Step:
         """The steps, the first with what devices begin with."""
@@ -151,33 +238,16 @@ class _Walk:
         for i, (var, split) in enumerate(zip(jaxpr.invars, self._mapped.split, strict=True)):
             many = len(jaxpr.invars) > 1
             name = names[i] if many and i < len(names) else ""
-            args.append(self._begin(var, split, name, many))
+            args.append(self._devices.begin(var, split, name, many))
             self._add(-1, name or "start", "begins", args[-1], [])
         outs = self._run(jaxpr, self._mapped.consts, args)
         if all(step["kind"] == "begins" for step in self._steps):
             raise Unshown
         for values in outs:
-            if self._active:
+            if self._devices.active:
                 self._add(-1, "result", "ends", values, [])
-        labels = [
-            f"{_letter(i)} {', '.join(f'{a}={c}' for a, c in zip(self._axes, place, strict=True))}"
-            for i, place in enumerate(self._places)
-        ]
         legend = [{"name": name, "meaning": text} for text, name in self._legend.items()]
-        return {"names": labels, "legend": legend, "steps": self._steps}
-
-    def _begin(self, var: Atom, split: frozenset[Any], name: str, many: bool) -> PerDevice:
-        aval = var.aval
-        if getattr(aval, "is_extended", True) or aval.size > _MOST_ELEMENTS:
-            raise Unshown
-        found = []
-        for place in self._places:
-            own = tuple(c if a in split else 0 for a, c in zip(self._axes, place, strict=True))
-            letter = _letter(self._places.index(own)) if split else ""
-            # What all devices hold has the name of the argument; else a letter for each device.
-            text = f"{name}{letter}" if many else letter or name or "x"
-            found.append(terms.begun(text or "x", aval.shape))
-        return found
+        return {"names": self._devices.names(), "legend": legend, "steps": self._steps}
 
     def _add(
         self, number: int, title: str, kind: str, values: PerDevice, arrows: list[list[int]]
@@ -188,11 +258,12 @@ class _Walk:
         devices = [
             {
                 "cells": terms.texts(value, _MOST_SHOWN, self._short)
-                if device in self._active
+                if device in self._devices.active
                 else [],
                 "shape": list(value.shape),
-                "waits": device not in self._active or (bool(arrows) and device not in moving),
-                "stuck": device in self.stuck,
+                "waits": device not in self._devices.active
+                or (bool(arrows) and device not in moving),
+                "stuck": device in self._devices.stuck,
             }
             for device, value in enumerate(values)
         ]
@@ -216,12 +287,12 @@ class _Walk:
     ) -> list[PerDevice]:
         values: dict[int, PerDevice] = {}
         for var, const in zip(jaxpr.constvars, consts, strict=True):
-            values[id(var)] = [np.asarray(const)] * len(self._places)
+            values[id(var)] = [np.asarray(const)] * len(self._devices.places)
         values.update(zip(map(id, jaxpr.invars), args, strict=True))
 
         def read(atom: Atom) -> PerDevice:
             if isinstance(atom, Literal):
-                return [np.asarray(atom.value)] * len(self._places)
+                return [np.asarray(atom.value)] * len(self._devices.places)
             return values[id(atom)]
 
         for eqn in jaxpr.eqns:
@@ -233,7 +304,7 @@ class _Walk:
         name = eqn.primitive.name
         number = self._numbers.get(id(eqn), -1)
         if name == "axis_index":
-            return [[np.asarray(i) for i in self._indices(eqn.params["axis_name"])]]
+            return [[np.asarray(i) for i in self._devices.indices(eqn.params["axis_name"])]]
         if name in _FLOW and (taken := _FLOW[name](self, eqn, args)) is not None:
             return taken
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
@@ -244,47 +315,21 @@ class _Walk:
                 raise Unshown
             outs = []
             for var, values in zip(eqn.outvars, args, strict=True):
-                if not self._active:
-                    outs.append(self._nothing(var))
+                if not self._devices.active:
+                    outs.append(self._devices.nothing(var))
                     continue
-                groups = self._complete(self._groups(_axes_of(eqn)))
+                groups = self._devices.complete(self._devices.groups(_axes_of(eqn)))
                 out, arrows = _COLLECTIVES[name](values, groups, eqn.params)
-                out = self._only_active(out, self._nothing(var))
+                out = self._devices.only_active(out, self._devices.nothing(var))
                 outs.append(out)
                 self._add(number, name, "moves", out, arrows)
             return outs
         outs = self._local(eqn, args)
-        known = (terms.is_known(outs[0][device]) for device in self._active)
+        known = (terms.is_known(outs[0][device]) for device in self._devices.active)
         if name not in _SAME | _QUIET and not all(known):
             for out in outs:
                 self._add(number, name, "computes", out, [])
         return outs
-
-    def _complete(self, groups: Iterator[list[int]]) -> list[list[int]]:
-        """The groups whose devices all came; those that came to others wait for ever."""
-        found = []
-        for group in groups:
-            came = self._active.intersection(group)
-            if len(came) == len(group):
-                found.append(group)
-            else:
-                self.stuck |= came
-        self._active -= self.stuck
-        return found
-
-    def _nothing(self, var: Atom) -> PerDevice:
-        """What stands for a value on devices that have none."""
-        return [np.zeros(var.aval.shape)] * len(self._places)
-
-    def _only_active(self, values: PerDevice, others: PerDevice) -> PerDevice:
-        pairs = enumerate(zip(values, others, strict=True))
-        return [value if d in self._active else other for d, (value, other) in pairs]
-
-    def _known(self, values: PerDevice) -> dict[int, int] | None:
-        """What is known of an index or a predicate on the active devices; None where it is not."""
-        if not all(terms.is_known(values[device]) for device in self._active):
-            return None
-        return {device: int(values[device]) for device in self._active}
 
     def _apart(
         self,
@@ -294,19 +339,19 @@ class _Walk:
         args: Sequence[PerDevice],
     ) -> list[PerDevice]:
         """Lets some of the active devices run a jaxpr; others keep `outs`."""
-        others = self._active - devices
-        self._active = devices
+        others = self._devices.active - devices
+        self._devices.active = devices
         found = self._run(closed.jaxpr, closed.consts, args)
-        found = [self._only_active(new, old) for new, old in zip(found, outs, strict=True)]
-        self._active = self._active | others
+        found = [self._devices.only_active(new, old) for new, old in zip(found, outs, strict=True)]
+        self._devices.active = self._devices.active | others
         return found
 
     def _cond(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice] | None:
-        taken = self._known(args[0])
+        taken = self._devices.known(args[0])
         if taken is None:
             return None
         branches = eqn.params["branches"]
-        outs = [self._nothing(var) for var in eqn.outvars]
+        outs = [self._devices.nothing(var) for var in eqn.outvars]
         for number, branch in enumerate(branches):
             last = len(branches) - 1
             own = {d for d, index in taken.items() if min(max(index, 0), last) == number}
@@ -318,19 +363,21 @@ class _Walk:
         params = eqn.params
         first, count = params["cond_nconsts"], params["body_nconsts"]
         consts, carry = args[first : first + count], list(args[first + count :])
-        test, started = params["cond_jaxpr"], set(self._active)
+        test, started = params["cond_jaxpr"], set(self._devices.active)
         for turn in range(_MOST_TURNS + 1):
             (goes_on,) = self._run(test.jaxpr, test.consts, [*args[:first], *carry])
-            known = self._known(goes_on)
+            known = self._devices.known(goes_on)
             if known is None and not turn:
                 return None
             if known is None or turn == _MOST_TURNS:
                 raise Unshown
-            self._active = {device for device, value in known.items() if value}
-            if not self._active:
+            self._devices.active = {device for device, value in known.items() if value}
+            if not self._devices.active:
                 break
-            carry = self._apart(self._active, carry, params["body_jaxpr"], [*consts, *carry])
-        self._active = started - self.stuck
+            carry = self._apart(
+                self._devices.active, carry, params["body_jaxpr"], [*consts, *carry]
+            )
+        self._devices.active = started - self._devices.stuck
         return carry
 
     def _scan(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice]:
@@ -352,7 +399,7 @@ class _Walk:
         if params["reverse"]:
             stacked.reverse()
         ys = [
-            [np.stack([turn[i][d] for turn in stacked]) for d in range(len(self._places))]
+            [np.stack([turn[i][d] for turn in stacked]) for d in range(len(self._devices.places))]
             for i in range(len(eqn.outvars) - count)
         ]
         return [*carry, *ys]
@@ -365,32 +412,12 @@ class _Walk:
             raise Unshown
         nothing = [np.zeros(v.aval.shape) for v in eqn.outvars]
         each = []
-        for device in range(len(self._places)):
+        for device in range(len(self._devices.places)):
             own = [values[device] for values in args]
-            each.append(_on_one(eqn, own, self._short) if device in self._active else nothing)
+            each.append(
+                _on_one(eqn, own, self._short) if device in self._devices.active else nothing
+            )
         return [list(values) for values in zip(*each, strict=True)]
-
-    def _indices(self, axes: Any) -> Iterator[int]:
-        """The place of each device along axes, the outermost first."""
-        wanted = axes if isinstance(axes, tuple) else (axes,)
-        for place in self._places:
-            index = 0
-            for axis in wanted:
-                at = self._axes.index(axis)
-                index = index * self._mapped.axes[axis] + place[at]
-            yield index
-
-    def _groups(self, axes: Sequence[Any]) -> Iterator[list[int]]:
-        """The devices that differ along axes only, in order."""
-        if any(axis not in self._axes for axis in axes):
-            raise Unshown
-        order = list(self._indices(tuple(axes)))
-        others: dict[tuple[int, ...], list[int]] = {}
-        for device, place in enumerate(self._places):
-            key = tuple(c for a, c in zip(self._axes, place, strict=True) if a not in axes)
-            others.setdefault(key, []).append(device)
-        for group in others.values():
-            yield sorted(group, key=order.__getitem__)
 
 
 _FLOW: dict[str, Callable[..., list[PerDevice] | None]] = {

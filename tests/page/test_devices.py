@@ -110,10 +110,12 @@ def test_numbers_of_several_devices_add_up():
     assert found["steps"][1]["devices"][3]["cells"] == ["A+B+C+D"]
 
 
-def test_values_on_devices_that_are_large_are_not_shown():
+def test_large_values_on_devices_are_shown_by_pieces_and_types():
     mesh = jax.make_mesh((2,), ("x",))
     mapped = jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P("x"), out_specs=P("x"))
-    assert jax.explain.page(mapped)(jnp.ones(1000)).data["devices"] is None
+    found = jax.explain.page(mapped)(jnp.ones(1000)).data["devices"]
+    assert found["names"] == ["0 x=0", "1 x=1"]
+    assert found["steps"][-1]["devices"][1]["cells"] == ["result 0[500:1000]"]
 
 
 def test_sums_agree_with_numbers():
