@@ -214,7 +214,8 @@ def _held_in(frame: FrameType) -> Iterator[Held]:
 def _leaves(value: Any) -> list[Any]:
     if isinstance(value, Tracer):
         return [value]
-    with contextlib.suppress(TypeError, ValueError):
+    # A user's class may be taken apart before it is whole, and raise what it likes.
+    with contextlib.suppress(Exception):
         return tree.leaves(value)
     return []
 

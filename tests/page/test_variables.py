@@ -85,6 +85,24 @@ def test_trees_tell_the_types_of_their_leaves():
     assert found[1:] == ("params", "f32[] i32[] i32[]", "StagingTracer", None)
 
 
+def test_objects_that_are_not_whole_are_passed_over():
+    @jax.tree_util.register_pytree_node_class
+    class Doubled:
+        def __init__(self, x):
+            twice = x + x
+            self.twice = twice * 1.0
+
+        def tree_flatten(self):
+            return (self.twice,), None
+
+        @classmethod
+        def tree_unflatten(cls, _, leaves):
+            raise AssertionError
+
+    page = jax.explain.page(lambda x: Doubled(x).twice)(1.0)
+    assert [name for _, name, *_ in held(page, "add")] == ["x", "x"]
+
+
 def test_pmap_and_shard_map_hold_what_one_device_holds():
     with jax.cpu_devices(4):
         mapped = jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")
