@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import dis
 import functools
+import io
 import itertools
 import linecache
 import os
@@ -141,7 +142,8 @@ def traced(given: Any, args: tuple[Any, ...], kwargs: Data) -> tuple[Traced, Wat
         return found, Watched(closed, recorder.moments)
     _, positions, num_args, key = half.signature(args, kwargs)
     in_tree, avals, statics, *_ = key
-    with _recorded() as recorder:
+    # What it prints, it has printed before.
+    with _recorded() as recorder, contextlib.redirect_stdout(io.StringIO()):
         closed = half._stage(in_tree, avals, statics, positions, num_args).closed
     return found, Watched(closed, recorder.moments)
 

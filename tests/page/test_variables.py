@@ -51,15 +51,17 @@ def test_tracers_of_transformations_are_told_apart():
     assert all(e["moment"] is None for e in backward)
 
 
-def test_function_that_was_traced_before_is_traced_again_for_its_variables():
+def test_function_that_was_traced_before_is_traced_again_for_its_variables(capsys):
     @jax.jit
     def called(x):
+        sys.stdout.write("traced\n")
         doubled = x + x
         return jnp.sin(doubled)
 
     called(jnp.arange(4.0))
     page = jax.explain.page(called)(jnp.arange(4.0))
     assert [name for _, name, *_ in held(page, "sin")] == ["x", "doubled"]
+    assert capsys.readouterr().out == "traced\n"
     # That leaves no trace in what is remembered of its calls: the call of the page fits.
     traced, own = page.data["calls"]["calls"]
     assert (own["nearest"], own["key"]) == (0, traced["key"])
