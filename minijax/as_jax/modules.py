@@ -11,6 +11,7 @@ import importlib.abc
 import importlib.metadata
 import importlib.util
 import operator
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from importlib.machinery import ModuleSpec
@@ -20,6 +21,7 @@ from typing import Any
 from minijax.as_jax.version import VERSION
 from minijax.as_jax.version import __version_info__ as version_info
 from minijax.core import deferral
+from minijax.core.config import config
 from minijax.core.deferral import ROOT
 from minijax.core.errors import error
 from minijax.core.trace import Trace, Tracer
@@ -101,6 +103,7 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
     def create_module(self, spec: ModuleSpec) -> ModuleType:
         """The module of minijax, with the spec that it has as such."""
         if spec.name == _JAX:
+            _heed_environment()
             return Jax(_JAX, sys.modules[ROOT].__doc__)
         module = importlib.import_module(str(_home(spec.name)))
         spec.loader_state = module.__spec__
@@ -138,6 +141,14 @@ def _exists(module: str) -> bool:
     if module in sys.modules or module == ROOT:
         return True
     return _exists(module.rpartition(".")[0]) and importlib.util.find_spec(module) is not None
+
+
+def _heed_environment() -> None:
+    """Sets states as variables of JAX say; programs may set these until they import `jax`."""
+    for state in config:
+        text = os.environ.get(f"JAX_{state.name.upper()}")
+        if text is not None and state.env_name not in os.environ:
+            state.update(text)
 
 
 def install() -> None:

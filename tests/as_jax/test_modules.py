@@ -1,7 +1,9 @@
 """`jax` means minijax where `minijax.as_jax` is imported."""
 
+import os
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -11,9 +13,14 @@ import minijax
 ROOT = Path(minijax.__file__).parents[1]
 
 
-def run(*arguments: str, cwd: Path = ROOT) -> subprocess.CompletedProcess[str]:
+def run(*arguments: str, cwd: Path = ROOT, **variables: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], capture_output=True, text=True, check=False, cwd=cwd
+        [sys.executable, *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=cwd,
+        env={**os.environ, **variables},
     )
 
 
@@ -117,3 +124,47 @@ def test_programs_and_modules_run_so(tmp_path: Path) -> None:
 def test_it_is_not_imported_with_the_package() -> None:
     text = "import minijax, sys; minijax.jit; print('minijax.as_jax' in sys.modules)"
     assert answers(text) == ["False"]
+
+
+@pytest.mark.feature("EC-01")
+def test_variables_of_jax_are_heard_until_it_is_imported() -> None:
+    text = """
+import os
+import minijax.as_jax
+os.environ["JAX_ENABLE_X64"] = "1"
+import jax
+print(jax.numpy.ones(2).dtype, jax.config.jax_debug_nans, jax.config.jax_numpy_rank_promotion)
+"""
+    ours, theirs = {"MINIJAX_DEBUG_NANS": "0"}, {"JAX_DEBUG_NANS": "1"}
+    told = run("-c", text, JAX_NUMPY_RANK_PROMOTION="raise", **theirs)
+    assert told.stdout.split() == ["float64", "True", "raise"], told.stderr
+    assert run("-c", text, **ours, **theirs).stdout.split() == ["float64", "False", "allow"]
+
+
+STARTED = ROOT / "minijax" / "as_jax" / "startup.pth"
+"""What an installed minijax lets Python read when it starts."""
+
+
+@pytest.mark.feature("EC-01")
+@pytest.mark.parametrize(
+    ("value", "meant"), [("1", True), ("true", True), ("0", False), ("", False)]
+)
+def test_a_variable_makes_jax_mean_minijax_in_all_programs(
+    tmp_path: Path, value: str, meant: bool
+) -> None:
+    (tmp_path / STARTED.name).write_text(STARTED.read_text())
+    text = f"""
+import site, sys
+site.addsitedir({str(tmp_path)!r})
+print("minijax.as_jax" in sys.modules, "minijax" in sys.modules)
+"""
+    told = run("-c", text, MINIJAX_AS_JAX=value)
+    assert (told.stdout.split(), told.stderr) == ([str(meant)] * 2, "")
+
+
+def test_the_variable_is_read_where_minijax_is_installed() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    included = settings["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
+    # After the file that names an editable checkout: Python reads them by name.
+    assert included == {str(STARTED.relative_to(ROOT)): "minijax_as_jax.pth"}
+    assert len(STARTED.read_text().splitlines()) == 1
