@@ -738,7 +738,7 @@ def linear_transpose(
     """
     eager.check_callable("linear_transpose", fun)
     leaves, flat = _flat(fun, primals)
-    avals = [(x if isinstance(x, ShapedArray) else aval_of(x)).strip_weak_type() for x in leaves]
+    avals = [aval_of(x).strip_weak_type() for x in leaves]
     jaxpr, consts = staging.stage(flat, avals, _info("linear_transpose", fun))
     out_tree = flat.out_tree
     out_avals = [v.aval for v in jaxpr.outvars]

@@ -212,6 +212,7 @@ def _sharding_of(given: object, ndim: int) -> Sharding:
 
 
 aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
+aval_handlers[ShapedArray] = lambda x: x
 
 
 def struct_of(aval: ShapedArray, sharding: object = None) -> Any:
@@ -230,7 +231,7 @@ def check_no_structs(name: str, leaves: Values, info: DebugInfo) -> None:
         TypeError: there is one.
     """
     for i, x in enumerate(leaves):
-        if type(x) is ShapeDtypeStruct:
+        if isinstance(x, (ShapeDtypeStruct, ShapedArray)):
             names = info.arg_names or ()
             error(
                 TypeError,
