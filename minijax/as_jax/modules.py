@@ -21,7 +21,7 @@ from typing import Any
 from minijax.as_jax.version import VERSION
 from minijax.as_jax.version import __version_info__ as version_info
 from minijax.core import deferral
-from minijax.core.config import config
+from minijax.core.config import Config, config
 from minijax.core.deferral import ROOT
 from minijax.core.errors import error
 from minijax.core.trace import Trace, Tracer
@@ -51,11 +51,21 @@ _LACKING = {
 """Modules that have more names while `jax` means minijax, and where these are listed."""
 
 
+def _heed_flags(self: Config) -> None:
+    """Sets states as the command line says: `--jax_enable_x64=1`, or without a value."""
+    for word in sys.argv[1:]:
+        name, _, value = word.removeprefix("--").partition("=")
+        if word.startswith("--jax_"):
+            self.update(name, value or "1")
+
+
 _ATTRIBUTES = (
     (Tracer, "_trace", property(operator.attrgetter("traced_by"))),
     (Trace, "main", property(lambda trace: trace)),
+    (Config, "parse_flags_with_absl", _heed_flags),
 )
-"""Attributes that tracers and traces have meanwhile; equinox asks whose tracer a value is."""
+"""Attributes that classes have meanwhile: equinox asks whose tracer a value is, suites of tests
+parse flags."""
 
 
 class Jax(ModuleType):

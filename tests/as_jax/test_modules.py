@@ -141,6 +141,21 @@ print(jax.numpy.ones(2).dtype, jax.config.jax_debug_nans, jax.config.jax_numpy_r
     assert run("-c", text, **ours, **theirs).stdout.split() == ["float64", "False", "allow"]
 
 
+@pytest.mark.feature("EC-01")
+def test_flags_of_jax_are_heard_where_a_program_parses_them() -> None:
+    text = """
+import minijax.as_jax, jax
+jax.config.parse_flags_with_absl()
+print(jax.config.jax_enable_x64, jax.config.jax_numpy_rank_promotion)
+minijax.as_jax.uninstall()
+print(hasattr(minijax.config, "parse_flags_with_absl"))
+"""
+    flags = ["--jax_enable_x64", "--jax_numpy_rank_promotion=warn", "--other=1"]
+    told = run("-c", text, *flags)
+    assert told.stdout.split() == ["True", "warn", "False"], told.stderr
+    assert "jax_absent" in run("-c", text, "--jax_absent").stderr
+
+
 STARTED = ROOT / "minijax" / "as_jax" / "startup.pth"
 """What an installed minijax lets Python read when it starts."""
 
