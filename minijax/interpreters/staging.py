@@ -149,6 +149,8 @@ class StagingTrace(Trace):
             return x.variable
         if isinstance(x, _SCALARS):
             return Literal(x)
+        if hasattr(x, "__jax_array__"):
+            return self.atom(x.__jax_array__())
         found = self.constants.get(id(x))
         if found is None:
             if isinstance(x, Tracer):

@@ -115,7 +115,7 @@ def convert_element_type(operand: ArrayLike, new_dtype: DTypeLike) -> Array:
     if new_dtype is None:
         error(ValueError, "lax.convert_element_type", "new_dtype must be given.")
     dtype = dtypes.canonicalize_user_dtype(new_dtype, "lax.convert_element_type")
-    return convert_to_type(operand, dtype, weak_type=False)
+    return convert_to_type(families.operand(operand), dtype, weak_type=False)
 
 
 def convert_to_type(operand: Any, dtype: DTypeLike, weak_type: bool) -> Any:

@@ -47,7 +47,8 @@ Params: TypeAlias = Mapping[str, Param]
 
 def is_array(x: object) -> TypeGuard[Array]:
     """Whether `x` is an array or tracer of ours; a function may return such a value as it is."""
-    return hasattr(x, "aval")
+    # The class is asked: what stands for an array may pass on all names that are asked of it.
+    return hasattr(type(x), "aval")
 
 
 def canonicalize_axis(axis: Param, ndim: int, name: str) -> int:
@@ -631,12 +632,12 @@ def operand(x: Operand, like: Operand = None) -> Array:
     Raises:
         TypeError: `x` is neither an array nor a number.
     """
-    if hasattr(x, "aval"):
+    if is_array(x):
         return x
     if like is not None and type(x) in (int, float, complex):
         return scalar_like(x, like)
     aval_of(x)
-    return x
+    return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
 def scalar_like(value: Operand, like: Operand) -> Operand:

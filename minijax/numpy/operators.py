@@ -34,7 +34,7 @@ from minijax.numpy import (
     shaping,
     updates,
 )
-from minijax.numpy.promotion import native_program, one_program, unchecked
+from minijax.numpy.promotion import check_array, native_program, one_program, unchecked
 from minijax.runtime import array
 from minijax.runtime.annotations import ArrayLike, DTypeLike, Placement, ShardingLike
 from minijax.runtime.array import Array, explain_deleted
@@ -84,8 +84,9 @@ def _operator(
             try:
                 if kind in _FAST or kind is own:
                     return native(self, other) if own is Buffer else body(self, other)
-                is_operand = _is_operand(self if is_reflected else other)
-                return function(self, other) if is_operand else NotImplemented
+                if not _is_operand(self if is_reflected else other):
+                    return NotImplemented
+                return function(check_array("", self), check_array("", other))
             except ValueError as caught:
                 explain_deleted(caught, self, other)
                 raise

@@ -62,7 +62,8 @@ def promote(name: str, x: Any, y: Any) -> tuple[Array, Array]:
         TypePromotionError: the dtypes have no common type.
     """
     try:
-        a, b = x.aval, y.aval
+        # What stands for an array has no type as a class, whatever it passes on.
+        a, b, _, _ = x.aval, y.aval, type(x).aval, type(y).aval
     except AttributeError:
         return _promote_host_values(name, x, y)
     if a is b:
@@ -130,7 +131,7 @@ def promote_inexact_dtypes(name: str, *args: Any) -> list[Array]:
 def inexact(name: str, x: Any) -> Array:
     """One operand of a function of floats and complex numbers."""
     try:
-        aval = x.aval
+        aval, _ = x.aval, type(x).aval
     except AttributeError:
         x = check_array(name, x)
         aval = aval_of(x)
@@ -171,7 +172,11 @@ def check_array(name: str, x: Any, argument: str = "x") -> Array:
     Raises:
         TypeError: it is neither an array nor a number.
     """
-    if type(x) in _PYTHON_SCALARS or hasattr(x, "aval") or isinstance(x, (np.ndarray, np.generic)):
+    if (
+        type(x) in _PYTHON_SCALARS
+        or families.is_array(x)
+        or isinstance(x, (np.ndarray, np.generic))
+    ):
         return x
     if hasattr(x, "__jax_array__"):
         return x.__jax_array__()
@@ -319,11 +324,11 @@ def _numpy_scalar(x: complex, dtype: np.dtype[Any]) -> Any:
 def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     """`promote` where an operand is not an array of ours."""
     x_scalar, y_scalar = type(x) in _PYTHON_SCALARS, type(y) in _PYTHON_SCALARS
-    if y_scalar and not x_scalar and hasattr(x, "aval"):
+    if y_scalar and not x_scalar and families.is_array(x):
         adapted = _adapt(y, x.aval)
         if adapted is not None:
             return x, adapted
-    elif x_scalar and not y_scalar and hasattr(y, "aval"):
+    elif x_scalar and not y_scalar and families.is_array(y):
         adapted = _adapt(x, y.aval)
         if adapted is not None:
             return adapted, y

@@ -220,3 +220,57 @@ def test_types_stand_for_arguments_that_are_only_traced():
     assert double.eval_shape(aval) == jax.eval_shape(double, aval) == expected
     with pytest.raises(TypeError, match="describes an array and is none"):
         double(aval)
+
+
+class Standing:
+    """Stands for an array and passes on the names that are asked of it, as variables of flax do."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __jax_array__(self):
+        return self.value
+
+    def __getattr__(self, name):
+        if name.startswith("__") or name == "value":
+            raise AttributeError(name)
+        return getattr(self.value, name)
+
+
+class StandingInTrees(Standing):
+    pass
+
+
+jax.tree_util.register_pytree_node(
+    StandingInTrees, lambda x: ((x.value,), None), lambda _, values: StandingInTrees(*values)
+)
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+@pytest.mark.parametrize("kind", [Standing, StandingInTrees])
+def test_what_stands_for_an_array_is_an_operand(kind, wrap):
+    values = np.arange(6.0, dtype=np.float32).reshape(2, 3)
+    x, row = jnp.array(values), kind(jnp.array([1.0, 2.0, 3.0]))
+    for operate in (
+        *(lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x @ y, lambda x, y: x**y),
+        *(lambda x, y: x == y, lambda x, y: x < y),
+    ):
+        expected = operate(values, np.array([1.0, 2.0, 3.0], np.float32))
+        np.testing.assert_allclose(wrap(lambda x, f=operate: f(x, row))(x), expected, rtol=1e-6)
+    assert wrap(lambda x: lax.convert_element_type(row, np.int32))(x).tolist() == [1, 2, 3]
+    np.testing.assert_allclose(wrap(lambda x: lax.neg(row))(x), [-1, -2, -3])
+    np.testing.assert_allclose(jax.grad(lambda x: (x * row).sum())(x), [[1, 2, 3]] * 2)
+
+
+@pytest.mark.parametrize("function", [jnp.sin, jnp.sum, jax.nn.softmax, lambda y: jnp.add(2, y)])
+def test_what_stands_for_a_traced_array_has_its_derivative(function):
+    x = jnp.array([1.0, 2.0, 3.0])
+
+    def f(x):
+        return jnp.sum(jnp.square(jnp.asarray(function(StandingInTrees(x)))))
+
+    def plain(x):
+        return jnp.sum(jnp.square(function(x)))
+
+    for wrap in (lambda f: f, jax.jit):
+        np.testing.assert_allclose(jax.grad(wrap(f))(x), jax.grad(plain)(x), rtol=1e-6)
