@@ -90,7 +90,7 @@ class StagingTracer(Tracer):
         places = trace.arguments_behind(self.variable)
         # A function is compiled for each static value: flags and counts are few, floats are many.
         avals = [trace.invars[i].aval for i in places]
-        are_few = all(aval.shape == () and aval.dtype.kind in "biu" for aval in avals)
+        are_few = all(a.shape == () and getattr(a.dtype, "kind", "V") in "biu" for a in avals)
         names = [trace.argument_name(i) for i in places]
         if trace.debug_info.traced_for != "jit" or not names or not are_few:
             return ""

@@ -145,7 +145,7 @@ def _check(
     elif (q.shape[:-3], q.shape[-1]) != (k.shape[:-3], k.shape[-1]):
         problem = "query and key must have the same batch size and the same head size."
     elif q.shape[-2] % k.shape[-2]:
-        problem = "the number of heads of the keys must divide that of the queries."
+        problem = "the number of heads of the queries must be a multiple of that of the keys."
     else:
         return
     error(ValueError, name, problem, got=avals)

@@ -274,3 +274,8 @@ def test_what_stands_for_a_traced_array_has_its_derivative(function):
 
     for wrap in (lambda f: f, jax.jit):
         np.testing.assert_allclose(jax.grad(wrap(f))(x), jax.grad(plain)(x), rtol=1e-6)
+
+
+def test_a_traced_key_that_becomes_an_array_of_numpy_is_explained():
+    with pytest.raises(jax.errors.TracerArrayConversionError, match="the argument key of"):
+        jax.jit(lambda key: np.asarray(key))(jax.random.key(0))

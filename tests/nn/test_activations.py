@@ -142,7 +142,7 @@ def test_one_hot_refuses_a_traced_number_of_classes():
 def test_attention_refuses_shapes_by_name():
     q = np.ones((1, 3, 3, 2), np.float32)
     kv = np.ones((1, 3, 2, 2), np.float32)
-    with pytest.raises(ValueError, match="must divide that of the queries"):
+    with pytest.raises(ValueError, match="must be a multiple of that of the keys"):
         nn.dot_product_attention(q, kv, kv)
 
 
