@@ -279,3 +279,17 @@ def test_what_stands_for_a_traced_array_has_its_derivative(function):
 def test_a_traced_key_that_becomes_an_array_of_numpy_is_explained():
     with pytest.raises(jax.errors.TracerArrayConversionError, match="the argument key of"):
         jax.jit(lambda key: np.asarray(key))(jax.random.key(0))
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, jax.jit])
+def test_backward_rules_get_arrays(wrap):
+    @jax.custom_vjp
+    def f(x, y):
+        return 2 * x, 3 * y
+
+    def backward(_, cts):
+        return tuple(ct.at[...].multiply(5.0) for ct in cts)
+
+    f.defvjp(lambda x, y: (f(x, y), None), backward)
+    assert wrap(jax.grad(lambda x: f(x, 1.0)[0]))(1.0) == 5.0
+    assert wrap(jax.grad(lambda x: f(x, 1.0)[1]))(1.0) == 0.0

@@ -85,8 +85,9 @@ def shown(tangent: object, symbolic_zeros: bool) -> Any:
 
 def as_arrays(values: Iterable[Any]) -> list[Any]:
     """Values fit for a user's function: NumPy arrays would compute by NumPy's rules in it."""
+    known = (np.ndarray, np.generic)
     return [
-        array_from_host(x) if isinstance(x, np.ndarray) and x.dtype != dtypes.float0 else x
+        array_from_host(x) if isinstance(x, known) and x.dtype != dtypes.float0 else x
         for x in values
     ]
 

@@ -399,7 +399,8 @@ class _FlatForward:
         )
 
         def backward(values: Values, cts: Values) -> list[Any]:
-            ct = tree.unflatten(out_tree, [custom_jvp.shown(ct, self.symbolic) for ct in cts])
+            seen = custom_jvp.as_arrays(custom_jvp.shown(ct, self.symbolic) for ct in cts)
+            ct = tree.unflatten(out_tree, seen)
             found = self.backward(*self.held, tree.unflatten(residual_tree, values), ct)
             return self._checked(found)
 
