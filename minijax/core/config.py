@@ -692,7 +692,7 @@ def legacy_prng_key() -> None:
     """
 
 
-@state(-1)
+@state(-1, in_call_key=True)
 def num_cpu_devices() -> None:
     """Host devices to create; -1 leaves it to XLA_FLAGS, or 1."""
 

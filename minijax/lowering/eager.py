@@ -159,7 +159,7 @@ def fast_path(executable: Any, num_args: int, result: Any, args: Values) -> Any:
         return None
     if any(map(_is_laid_out, args)) or (executable.donated and any(map(_is_shared, args))):
         return None
-    return executable.fast_path(num_args, tree_registry.dispatch_registry.flatten(result)[1])
+    return executable.fast_path(num_args, result)
 
 
 def _is_wide(x: Value) -> bool:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import config, dtypes
+from minijax.core import config, dtypes, tree_registry
 from minijax.core.errors import error, message
 from minijax.runtime import in_flight, placement, transfer, watch
 from minijax.runtime.array import Array, Token, is_array
@@ -195,6 +195,7 @@ class Executable:
         def start() -> tuple[Sequence[Any], Any]:
             with in_flight.lock:
                 if self.waits:
+                    in_flight.claim()
                     in_flight.admit()
                 results, running = self._start_and_donate(buffers, args)
                 if self.waits:
@@ -242,13 +243,19 @@ class Executable:
     @property
     def may_be_called_by_cpp(self) -> bool:
         """Whether jaxlib's call path may run the program: nothing is to be done before or after."""
-        if self.has_effects or self.callbacks or self.waits or self.joint or self.foreign:
+        if self.has_effects or self.callbacks or self.joint or self.foreign:
             return False
         is_usual = self.build.are_buffers and not any(x.layout for x in self.place.targets)
         return is_usual and (len(self.devices) == 1 or not self.donated)
 
-    def fast_path(self, num_args: int, out_tree: Any) -> FastPathData:
-        """What C++ needs to make the same call."""
+    def fast_path(self, num_args: int, result: Any) -> FastPathData | None:
+        """What C++ needs to make the same call, whose results are a tree like `result`."""
+        if self.waits:
+            out_tree = in_flight.tree_of_started(result, self.build.buffer_avals)
+            if out_tree is None:
+                return None
+        else:
+            out_tree = tree_registry.dispatch_registry.flatten(result)[1]
         consts, kept = self.place.consts, self.place.kept
         used = frozenset(range(num_args) if kept is None else kept)
         bits = [i in used for i in range(num_args)]

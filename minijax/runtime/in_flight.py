@@ -26,14 +26,14 @@ import sys
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.thread import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
-from minijax.core import native
+from minijax.core import config, native, tree_registry
 from minijax.core.errors import DeletedArrayError, error
 from minijax.runtime import watch
 
@@ -133,22 +133,107 @@ def block(buffer: Any) -> None:
 
 def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
     """Waits until no more than so many programs are under way; called with `lock` held."""
-    while len(_running) > others:
+    while _running and len(_running) + _unmarked > others:
+        oldest = _running[0]
         # Whether that program has failed is for those to find out who use its results.
         with contextlib.suppress(XlaRuntimeError):
-            block(_running[0])
-        _running.popleft()
+            block(oldest)
+        while _running and _running[0] is oldest:
+            _running.popleft()
 
 
 def started(token: _jax.Array) -> None:
     """Remembers a program that runs, by the token it ends with; called with `lock` held."""
-    _running.append(token)
+    global _unmarked
+    # Programs run one after the other: its end is that of the programs before.
+    _running.extend([token] * (1 + _unmarked))
+    _unmarked = 0
 
 
 def wait_for_all() -> None:
     """Waits until no program is under way."""
     with lock:
         admit(0)
+
+
+by_cpp: Any = _jax.config.Config("minijax_by_cpp", False, include_in_jit_key=True)
+"""Whether C++ starts this thread's programs over several host devices: so long as no other thread
+starts any they start one after the other without a lock."""
+
+# Part of the keys of calls as well: what C++ knew before a change it knows no more.
+_change: Any = _jax.config.Config("minijax_change", None, include_in_jit_key=True)
+# The thread whose programs C++ starts, and whether another has started some since: then no one's.
+_alone: int | None = None
+_are_several = False
+
+# Programs that C++ has started since a result was last kept, to be waited for; at most so many.
+_unmarked = 0
+_MOST_UNMARKED = 12
+# In bytes: results that are kept are no larger.
+_SMALL = 1 << 16
+
+
+def claim() -> None:
+    """Lets C++ start programs for the first thread that starts any; for none, once there are two.
+
+    Called with `lock` held before each start that is not C++'s.
+    """
+    global _alone, _are_several
+    if by_cpp.value or _are_several or inside.call in calls:
+        return
+    frames = sys._current_frames()
+    _change.set_global(object())
+    _are_several = _alone != threading.get_ident() and _alone in frames
+    if not _are_several:
+        _alone = threading.get_ident()
+        by_cpp.set_local(True)
+        return
+
+    def place() -> object:
+        frame = sys._current_frames().get(_alone)
+        return frame and (id(frame), frame.f_lasti, _unmarked)
+
+    # That thread may be in C++ and start a program.  Where it only waits for something looks alike.
+    before = place()
+    for _ in range(200):
+        if place() == before:
+            time.sleep(1e-3)
+
+
+class Started:
+    """A node of trees around the results of a program; C++ calls back where it makes them."""
+
+
+def tree_of_started(results: object, avals: Sequence[Any]) -> Any:
+    """The tree of the results of a program, of such types, that C++ shall start.
+
+    None where Python has to: two threads start programs, or no result is small enough to be kept.
+    """
+    sizes = [aval.size * aval.dtype.itemsize for aval in avals]
+    if not by_cpp.value or _are_several or min(sizes, default=_SMALL) > _SMALL:
+        return None
+    found = tree_registry.dispatch_registry.flatten(results)[1]
+    node = Started, sizes.index(min(sizes))
+    return found.from_node_data_and_children(tree_registry.dispatch_registry, node, [found])
+
+
+def _started_by_cpp(smallest: int, results: Sequence[Any]) -> Any:
+    """Counts a program that C++ has started; each twelfth time waits for older ones."""
+    global _unmarked
+    _unmarked += 1
+    if _unmarked >= _MOST_UNMARKED:
+        with lock:
+            found = tree_registry.dispatch_registry.flatten(results[0])[0][smallest]
+            # Another array of the same memory: whoever deletes the result does not delete this.
+            mark = found._rewrap_with_aval_and_sharding(found.aval, found._sharding)
+            mark.is_no_users = True
+            _unmarked -= 1
+            started(mark)
+            admit(MOST_IN_FLIGHT - _MOST_UNMARKED)
+    return results[0]
+
+
+tree_registry.dispatch_registry.register_node(Started, lambda _: ((), 0), _started_by_cpp)
 
 
 # In seconds: for how long the end waits for threads that compute, and how often it looks.
@@ -210,7 +295,8 @@ def calling(of_several: bool) -> Iterator[None]:
 def _part_of(call: object) -> Iterator[None]:
     outer, inside.call = inside.call, call
     try:
-        yield
+        with config.override(by_cpp, False):
+            yield
     finally:
         inside.call = outer
 
@@ -242,6 +328,7 @@ _forked: set[int] = set()
 
 def forked() -> None:
     """Called in a forked child, where the threads of the parent's pools are missing."""
+    by_cpp.set_local(False)
     _forked.add(os.getpid())
 
 

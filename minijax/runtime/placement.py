@@ -527,7 +527,7 @@ def whole_of(buffer: _jax.Array) -> Any:
 
 def let_go(buffer: Any) -> None:
     """Deletes an array; its memory stays for others that have it too.  Needs `memory_lock`."""
-    if buffer.is_deleted():
+    if type(buffer._sharding) is FormerPlacement:
         return
     there = former(buffer._sharding)
     for piece in getattr(buffer, "parts", ()):

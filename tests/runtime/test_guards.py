@@ -107,6 +107,98 @@ def test_programs_in_flight_need_no_more_threads_than_devices() -> None:
     assert last_line(program, before="import os\nos.environ['NPROC'] = '2'") == "done"
 
 
+COUNTED = """
+from minijax.runtime import in_flight
+from minijax.runtime.execute import Executable
+
+through_python = 0
+original = Executable._run_on_mesh
+
+def counted(*args):
+    global through_python
+    through_python += 1
+    return original(*args)
+
+Executable._run_on_mesh = counted
+
+def calls(times=100):
+    before = through_python
+    for _ in range(times):
+        y = reduce_often(x)
+    assert len(in_flight._running) + in_flight._unmarked <= in_flight.MOST_IN_FLIGHT
+    np.testing.assert_allclose(y, 1.0, atol=1)
+    return through_python - before
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
+def test_programs_start_in_cpp_while_one_thread_starts_any() -> None:
+    program = f"""{COUNTED}
+with jax.cpu_devices(8):
+    x = sharded()
+    calls(4)
+    alone = calls()
+    other = threading.Thread(target=jax.cpu_devices(8)(calls))
+    other.start()
+    beside = calls()
+    other.join()
+    print(alone, beside > 0, calls())
+"""
+    assert last_line(program) == "0 True 100"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
+def test_threads_one_after_the_other_all_start_programs_in_cpp() -> None:
+    program = f"""{COUNTED}
+with jax.cpu_devices(8):
+    x = sharded()
+    found = []
+    for _ in range(3):
+        together(jax.cpu_devices(8)(lambda: (calls(4), found.append(calls()))))
+    print(found)
+"""
+    assert last_line(program) == "[0, 0, 0]"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
+def test_results_that_were_kept_to_wait_for_may_be_donated_or_deleted() -> None:
+    program = f"""{COUNTED}
+take = jax.jit(lambda x: x * 2, donate_argnums=0)
+with jax.cpu_devices(8):
+    x = sharded()
+    calls(4)
+    for turn in range(60):
+        y = reduce_often(x)
+        if turn % 3 == 0:
+            z = take(y)
+        elif turn % 3 == 1:
+            y.delete()
+    print(np.asarray(z)[0] > 2, through_python < 30, calls())
+"""
+    assert last_line(program) == "True True 0"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
+def test_pmap_starts_in_cpp_unless_it_runs_eagerly() -> None:
+    program = f"""{COUNTED}
+with jax.cpu_devices(8):
+    f = jax.pmap(lambda v: v / jax.lax.psum(v, "i"), "i")
+    x = np.ones(8, np.float32)
+    f(x), f(x)
+    before = through_python
+    assert f(x).tolist() == [0.125] * 8
+    after = through_python
+    with jax.disable_jit():
+        assert f(x).tolist() == [0.125] * 8
+    print(after - before, through_python > after)
+"""
+    assert last_line(program) == "0 True"
+
+
 @pytest.mark.slow
 def test_clients_with_other_numbers_of_devices_compute_at_once() -> None:
     # With a context that XLA loads a dialect into: SIGSEGV, once in some 30 times.
@@ -470,11 +562,6 @@ def test_unknown_compiler_option_is_refused(x) -> None:
     function = jax.jit(lambda x: x + 1, compiler_options={"xla_no_such_option": True})
     with pytest.raises(jax.errors.JaxRuntimeError, match="does not know a compiler option"):
         function(x)
-
-
-def test_programs_on_several_host_devices_pass_through_the_window(x) -> None:
-    compiled = jax.jit(lambda x: x + 1).lower(x).compile()
-    assert not compiled._executable.may_be_called_by_cpp
 
 
 def test_interrupted_wait_forgets_no_program(monkeypatch) -> None:

@@ -222,8 +222,9 @@ class PmapFunction(jit.JitFunction):
         """Runs a staged map where nothing is traced."""
         if config.debug_key_reuse.value:
             key_reuse.use_arguments(staged.closed, values)
-        outs = programs.executable_for(*_parts(staged))(values)
-        return tree.unflatten(staged.out_tree, outs), None, True
+        executable = programs.executable_for(*_parts(staged))
+        result = tree.unflatten(staged.out_tree, executable(values))
+        return result, eager.fast_path(executable, len(values), result, values), False
 
     def traced(self, staged: stages.Staged, in_tree: Any, leaves: Values) -> stages.Traced:
         """The stage of a staged map."""
@@ -388,9 +389,12 @@ def pmap(
     )
     half = PmapFunction(fun, mapping, static, donated)
 
+    native = half.python if static else jit.native_half(half)
+
     @source.result_of(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        return half.python(*args, **kwargs)
+        is_told = config.disable_jit.value or config.distributed_debug.value
+        return (half.python if is_told else native)(*args, **kwargs)
 
     mapped: Any = call
     mapped.trace = half.trace
