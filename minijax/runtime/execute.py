@@ -195,7 +195,7 @@ class Executable:
         def start() -> tuple[Sequence[Any], Any]:
             with in_flight.lock:
                 if self.waits:
-                    in_flight.claim()
+                    in_flight.claim(self.devices[0].client)
                     in_flight.admit()
                 results, running = self._start_and_donate(buffers, args)
                 if self.waits:

@@ -27,15 +27,16 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.thread import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
-from minijax.core import config, native, tree_registry
+from minijax.core import config, deferral, native, tree_registry
 from minijax.core.errors import DeletedArrayError, error
 from minijax.runtime import watch
+
+executors: Any = deferral.module("concurrent.futures.thread")
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -133,7 +134,7 @@ def block(buffer: Any) -> None:
 
 def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
     """Waits until no more than so many programs are under way; called with `lock` held."""
-    while _running and len(_running) + _unmarked > others:
+    while _running and len(_running) + starts.unmarked > others:
         oldest = _running[0]
         # Whether that program has failed is for those to find out who use its results.
         with contextlib.suppress(XlaRuntimeError):
@@ -144,10 +145,7 @@ def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
 
 def started(token: _jax.Array) -> None:
     """Remembers a program that runs, by the token it ends with; called with `lock` held."""
-    global _unmarked
-    # Programs run one after the other: its end is that of the programs before.
-    _running.extend([token] * (1 + _unmarked))
-    _unmarked = 0
+    _running.append(token)
 
 
 def wait_for_all() -> None:
@@ -162,36 +160,46 @@ starts any they start one after the other without a lock."""
 
 # Part of the keys of calls as well: what C++ knew before a change it knows no more.
 _change: Any = _jax.config.Config("minijax_change", None, include_in_jit_key=True)
-# The thread whose programs C++ starts, and whether another has started some since: then no one's.
-_alone: int | None = None
-_are_several = False
-
-# Programs that C++ has started since a result was last kept, to be waited for; at most so many.
-_unmarked = 0
 _MOST_UNMARKED = 12
-# In bytes: results that are kept are no larger.
+# In bytes: results that are kept, to be waited for, are no larger.
 _SMALL = 1 << 16
 
 
-def claim() -> None:
+class _Starts:
+    """What is known about starts in C++.
+
+    Attributes:
+        alone: the thread whose programs C++ starts, and their client.
+        are_several: whether others have started some since; then C++ starts no one's.
+        unmarked: how many C++ has started since a result was last kept.
+    """
+
+    alone: tuple[int, Any] = (-1, None)
+    are_several = False
+    unmarked = 0
+
+
+starts = _Starts()
+
+
+def claim(client: Any) -> None:
     """Lets C++ start programs for the first thread that starts any; for none, once there are two.
 
-    Called with `lock` held before each start that is not C++'s.
+    Called with `lock` held before each start that is not C++'s, with the client of its devices.
     """
-    global _alone, _are_several
-    if by_cpp.value or _are_several or inside.call in calls:
+    me = threading.get_ident(), client
+    if starts.are_several or inside.call in calls or (by_cpp.value and starts.alone == me):
         return
-    frames = sys._current_frames()
     _change.set_global(object())
-    _are_several = _alone != threading.get_ident() and _alone in frames
-    if not _are_several:
-        _alone = threading.get_ident()
+    starts.are_several = starts.alone != me and starts.alone[0] in sys._current_frames()
+    if not starts.are_several:
+        starts.alone = me
         by_cpp.set_local(True)
         return
 
     def place() -> object:
-        frame = sys._current_frames().get(_alone)
-        return frame and (id(frame), frame.f_lasti, _unmarked)
+        frame = sys._current_frames().get(starts.alone[0])
+        return frame and (id(frame), frame.f_lasti, starts.unmarked)
 
     # That thread may be in C++ and start a program.  Where it only waits for something looks alike.
     before = place()
@@ -210,7 +218,7 @@ def tree_of_started(results: object, avals: Sequence[Any]) -> Any:
     None where Python has to: two threads start programs, or no result is small enough to be kept.
     """
     sizes = [aval.size * aval.dtype.itemsize for aval in avals]
-    if not by_cpp.value or _are_several or min(sizes, default=_SMALL) > _SMALL:
+    if not by_cpp.value or starts.are_several or min(sizes, default=_SMALL) >= _SMALL:
         return None
     found = tree_registry.dispatch_registry.flatten(results)[1]
     node = Started, sizes.index(min(sizes))
@@ -219,16 +227,16 @@ def tree_of_started(results: object, avals: Sequence[Any]) -> Any:
 
 def _started_by_cpp(smallest: int, results: Sequence[Any]) -> Any:
     """Counts a program that C++ has started; each twelfth time waits for older ones."""
-    global _unmarked
-    _unmarked += 1
-    if _unmarked >= _MOST_UNMARKED:
+    starts.unmarked += 1
+    if starts.unmarked >= _MOST_UNMARKED:
         with lock:
             found = tree_registry.dispatch_registry.flatten(results[0])[0][smallest]
             # Another array of the same memory: whoever deletes the result does not delete this.
             mark = found._rewrap_with_aval_and_sharding(found.aval, found._sharding)
             mark.is_no_users = True
-            _unmarked -= 1
-            started(mark)
+            # Programs of a client run one after the other: its end is that of those before.
+            _running.extend([mark] * starts.unmarked)
+            starts.unmarked = 0
             admit(MOST_IN_FLIGHT - _MOST_UNMARKED)
     return results[0]
 
@@ -305,7 +313,7 @@ def _part_of(call: object) -> Iterator[None]:
 def _mark_threads() -> None:
     """From now on threads, and tasks of executors, are part of the call that starts them."""
     start: Any = threading.Thread.start
-    submit: Any = ThreadPoolExecutor.submit
+    submit: Any = executors.ThreadPoolExecutor.submit
 
     @functools.wraps(start)
     def start_marked(thread: threading.Thread) -> None:
@@ -320,7 +328,7 @@ def _mark_threads() -> None:
         return submit(executor, function, *args, **kwargs)
 
     threading.Thread.start = start_marked  # type: ignore[method-assign, assignment]
-    ThreadPoolExecutor.submit = submit_marked  # type: ignore[method-assign]
+    executors.ThreadPoolExecutor.submit = submit_marked
 
 
 _forked: set[int] = set()

@@ -125,7 +125,7 @@ def calls(times=100):
     before = through_python
     for _ in range(times):
         y = reduce_often(x)
-    assert len(in_flight._running) + in_flight._unmarked <= in_flight.MOST_IN_FLIGHT
+    assert len(in_flight._running) + in_flight.starts.unmarked <= in_flight.MOST_IN_FLIGHT
     np.testing.assert_allclose(y, 1.0, atol=1)
     return through_python - before
 """
