@@ -250,12 +250,11 @@ class Executable:
 
     def fast_path(self, num_args: int, result: Any) -> FastPathData | None:
         """What C++ needs to make the same call, whose results are a tree like `result`."""
+        out_tree = tree_registry.dispatch_registry.flatten(result)[1]
         if self.waits:
-            out_tree = in_flight.tree_of_started(result, self.build.buffer_avals)
+            out_tree = in_flight.tree_of_started(out_tree, self.build.buffer_avals)
             if out_tree is None:
                 return None
-        else:
-            out_tree = tree_registry.dispatch_registry.flatten(result)[1]
         consts, kept = self.place.consts, self.place.kept
         used = frozenset(range(num_args) if kept is None else kept)
         bits = [i in used for i in range(num_args)]

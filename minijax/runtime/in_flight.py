@@ -25,6 +25,7 @@ import re
 import sys
 import threading
 import time
+import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
@@ -165,21 +166,9 @@ _MOST_UNMARKED = 12
 _SMALL = 1 << 16
 
 
-class _Starts:
-    """What is known about starts in C++.
-
-    Attributes:
-        alone: the thread whose programs C++ starts, and their client.
-        are_several: whether others have started some since; then C++ starts no one's.
-        unmarked: how many C++ has started since a result was last kept.
-    """
-
-    alone: tuple[int, Any] = (-1, None)
-    are_several = False
-    unmarked = 0
-
-
-starts = _Starts()
+# The thread whose programs C++ starts, and their client; whether others have started some since, so
+# that C++ starts no one's; how many C++ has started since a result was last kept.
+starts = types.SimpleNamespace(alone=(-1, None), are_several=False, unmarked=0)
 
 
 def claim(client: Any) -> None:
@@ -212,27 +201,27 @@ class Started:
     """A node of trees around the results of a program; C++ calls back where it makes them."""
 
 
-def tree_of_started(results: object, avals: Sequence[Any]) -> Any:
-    """The tree of the results of a program, of such types, that C++ shall start.
+def tree_of_started(results: Any, avals: Sequence[Any]) -> Any:
+    """The tree that C++ makes of results, of such types, if it starts the program.
 
     None where Python has to: two threads start programs, or no result is small enough to be kept.
     """
     sizes = [aval.size * aval.dtype.itemsize for aval in avals]
     if not by_cpp.value or starts.are_several or min(sizes, default=_SMALL) >= _SMALL:
         return None
-    found = tree_registry.dispatch_registry.flatten(results)[1]
-    node = Started, sizes.index(min(sizes))
-    return found.from_node_data_and_children(tree_registry.dispatch_registry, node, [found])
+    registry = tree_registry.dispatch_registry
+    return results.from_node_data_and_children(registry, (Started, None), [results])
 
 
-def _started_by_cpp(smallest: int, results: Sequence[Any]) -> Any:
+def _started_by_cpp(_: object, results: Sequence[Any]) -> Any:
     """Counts a program that C++ has started; each twelfth time waits for older ones."""
     starts.unmarked += 1
     if starts.unmarked >= _MOST_UNMARKED:
         with lock:
-            found = tree_registry.dispatch_registry.flatten(results[0])[0][smallest]
+            leaves = tree_registry.dispatch_registry.flatten(results[0])[0]
             # Another array of the same memory: whoever deletes the result does not delete this.
-            mark = found._rewrap_with_aval_and_sharding(found.aval, found._sharding)
+            smallest = min(leaves, key=lambda x: x.nbytes)
+            mark = smallest._rewrap_with_aval_and_sharding(smallest.aval, smallest._sharding)
             mark.is_no_users = True
             # Programs of a client run one after the other: its end is that of those before.
             _running.extend([mark] * starts.unmarked)
@@ -241,7 +230,7 @@ def _started_by_cpp(smallest: int, results: Sequence[Any]) -> Any:
     return results[0]
 
 
-tree_registry.dispatch_registry.register_node(Started, lambda _: ((), 0), _started_by_cpp)
+tree_registry.dispatch_registry.register_node(Started, lambda _: ((), None), _started_by_cpp)
 
 
 # In seconds: for how long the end waits for threads that compute, and how often it looks.

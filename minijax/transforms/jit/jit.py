@@ -474,14 +474,15 @@ def _native(half: JitFunction) -> Operand:
     call.eval_shape = half.eval_shape
     # A strong reference would be a cycle through C++, and functions would never die.
     reference = weakref.ref(native)
-    call.clear_cache = lambda: _clear(half, reference())
+    call.clear_cache = lambda: clear(half, reference())
     if call is not native:
         call._cache_size = native._cache_size
     call.jit_function = half
     return call
 
 
-def _clear(half: JitFunction, native: Operand) -> None:
+def clear(half: JitFunction, native: Operand) -> None:
+    """Forgets the programs of a function, in Python and in C++."""
     half.staged.clear()
     native._clear_cache()
 

@@ -389,19 +389,17 @@ def pmap(
     )
     half = PmapFunction(fun, mapping, static, donated)
 
-    native = half.python if static else jit.native_half(half)
+    native = jit.native_half(half)
+    known: Any = half.python if static else native
 
     @source.result_of(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
         is_told = config.disable_jit.value or config.distributed_debug.value
-        return (half.python if is_told else native)(*args, **kwargs)
+        return (half.python if is_told else known)(*args, **kwargs)
 
     mapped: Any = call
-    mapped.trace = half.trace
-    mapped.lower = half.lower
-    mapped.eval_shape = half.eval_shape
-    mapped.clear_cache = half.staged.clear
-    mapped.pmap_function = half
+    vars(call).update(trace=half.trace, lower=half.lower, eval_shape=half.eval_shape)
+    vars(call).update(clear_cache=lambda: jit.clear(half, native), pmap_function=half)
     return mapped
 
 
