@@ -28,16 +28,15 @@ import time
 import types
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures.thread import ThreadPoolExecutor
 from typing import Any, NoReturn
 
 from jaxlib import _jax
 from jaxlib.xla_client import XlaRuntimeError
 
-from minijax.core import config, deferral, native, tree_registry
+from minijax.core import config, native, tree_registry
 from minijax.core.errors import DeletedArrayError, error
 from minijax.runtime import watch
-
-executors: Any = deferral.module("concurrent.futures.thread")
 
 # Below the 32 of XLA, with room for programs of single devices: decision 0008.
 MOST_IN_FLIGHT = 24
@@ -302,7 +301,7 @@ def _part_of(call: object) -> Iterator[None]:
 def _mark_threads() -> None:
     """From now on threads, and tasks of executors, are part of the call that starts them."""
     start: Any = threading.Thread.start
-    submit: Any = executors.ThreadPoolExecutor.submit
+    submit: Any = ThreadPoolExecutor.submit
 
     @functools.wraps(start)
     def start_marked(thread: threading.Thread) -> None:
@@ -317,7 +316,7 @@ def _mark_threads() -> None:
         return submit(executor, function, *args, **kwargs)
 
     threading.Thread.start = start_marked  # type: ignore[method-assign, assignment]
-    executors.ThreadPoolExecutor.submit = submit_marked
+    ThreadPoolExecutor.submit = submit_marked  # type: ignore[method-assign]
 
 
 _forked: set[int] = set()
