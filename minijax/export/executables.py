@@ -86,9 +86,6 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         TypeError: `compiled` is no compiled program.
         ValueError: it calls Python, has references or effects, or was not compiled by XLA here.
 
-    A program that was loaded from the folder of compiled programs cannot be loaded again from these
-    bytes: compile it while `jax_enable_compilation_cache` is False.
-
     Example:
         >>> from minijax.experimental import serialize_executable
         >>> compiled = jax.jit(lambda x: x + 1).lower(np.ones(3)).compile()
@@ -131,7 +128,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
         tuple((place.public, place.layout) for place in executable.build.targets),
         executable.donated,
         executable.committed,
-        devices[0].client.serialize_executable(executable.loaded),
+        executable.code or devices[0].client.serialize_executable(executable.loaded),
     )
     return seals.sealed(pickle.dumps(tuple(record))), compiled.in_tree, compiled.out_tree
 
@@ -216,6 +213,7 @@ def _loaded(
         ResultsHandler(outs, _natives(record.targets, outs), record.committed),
         committed=record.committed,
         donated=record.donated,
+        code=record.code,
     )
     options = program.Options(
         record.name, donated=tuple(i in record.donated for i in range(len(ins)))

@@ -374,9 +374,9 @@ def compile_lowered(
     if len(where.devices) > 1 and copies is None and config.use_shardy_partitioner.value:
         module = contractions.guarded(module)
     compiler = compile.compiler_of(where.devices)
-    loaded = None
+    loaded = code = None
     if compiler is None:
-        loaded = _compiled(lowered, module, where, originals, wanted)
+        loaded, code = _compiled(lowered, module, where, originals, wanted)
     consts = lowered.large_consts
     ins, outs = placed_programs.natives(loaded, lowered, where, originals)
     if lowered.options.in_layouts or lowered.options.out_layouts:
@@ -395,6 +395,7 @@ def compile_lowered(
         ordered=ordered,
         has_effects=bool(found),
         callbacks=lowered.host_callbacks,
+        code=code,
         joint=agreement.joint_program(name, lowered.jaxpr, where.devices, module),
         # What replicas do to their pieces makes no sense for whole arrays.
         diagnose=None if copies is not None and copies.names else _diagnosis(name, lowered.origin),
@@ -424,8 +425,8 @@ def _compiled(
     where: Assignment,
     originals: Sequence[Sharding],
     wanted: Operand,
-) -> Operand:
-    """Jaxlib's executable of a lowered program."""
+) -> tuple[Operand, bytes | None]:
+    """Jaxlib's executable of a lowered program, and its code where it was stored."""
     name = lowered.options.name
     effects_of = lowered.jaxpr.effects
     on_host = where.devices[0].platform == "cpu"
@@ -440,7 +441,7 @@ def _compiled(
     ):
         try:
             may_store = not (module_hooks.effect in effects_of or lowered.inspected)
-            loaded = compile.compile_module(
+            loaded, code = compile.compile_module(
                 module, where.devices, wanted, lowered.host_callbacks, may_store=may_store
             )
         except RuntimeError:
@@ -448,7 +449,7 @@ def _compiled(
             raise
     if on_host:
         partitioning.check(loaded, lowered.choices)
-    return loaded
+    return loaded, code
 
 
 def _diagnosis(name: str, origin: object) -> Function:

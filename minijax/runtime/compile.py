@@ -130,8 +130,10 @@ def compile_module(
     host_callbacks: Sequence[Any] = (),
     *,
     may_store: bool = True,
-) -> Any:
+) -> tuple[Any, bytes | None]:
     """Compiles a module for one device, or for several: partitioned, or as so many replicas.
+
+    Gives jaxlib's executable, and its code where it comes from a store of programs.
 
     Args:
         module: the MLIR module.

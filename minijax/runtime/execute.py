@@ -98,6 +98,7 @@ class Executable:
         ordered: its ordered effects, whose tokens come before arguments and results.
         has_effects: whether it has any effect.
         callbacks: the Python functions that it calls, which may fail.
+        code: XLA's bytes that it was loaded from; None where it was compiled here.
         joint: what says to other processes that it runs, if it needs some of their devices.
         waits: whether it waits for its turn, as programs on several host devices do: `window`.
         returns_parts: whether its results are those of this process's devices only.
@@ -116,6 +117,7 @@ class Executable:
         ordered: Sequence[Any] = (),
         has_effects: bool = False,
         callbacks: Sequence[HostCallback] = (),
+        code: bytes | None = None,
         joint: watch.Joint | None = None,
         diagnose: Callable[..., None] | None = None,
     ) -> None:
@@ -129,6 +131,7 @@ class Executable:
         self.ordered = tuple(ordered)
         self.has_effects = has_effects
         self.callbacks = tuple(callbacks)
+        self.code = code
         self.joint = joint
         self.waits = len(devices) > 1 and devices[0].platform == "cpu"
         self.diagnose = diagnose

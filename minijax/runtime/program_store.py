@@ -234,8 +234,10 @@ def compile_or_get_cached(
     host_callbacks: Sequence[Any] = (),
     *,
     may_store: bool = True,
-) -> Any:
+) -> tuple[Any, bytes | None]:
     """The executable of a module: from the store in force if it has it, else compiled.
+
+    Its code comes with it if it was stored: XLA cannot write what it has loaded once more.
 
     Args:
         backend: the client that compiles.
@@ -254,28 +256,29 @@ def compile_or_get_cached(
     may_store = may_store and not callbacks and "xla_dump" not in flags
     store = current_store() if may_store else None
     if store is None:
-        return backend.compile_and_load(module, there, options, *callbacks)
+        return backend.compile_and_load(module, there, options, *callbacks), None
     key = program_key(module, devices, options)
-    loaded = _load(store, key, backend, there, options)
-    if loaded is not None:
+    found = _load(store, key, backend, there, options)
+    if found is not None:
         _stored.hits += 1
-        return loaded
+        return found
     _stored.misses += 1
     start = time.perf_counter()
     loaded = backend.compile_and_load(module, there, options)
     if time.perf_counter() - start >= config.persistent_cache_min_compile_time_secs.value:
         _keep(store, key, backend, loaded)
-    return loaded
+    return loaded, None
 
 
 def _load(
     store: ProgramStore, key: str, backend: _jax.Client, there: Any, options: _jax.CompileOptions
-) -> Any:
-    """The executable under a key, or None: what cannot be read is as good as absent."""
+) -> tuple[Any, bytes] | None:
+    """The executable under a key, and its code; None: what cannot be read is as good as absent."""
     with _told("could not be read, and is compiled anew", key, store):
         value = store.get(key)
         if value is not None:
-            return backend.deserialize_executable(_opened(key, value), there, options)
+            code = _opened(key, value)
+            return backend.deserialize_executable(code, there, options), code
     return None
 
 

@@ -9,7 +9,9 @@ import pytest
 
 import minijax as jax
 from minijax import lax
+from minijax.core import config
 from minijax.experimental import serialize_executable
+from minijax.extend import hooks
 from tests import children
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
@@ -42,6 +44,27 @@ def test_program_computes_as_before():
         loaded(X[0], 1, by=3.0)
     with pytest.raises(TypeError, match="another tree"):
         loaded([X], 1, by=3.0)
+
+
+@pytest.mark.feature("EX-05")
+def test_programs_from_a_store_are_written_again():
+    class Store(dict):
+        put = dict.__setitem__
+
+    def anew():
+        jax.clear_caches()
+        return compiled(lambda x: jax.numpy.sin(x) @ x.T, X)
+
+    hooks.set_program_store(Store())
+    try:
+        with config.persistent_cache_min_compile_time_secs(0):
+            made, found = anew(), anew()
+    finally:
+        hooks.set_program_store(None)
+    assert (made._executable.code, type(found._executable.code)) == (None, bytes)
+    for program in made, found:
+        again = through_bytes(through_bytes(program))
+        np.testing.assert_array_equal(again(X), program(X))
 
 
 @pytest.mark.feature("EX-05")
