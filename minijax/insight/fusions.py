@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple
 
-from minijax.core import deferral
 from minijax.core.source import Frame
-from minijax.explain.communication import bytes_text, table
+from minijax.explain.communication import Listing, bytes_text, table
 from minijax.insight import bandwidth, costs, programs, recording
 from minijax.insight.programs import Program
 from minijax.runtime.hlo_text import Instruction, Tensor
@@ -81,7 +80,7 @@ class Kernel(NamedTuple):
     of_bandwidth: float | None = None
 
 
-class Fusions(Sequence[Kernel]):
+class Fusions(Listing[Kernel]):
     """The kernels of a program in the order in which they run; prints the costly ones.
 
     Source:     minijax's own.
@@ -102,19 +101,9 @@ class Fusions(Sequence[Kernel]):
         self, name: str, kernels: Sequence[Kernel], devices: int, bandwidth: float
     ) -> None:
         self.name = name
-        self.kernels = tuple(kernels)
+        self.kernels = self._found = tuple(kernels)
         self.devices = devices
         self.bandwidth = bandwidth
-
-    @overload
-    def __getitem__(self, index: int) -> Kernel: ...
-    @overload
-    def __getitem__(self, index: slice) -> tuple[Kernel, ...]: ...
-    def __getitem__(self, index: Any) -> Any:
-        return self.kernels[index]
-
-    def __len__(self) -> int:
-        return len(self.kernels)
 
     @property
     def flops(self) -> float:
@@ -131,11 +120,6 @@ class Fusions(Sequence[Kernel]):
         """How long the kernels of one call took a device; None if they were not measured."""
         known = [x.seconds for x in self if x.seconds is not None]
         return sum(known) if known else None
-
-    def __repr__(self) -> str:
-        return "\n".join(self._lines())
-
-    _repr_html_ = deferral.shown
 
     def _lines(self) -> Iterator[str]:
         where = f" on each of {self.devices} devices" if self.devices > 1 else ""
