@@ -113,13 +113,12 @@ def operations_of(module: HloModule, instruction: Instruction) -> Iterator[Instr
 
 
 def names_of(module: HloModule, instruction: Instruction) -> tuple[str, ...]:
-    """What the user's program calls the operations that an instruction computes."""
-    found: dict[str, None] = {}
-    for operation in operations_of(module, instruction):
-        if operation.opcode not in COSTLESS:
-            path = operation.metadata.get("op_name", "")
-            found.update(dict.fromkeys(x.rpartition("/")[2] for x in path.split(";") if x))
-    return tuple(found) or (instruction.opcode.replace("-", "_"),)
+    """What the user's program calls the operations of an instruction; else XLA's words for them."""
+    parts = [x for x in operations_of(module, instruction) if x.opcode not in COSTLESS]
+    paths = ";".join(x.metadata.get("op_name", "") for x in parts).split(";")
+    found = [path.rpartition("/")[2] for path in paths if path]
+    own = [x.opcode.replace("-", "_") for x in parts or [instruction]]
+    return tuple(dict.fromkeys(found or own))
 
 
 def argument_name(parameter: Instruction) -> str:

@@ -120,6 +120,14 @@ def test_libraries_have_bytes_and_no_flops() -> None:
     assert "?" in str(found)
 
 
+def test_kernels_of_xla_are_called_by_its_operations() -> None:
+    f = lambda xs: jnp.sum(jax.lax.scan(lambda c, x: (jnp.sin(c) @ x, None), xs[0], xs)[0])
+    found = explain.fusions(jax.grad(f), measure=False)(np.stack([X] * 3))
+
+    assert ("broadcast",) in [x.operations for x in found if not x.lines]
+    assert not any("fusion" in x.operations for x in found)
+
+
 def test_what_a_loop_runs_counts_as_often_as_it_runs() -> None:
     def function(x: Any) -> Any:
         return jax.lax.fori_loop(0, 5, lambda i, v: jnp.sin(v) @ v, x)
