@@ -7,7 +7,7 @@ it is needed.  What lies at the same place at the same time is one.
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -116,23 +116,25 @@ class Memory:
         yield f"at the peak {bytes_text(self.alive)} are alive: {self.at}{line}"
         if not self.by_xla:
             yield "XLA does not tell where values lie: each is taken to have memory of its own"
-        shown = self.values[:_SHOWN]
+        counted = Counter(self.values)
+        alike = sorted(counted, key=lambda x: -x.bytes * counted[x])
         rows = [
             (
-                value.name,
+                f"{value.name} x{counted[value]}" if counted[value] > 1 else value.name,
                 value.type,
-                bytes_text(value.bytes),
+                bytes_text(value.bytes * counted[value]),
                 value.part,
                 ", ".join(value.operations[:3]),
                 programs.lines_text(value.lines),
             )
-            for value in shown
+            for value in alike[:_SHOWN]
         ]
         titles = ("value", "type", "bytes", "part", "operations", "line")
         yield from ("", *table(titles, rows, titles[2:3]))
-        rest = self.values[_SHOWN:]
+        rest = alike[_SHOWN:]
         if rest:
-            yield f"and {len(rest)} smaller ones: {bytes_text(sum(x.bytes for x in rest))}"
+            left = bytes_text(sum(x.bytes * counted[x] for x in rest))
+            yield f"and {sum(map(counted.get, rest))} smaller ones: {left}"
 
 
 def memory(function: Callable[..., Any]) -> Callable[..., Memory]:

@@ -179,3 +179,14 @@ def test_a_compiled_program_is_asked_without_arguments() -> None:
 def test_what_cannot_be_called_is_refused() -> None:
     with pytest.raises(TypeError, match=r"explain\.memory"):
         explain.memory(3)  # type: ignore[arg-type]
+
+
+def test_values_that_look_alike_share_a_row() -> None:
+    step = lambda c, w: (jnp.tanh(jnp.sin(c) @ w), None)
+    f = lambda ws, x: jnp.sum(jax.lax.scan(step, x, ws)[0])
+    found = explain.memory(jax.grad(f))(np.ones((3, SIZE, SIZE), np.float32), batch())
+    kept = [x for x in found.values if x.type == f"f32[3,{ROWS},{SIZE}]" and "scan" in x.name]
+    rows = str(found).split("\n\n")[1].splitlines()
+
+    assert len(kept) > len(set(kept)) == 1
+    assert sum(row.startswith(f"{kept[0].name} x{len(kept)} ") for row in rows) == 1
