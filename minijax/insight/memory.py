@@ -134,7 +134,7 @@ class Memory:
         rest = alike[_SHOWN:]
         if rest:
             left = bytes_text(sum(x.bytes * counted[x] for x in rest))
-            yield f"and {sum(map(counted.get, rest))} smaller ones: {left}"
+            yield f"and {sum(counted[x] for x in rest)} smaller ones: {left}"
 
 
 def memory(function: Callable[..., Any]) -> Callable[..., Memory]:
