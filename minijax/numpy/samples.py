@@ -420,7 +420,5 @@ def bincount(
 @promotion.one_program(static=("length",))
 def _counted_numbers(x: Array, weights: ArrayLike | None, length: int) -> Any:
     weights = ones(x.shape, dtypes.default_int_dtype()) if weights is None else asarray(weights)
-    # Clipped before it is converted, as unsigned numbers would wrap around.
-    places = x if x.dtype == dtypes.bool_ else x.clip(0, min(length, dtypes.iinfo(x.dtype).max))
-    places = places.astype(dtypes.default_int_dtype())
+    places = x.astype(dtypes.default_int_dtype()) if x.dtype == dtypes.bool_ else x.clip(0)
     return zeros(length, weights.dtype).at[places].add(weights, mode="drop")
