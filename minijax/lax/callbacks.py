@@ -26,6 +26,7 @@ from minijax.lax import creation, shape, slicing
 from minijax.lax.control_flow import scanning
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
 from minijax.lax.families import operand as as_operand
+from minijax.lax.shardings import from_bits
 from minijax.lowering import eager, regions, stablehlo
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, transfer
@@ -240,22 +241,9 @@ def lower_call(
     share = ctx.module.partitioning.broadcast
     there = iter([share(ctx, x, aval.ndim) for x, aval in zip(outs, returned, strict=True)])
     return [
-        _from_bits(ctx, [next(there) for _ in avals], aval)
+        from_bits(ctx, [next(there) for _ in avals], aval)
         for avals, aval in zip(shared, ctx.avals_out, strict=True)
     ]
-
-
-def _from_bits(ctx: LoweringContext, bits: Sequence[Value], aval: ShapedArray) -> Any:
-    """The value that `callbacks.types_of_bits` describes."""
-    if bits[0].type == ctx.type_of(aval):
-        return bits[0]
-    part = aval.update(dtype=dtypes.finfo(aval.dtype).dtype)
-    parts = [ctx.op("stablehlo.bitcast_convert", [x], None, ctx.type_of(part)) for x in bits]
-    return (
-        parts[0]
-        if len(parts) == 1
-        else ctx.ops("stablehlo.complex", parts, None, [ctx.type_of(aval)])[0]
-    )
 
 
 def _row_major(ctx: LoweringContext, ranks: Sequence[int]) -> Any:

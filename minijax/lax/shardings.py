@@ -34,6 +34,7 @@ from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionN
 from minijax.lowering import assignment, relocation
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array, array_from_host, is_array, physical_aval
+from minijax.runtime.callbacks import types_of_bits
 from minijax.sharding import contexts, hlo, rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.named import GSPMDSharding, NamedSharding, has_open_dims, is_abstract
@@ -449,25 +450,26 @@ def chosen(ctx: LoweringContext, x: Value, choose: Callable[[Value, Any], Any]) 
     A device of the host that does not hold an element adds a zero, which makes 0.0 of -0.0.
     """
     operand, out = ctx.avals_in[0], ctx.avals_out[0]
-    is_float = dtypes.issubdtype(operand.dtype, np.inexact) and operand.dtype.itemsize > 1
+    bits = types_of_bits(operand)
     # Terms of a sum are no bits: devices add them up later.
     is_sum = operand.split is not None and operand.split.spec.unreduced
-    is_float = is_float and not (is_sum or operand.manual_axis_type.unreduced)
-    if ctx.platform != "cpu" or ctx.module.partitioning.partitions == 1 or not is_float:
+    stays = ctx.platform != "cpu" or ctx.module.partitioning.partitions == 1 or is_sum
+    if stays or operand.manual_axis_type.unreduced or bits == [operand]:
         return choose(x, None)
-    # Complex numbers have no bits in XLA, but two parts.
-    part = dtypes.finfo(operand.dtype).dtype
-    bits = _KEYS[part.itemsize]
+    parts = [x]
+    if len(bits) == 2:
+        part = ctx.type_of(operand.update(dtype=dtypes.finfo(operand.dtype).dtype))
+        parts = [ctx.op(f"stablehlo.{name}", [x], None, part) for name in ("real", "imag")]
+    given = [ctx.op("stablehlo.bitcast_convert", [x], None, ctx.type_of(bits[0])) for x in parts]
+    there = ctx.type_of(types_of_bits(out)[0])
+    return from_bits(ctx, [choose(x, there) for x in given], out)
 
-    def kind(aval: ShapedArray, dtype: Any) -> Any:
-        return ctx.type_of(aval.update(dtype=dtype, weak_type=False))
 
-    def by_bits(x: Value) -> Any:
-        given = ctx.op("stablehlo.bitcast_convert", [x], None, kind(operand, bits))
-        found = choose(given, kind(out, bits))
-        return ctx.op("stablehlo.bitcast_convert", [found], None, kind(out, part))
-
-    if part == operand.dtype:
-        return by_bits(x)
-    parts = [ctx.op(f"stablehlo.{p}", [x], None, kind(operand, part)) for p in ("real", "imag")]
-    return ctx.op("stablehlo.complex", list(map(by_bits, parts)), None, kind(out, out.dtype))
+def from_bits(ctx: LoweringContext, bits: Sequence[Value], aval: ShapedArray) -> Any:
+    """The value that `types_of_bits` describes."""
+    if bits[0].type == ctx.type_of(aval):
+        return bits[0]
+    part = ctx.type_of(aval.update(dtype=dtypes.finfo(aval.dtype).dtype))
+    parts = [ctx.op("stablehlo.bitcast_convert", [x], None, part) for x in bits]
+    whole = ctx.type_of(aval)
+    return parts[0] if len(parts) == 1 else ctx.op("stablehlo.complex", parts, None, whole)

@@ -116,7 +116,10 @@ def test_extremum_among_devices_is_that_of_numpy(name, dtype):
             assert bits(got) == bits(want), row
 
 
-@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.complex64, np.complex128])
+SIGNED = [np.float16, np.float32, np.float64, np.complex64, np.complex128, jnp.float8_e5m2]
+
+
+@pytest.mark.parametrize("dtype", SIGNED)
 @pytest.mark.parametrize("axis_type", [AxisType.Auto, AxisType.Explicit])
 def test_gather_of_split_values_keeps_signs_of_zero(dtype, axis_type):
     x = np.zeros(8, dtype)
