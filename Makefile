@@ -35,7 +35,7 @@ SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) d
 
 WEB := web/node_modules/.package-lock.json
 
-.PHONY: help demo test test-all test-web test-docs web docs bench check features size parity packages fuzz soak mutants clean
+.PHONY: help demo test test-all test-web test-docs web docs bench check features size parity packages exports fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -78,6 +78,10 @@ parity: $(INSTALLED) $(INSTALLED_JAX) ## compare names, results, types and jaxpr
 
 packages: $(INSTALLED_PACKAGES) $(INSTALLED_JAX) ## run programs of optax, flax, diffrax and others against figures of JAX
 	$(BIN)/python -m tools.packages --python $(PACKAGES_VENV)/bin/python --jax-python $(JAX_VENV)/bin/python
+
+exports: $(INSTALLED) $(INSTALLED_JAX) ## carry exported programs to JAX and from it; try 2,000 random ones with symbols
+	$(BIN)/python -m benchmarks.export_files --jax-python $(JAX_VENV)/bin/python
+	$(BIN)/python -m pytest -q tests/export/test_symbolic.py -k random_programs --hypothesis-profile=deepest
 
 fuzz: $(INSTALLED) $(INSTALLED_JAX) ## compare random programs with JAX for MINUTES=30, and shorten those that differ
 	$(BIN)/python -m tools.fuzz --jax-python $(JAX_VENV)/bin/python --minutes $(MINUTES)

@@ -1,8 +1,7 @@
-"""Writes tests/export/recorded with JAX 0.10.2: exported programs, arguments and results.
+"""Writes programs that JAX 0.10.2 has exported, with their arguments and results.
 
-    python -m venv out/jax && out/jax/bin/pip install jax==0.10.2 flatbuffers
     export XLA_FLAGS=--xla_force_host_platform_device_count=8
-    out/jax/bin/python benchmarks/record_exports.py
+    .venv-jax/bin/python benchmarks/record_exports.py tests/export/recorded
 
 Each program is `<name>.bin`, as JAX's `serialize` gives it, and `<name>.npz`: its flat arguments
 `in0`, `in1`, … and its flat results `out0`, `out1`, …
@@ -11,6 +10,7 @@ Each program is `<name>.bin`, as JAX's `serialize` gives it, and `<name>.npz`: i
 import collections
 import functools
 import pathlib
+import sys
 
 import jax
 import jax.numpy as jnp
@@ -21,7 +21,7 @@ from jax.sharding import PartitionSpec as P
 
 # No folders of the machine in the files.
 jax.config.update("jax_hlo_source_file_canonicalization_regex", ".*/")
-FOLDER = pathlib.Path(__file__).parents[1] / "tests/export/recorded"
+FOLDER = pathlib.Path(sys.argv[1])
 MESH = jax.make_mesh((8,), ("x",))
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 V = np.arange(8, dtype=np.float32)

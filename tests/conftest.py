@@ -21,6 +21,7 @@ _CALM = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("sample", _CALM, max_examples=12, derandomize=True)
 settings.register_profile("fast", _CALM, max_examples=25, derandomize=True)
 settings.register_profile("deep", max_examples=1000, deadline=None)
+settings.register_profile("deepest", _CALM, max_examples=2000)
 settings.load_profile("fast")
 
 config.update("check", True)

@@ -90,6 +90,11 @@ PROGRAMS = {
 def test_programs_run_in_jax(tmp_path):
     if not _PYTHON.exists():
         pytest.skip("needs JAX and flatbuffers in .venv-jax: make bench installs it")
+    check_in_jax(_PYTHON, tmp_path)
+
+
+def check_in_jax(python, tmp_path):
+    """Writes all programs, and compares what JAX makes of them with what is computed here."""
     expected = {}
     for name, (function, args, specs) in PROGRAMS.items():
         folder = tmp_path / name
@@ -109,7 +114,7 @@ def test_programs_run_in_jax(tmp_path):
             outs += list(program.vjp().call(*leaves, *cts)) if is_smooth else []
             expected[name] = list(map(np.asarray, outs))
     done = subprocess.run(
-        [str(_PYTHON), "-c", _PROGRAM, str(tmp_path), *PROGRAMS],
+        [str(python), "-c", _PROGRAM, str(tmp_path), *PROGRAMS],
         capture_output=True,
         text=True,
         check=False,
