@@ -587,7 +587,7 @@ class Compiled(_Stage):
         error(TypeError, self.fun_name, problem, got=got, expected=str(self.in_tree))
 
     def as_text(self) -> str:
-        """The optimized HLO."""
+        """The optimized HLO; one from the store of programs has the lines of who compiled it first."""
         return str(self._loaded("as_text").get_hlo_text())
 
     def cost_analysis(self) -> dict[str, float]:
