@@ -1,3 +1,3 @@
 """Memories of devices.  Mirrors jax.memory."""
 
-from minijax.sharding.mesh import Space as Space
+from minijax.core.meshes import Space as Space

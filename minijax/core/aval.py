@@ -54,27 +54,32 @@ class Typed:
 
     @property
     def shape(self) -> Shape:
-        """The dimensions of the value."""
+        """The dimensions."""
         return self.aval.shape
 
     @property
-    def dtype(self) -> ElementType:
-        """The dtype of the value."""
+    def dtype(self) -> np.dtype[Param]:
+        """The dtype of the elements."""
         return self.aval.dtype
 
     @property
     def ndim(self) -> int:
-        """The rank of the value."""
+        """The number of dimensions."""
         return self.aval.ndim
 
     @property
     def size(self) -> int:
-        """The number of elements of the value."""
+        """The number of elements."""
         return self.aval.size
 
     @property
     def weak_type(self) -> bool:
-        """Whether the value's dtype gives way to that of other operands."""
+        """Whether the dtype gives way to that of other operands.
+
+        Example:
+            >>> jnp.asarray(2.0).weak_type, jnp.array([2.0]).weak_type
+            (True, False)
+        """
         return self.aval.weak_type
 
 
@@ -279,7 +284,10 @@ class ShapedArray(AbstractValue):
         sharding: Sharding = None,
         manual_axis_type: ManualAxisType = NOT_MANUAL,
         memory_kind: str | None = None,
+        memory_space: meshes.Space | None = None,
     ) -> ShapedArray:
+        if memory_space is not None:
+            memory_kind = memory_space.special_memory_kind
         if not dtypes.is_extended(dtype):
             dtype = np.dtype(dtype)
         if sharding is not None and sharding.mesh.empty:
@@ -302,6 +310,11 @@ class ShapedArray(AbstractValue):
         A `NamedSharding` over an abstract mesh: where nothing is split, the mesh in force.
         """
         return self.split if self.split is not None else whole_sharding(self.ndim)
+
+    @property
+    def memory_space(self) -> meshes.Space:
+        """The memory that the value lives in: that of devices, or of their host."""
+        return meshes.Space.Device if self.memory_kind is None else meshes.Space.Host
 
     @property
     def vma(self) -> frozenset[str]:
@@ -469,7 +482,7 @@ def _build(
     if not 0 < int(aval.size) <= MOST_BYTES // 16:
         check_size("", shape, dtype)
     aval.is_extended = dtypes.is_extended(dtype)
-    aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL
+    aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL and memory_kind is None
     aval._tangent = None
     with _making:
         return _interned.setdefault(key, _living.setdefault(key, aval))

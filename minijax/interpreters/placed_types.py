@@ -26,18 +26,21 @@ from minijax.sharding import rules
 class PlacedTyping(Typing):
     """Types the equations of one trace whose values may be placed on devices."""
 
-    __slots__ = ("has_shardings", "has_vma")
+    __slots__ = ("has_memories", "has_shardings", "has_vma")
 
     def __init__(self) -> None:
         # Whether the type of some value shows how it is split.
         self.has_shardings = False
         # Whether the type of some value shows how it stands to manual mesh axes.
         self.has_vma = False
+        # Whether the type of some value shows that it is not in the devices' own memory.
+        self.has_memories = False
 
     def note(self, aval: AbstractValue) -> None:
         """Takes notice of the type of a value of the trace."""
         self.has_shardings |= aval.split is not None
         self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
+        self.has_memories |= aval.memory_kind is not None
 
     def operands(
         self, trace: Trace, primitive: Primitive, args: Values, params: Params
@@ -60,6 +63,10 @@ class PlacedTyping(Typing):
         if self.has_shardings or params.get(rules.sharding_param.of(primitive)) is not None:
             self.has_shardings = True
             out = rules.typed_results(primitive, [v.aval for v in atoms], out, params)
+        if rules.tells_memory.of(primitive):
+            self.has_memories |= out.memory_kind is not None
+        elif self.has_memories and not vma.told_by_types(primitive):
+            out = _in_memory(primitive, [v.aval for v in atoms], out)
         return atoms, params, out
 
     def _varying(
@@ -97,6 +104,17 @@ class PlacedTyping(Typing):
         found = rules.mesh_of_arguments(avals, function_name)
         around = meshes.abstract_mesh.swap_local(found)
         return lambda: meshes.abstract_mesh.set_local(around)
+
+
+def _in_memory(primitive: Primitive, avals: list[Aval], out: Result) -> Result:
+    """The types of results, which are where all operands but scalars are, or with the devices."""
+    kinds = {aval.memory_kind for aval in avals if getattr(aval, "shape", ()) or len(avals) == 1}
+    kind = kinds.pop() if len(kinds) == 1 else None
+    typed = [
+        aval if aval.memory_kind == kind else aval.update(memory_kind=kind)
+        for aval in (out if primitive.multiple_results else (out,))
+    ]
+    return typed if primitive.multiple_results else typed[0]
 
 
 def _place(trace: Operand) -> PlacedTyping:

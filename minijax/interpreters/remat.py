@@ -98,6 +98,7 @@ class MoveToMemory(Primitive):
 
 dtypes.knows_extended.set(True, MoveToMemory)
 vma.keeps_unreduced.set(True, MoveToMemory)
+rules.tells_memory.set(True, MoveToMemory)
 
 
 move_to_memory_p = MoveToMemory()

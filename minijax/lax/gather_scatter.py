@@ -44,6 +44,7 @@ from minijax.lowering.module import lower_function
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
+from minijax.sharding import rules
 
 
 class Gather(Primitive):
@@ -458,6 +459,7 @@ scatter_sub_p = Scatter(
     (lambda ct, *_: ct, lambda *args: unary.neg(_cotangent_inside(*args))),
 )
 # Adding, subtracting and replacing are linear in old and new elements together.
+rules.tells_memory.set(True, Scatter)
 vma.linear_in.set(((0, 2),), scatter_p, scatter_add_p, scatter_sub_p)
 scatter_mul_p: Scatter = Scatter(
     "scatter-mul",

@@ -324,6 +324,7 @@ def _faults_of_dynamic_update_slice(
 
 
 vma.linear_in.set(((0, 1),), DynamicUpdateSlice)
+rules.tells_memory.set(True, DynamicUpdateSlice)
 
 
 def _clamped(ctx: LoweringContext, starts: Sequence[Any], sizes: Shape) -> tuple[Any, ...]:

@@ -398,7 +398,8 @@ def lower_to_module(
         for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
             if is_shared:
                 own["mhlo.is_same_data_across_replicas"] = stablehlo.boolean(True)
-    for own, var in zip(result_attributes, jaxpr.outvars, strict=True):
+    atoms = *jaxpr.invars, *jaxpr.outvars
+    for own, var in zip((*arg_attributes, *result_attributes), atoms, strict=True):
         if var.aval.memory_kind is not None:
             own.setdefault("mhlo.memory_kind", string(var.aval.memory_kind))
     with stablehlo.context(), lowering.unknown:

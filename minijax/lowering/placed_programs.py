@@ -240,9 +240,11 @@ def natives(
         return _natives(given, in_avals), _natives(where.outs, out_avals)
     if where.mesh is None and where.layout is None:
         device = where.devices[0]
-        one = placement.native_sharding(device)
-        outs = [placement.native_sharding(device, aval.memory_kind) for aval in out_avals]
-        return [one] * len(in_avals), outs
+        ins, outs = (
+            [placement.native_sharding(device, aval.memory_kind) for aval in avals]
+            for avals in (in_avals, out_avals)
+        )
+        return ins, outs
     ordered = len(effects.ordered_among(jaxpr.effects))
     unplaced = [None] * len(lowered.large_consts)
     wanted = unplaced + list(lowered.of_kept(where.ins))

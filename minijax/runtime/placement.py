@@ -238,9 +238,11 @@ def typed(aval: ShapedArray, target: _jax.Sharding) -> ShapedArray:
     """The type of a value placed so: types show the part of a placement on Explicit axes."""
     public = target.public
     if isinstance(public, NamedSharding) and public.mesh.explicit_axes:
-        found: ShapedArray = rules.typed_aval(aval, public)
-        return found
-    return aval if aval.split is None else aval.update(sharding=None)
+        return rules.typed_aval(aval, public).update(memory_kind=public.special_memory_kind)
+    kind = public.special_memory_kind
+    if aval.split is None and aval.memory_kind == kind:
+        return aval
+    return aval.update(sharding=None, memory_kind=kind)
 
 
 def layout_of(native_layout: Any) -> Layout:

@@ -10,7 +10,6 @@ none, so they are simulated: `transforms/cores/core_map.py` runs programs there.
 
 from __future__ import annotations
 
-import enum
 import functools
 import threading
 from collections import OrderedDict
@@ -27,38 +26,6 @@ from minijax.core.meshes import AbstractMesh, AxisType, MeshAxes
 from minijax.core.sequences import ByValue
 
 __all__ = ["AxisType", "Mesh"]
-
-
-MEMORY_KINDS = ("device", "pinned_host", "unpinned_host")
-"""The kinds of memory that devices may have; the first is the default where none is known."""
-
-
-class Space(enum.Enum):
-    """A memory of devices, whichever these are: a place for `device_put`.
-
-    Source:     mirrors jax.memory.Space (0.10).
-
-    Example:
-        >>> x = jax.device_put(jnp.arange(3), jax.memory.Space.Host)
-        >>> x.sharding.memory_kind
-        'pinned_host'
-        >>> jax.make_jaxpr(lambda x: jax.device_put(x, jax.memory.Space.Host))(x)
-        { lambda ; a:i32[3]. let b:i32<host>[3] = device_put a in (b,) }
-    """
-
-    Device = 1
-    Host = 2
-    Any = 3
-
-    @property
-    def special_memory_kind(self) -> str | None:
-        """The kind of memory; None for that which devices have by default."""
-        return MEMORY_KINDS[1] if self is Space.Host else None
-
-    def __repr__(self) -> str:
-        return f"MemorySpace.{self.name}"
-
-    __str__ = __repr__
 
 
 class DeviceList:

@@ -21,6 +21,7 @@ from minijax.core.aval import Shape
 from minijax.core.cache import Cache, cached
 from minijax.core.errors import DuplicateSpecError, error
 from minijax.core.meshes import (
+    MEMORY_KINDS,
     UNCONSTRAINED,
     AbstractMesh,
     AxisType,
@@ -33,7 +34,7 @@ from minijax.core.sequences import ByValue, Mark
 from minijax.sharding import hlo
 from minijax.sharding.base import Index, Sharding
 from minijax.sharding.hlo import Tiling
-from minijax.sharding.mesh import MEMORY_KINDS, DeviceList, Mesh, check_memory_kind, device_list
+from minijax.sharding.mesh import DeviceList, Mesh, check_memory_kind, device_list
 
 
 class UnspecifiedValue(Mark):

@@ -32,6 +32,9 @@ changes_mesh: Facts[bool] = Facts("changes_mesh", False)
 constrains_results: Facts[bool] = Facts("constrains_results", True)
 """Whether programs constrain results to their shardings; equations inside may have done so."""
 
+tells_memory: Facts[bool] = Facts("tells_memory", False)
+"""Whether `abstract_eval` says in which memory the result is; else that is where operands are."""
+
 knows_sums: Facts[bool] = Facts("knows_sums", False)
 """Whether the rule `shard` itself gives the axes over which results are unreduced or reduced."""
 

@@ -11,7 +11,7 @@ import numpy as np
 from minijax.core import dtypes, guards, printing, tree, tree_errors, vma
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
-from minijax.core.meshes import UNCONSTRAINED, PartitionSpec
+from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, Space
 from minijax.core.operators import Avals, BatchDims, Values
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
 from minijax.core.trace import Tracer, current
@@ -32,7 +32,6 @@ from minijax.runtime.array import (
 from minijax.runtime.placement import native
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Format, Layout, Sharding
-from minijax.sharding.mesh import Space
 from minijax.sharding.named import NamedSharding, SingleDeviceSharding, is_abstract
 
 if TYPE_CHECKING:
@@ -126,6 +125,7 @@ class DevicePut(Primitive):
 
 printing.hidden_params.set(frozenset({"sharding", "back", "is_binding"}), DevicePut)
 rules.constrains_results.set(False, DevicePut)
+rules.tells_memory.set(True, DevicePut)
 
 
 @assignment.names_placement.rule(DevicePut)

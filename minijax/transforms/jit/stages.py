@@ -172,7 +172,9 @@ class ShapeDtypeStruct(ByValue):
     @property
     def aval(self) -> Any:
         """The type."""
-        aval = ShapedArray(self.shape, dtypes.canonicalize_dtype(self.dtype), self.weak_type)
+        memory, dtype = getattr(self.sharding, "special_memory_kind", None), self.dtype
+        dtype = dtypes.canonicalize_dtype(dtype)
+        aval = ShapedArray(self.shape, dtype, self.weak_type, memory_kind=memory)
         if isinstance(self.sharding, NamedSharding) and self.sharding.mesh.explicit_axes:
             aval = rules.typed_aval(aval, self.sharding)
         return AbstractRef(aval) if self.is_ref else aval
@@ -587,7 +589,7 @@ class Compiled(_Stage):
         error(TypeError, self.fun_name, problem, got=got, expected=str(self.in_tree))
 
     def as_text(self) -> str:
-        """The optimized HLO; one from the store of programs has the lines of who compiled it first."""
+        """The optimized HLO; that of a stored program has the lines of who compiled it first."""
         return str(self._loaded("as_text").get_hlo_text())
 
     def cost_analysis(self) -> dict[str, float]:
