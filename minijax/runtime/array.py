@@ -78,15 +78,12 @@ class _ArrayType(type):
 
 
 @source.boundaries("__bool__", "__int__", "__float__", "__complex__", "__index__")
-class _Convertible(operators.ArrayOperators):
+class _Convertible(Typed, operators.ArrayOperators):
     """How an array becomes a Python number."""
 
     __slots__ = ()
 
-    aval: Any
     buffer: Any
-    dtype: Any
-    ndim: Any
     _value: Any
 
     # Those of C++ look for JAX, to describe what they give, and import it where it is installed.
@@ -153,42 +150,10 @@ class Array(_Convertible, metaclass=_ArrayType):
     __array_priority__ = 100
     __hash__ = None  # type: ignore[assignment]
 
-    aval: Any
-
     @property
     def buffer(self) -> Any:
         """The C++ array that holds the elements."""
         return self
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """The dimensions."""
-        return self.aval.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """The dtype of the elements."""
-        return self.aval.dtype
-
-    @property
-    def ndim(self) -> int:
-        """The number of dimensions."""
-        return self.aval.ndim
-
-    @property
-    def size(self) -> int:
-        """The number of elements."""
-        return self.aval.size
-
-    @property
-    def weak_type(self) -> bool:
-        """Whether the dtype gives way to that of other operands.
-
-        Example:
-            >>> jnp.asarray(2.0).weak_type, jnp.array([2.0]).weak_type
-            (True, False)
-        """
-        return self.aval.weak_type
 
     @property
     def sharding(self) -> Sharding:
@@ -428,7 +393,7 @@ class Array(_Convertible, metaclass=_ArrayType):
 
 
 @source.boundaries("__bool__")
-class ExtendedArray(Typed, Array):
+class ExtendedArray(Array):
     """An array of an extended dtype, such as random keys: its buffer holds what XLA computes with.
 
     The physical dimensions are the last ones of the buffer.
@@ -528,7 +493,7 @@ _NOT_CARRIED = {"is_deleted", "__annotations__", *vars(type("Any", (), {"__slots
 
 def carry() -> None:
     """Gives jaxlib's class of arrays the methods of `Array`, as far as that has them by now."""
-    for kind in (operators.ArrayOperators, _Convertible, Array):
+    for kind in (Typed, operators.ArrayOperators, _Convertible, Array):
         found = vars(kind).items()
         native.carry({name: value for name, value in found if name not in _NOT_CARRIED})
 
