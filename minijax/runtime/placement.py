@@ -238,11 +238,10 @@ def typed(aval: ShapedArray, target: _jax.Sharding) -> ShapedArray:
     """The type of a value placed so: types show the part of a placement on Explicit axes."""
     public = target.public
     if isinstance(public, NamedSharding) and public.mesh.explicit_axes:
-        return rules.typed_aval(aval, public).update(memory_kind=public.special_memory_kind)
-    kind = public.special_memory_kind
-    if aval.split is None and aval.memory_kind == kind:
+        return rules.typed_aval(aval, public).update(memory_kind=target.memory)
+    if aval.split is None and aval.memory_kind == target.memory:
         return aval
-    return aval.update(sharding=None, memory_kind=kind)
+    return aval.update(sharding=None, memory_kind=target.memory)
 
 
 def layout_of(native_layout: Any) -> Layout:
