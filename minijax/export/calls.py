@@ -88,11 +88,6 @@ class CallExported(Primitive):
         placed = zip(outs[len(tokens) :], exported._out_named_shardings, ctx.avals_out, strict=True)
         return [_constrained(ctx, x, place, aval) for x, place, aval in placed]
 
-    def jvp(self, *args: Any, **params: Any) -> Any:
-        problem = "exported programs have no derivative in forward mode."
-        fix = "differentiate in reverse mode, grad or vjp, or before exporting"
-        error(NotImplementedError, "Exported.call", problem, fix=fix)
-
     def batch(self, *args: Any, exported: Program, **params: Any) -> Any:
         problem = "exported programs cannot be batched, as their code is fixed."
         fix = "export vmap(f), with a symbol for the batch, or call it in lax.map"
@@ -136,13 +131,12 @@ def call(exported: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     def flat(*values: Any) -> tuple[Any, ...]:
         return tuple(call_exported_p.bind(*values, exported=exported))
 
-    if exported.has_vjp():
-        flat = _differentiable(exported, flat)
-    return tree.unflatten(exported.out_tree, flat(*leaves))
+    flat.__name__ = exported.fun_name
+    return tree.unflatten(exported.out_tree, _differentiable(exported, flat)(*leaves))
 
 
 def _differentiable(exported: Program, flat: Any) -> Any:
-    """A function of flat arguments with the derivative that the program brings along."""
+    """A function of flat arguments with the derivative that the program may bring along."""
     rule = custom_vjp(flat)
 
     def forward(*values: Any) -> tuple[Any, Any]:

@@ -36,6 +36,16 @@ def _order(monomial: Monomial) -> tuple[int, str]:
     return -sum(power for _, power in monomial), str([(str(f), p) for f, p in monomial])
 
 
+def _as_written(term: tuple[Monomial, int]) -> tuple[int, int, list[tuple[str, int]]]:
+    """By what JAX writes terms in order, the greatest first: degree, factors, and later names."""
+    monomial, _ = term
+    degree = sum(p * (1 if isinstance(f, str) else _OPERATION_DEGREE) for f, p in monomial)
+    return degree, len(monomial), [(str(f), p) for f, p in reversed(monomial)]
+
+
+_OPERATION_DEGREE = 5
+
+
 class Polynomial:
     """A polynomial of named sizes; immutable."""
 
@@ -144,12 +154,11 @@ class Polynomial:
 
     def __str__(self) -> str:
         text = ""
-        for monomial, coefficient in self.terms:
+        for monomial, coefficient in sorted(self.terms, key=_as_written, reverse=True):
             parts = [str(f) if p == 1 else f"{f}^{p}" for f, p in monomial]
-            # Where a minus opens the text, the number stands behind it.
-            if abs(coefficient) != 1 or not parts or (coefficient < 0 and not text):
+            if abs(coefficient) != 1 or not parts:
                 parts.insert(0, str(abs(coefficient)))
-            signs = (" - ", " + ") if text else ("-", "")
+            signs = (" - ", " + ") if text else ("- " if monomial else "-", "")
             text += signs[coefficient > 0] + "*".join(parts)
         return text or "0"
 

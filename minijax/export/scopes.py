@@ -60,6 +60,9 @@ class SymbolicScope:
         for text in constraints_str:
             self._add(text)
 
+    def __repr__(self) -> str:
+        return f"SymbolicScope({self.constraints})"
+
     def _add(self, text: str) -> None:
         sign = next((s for s in ("==", ">=", "<=") if s in str(text)), None)
         parts = str(text).split(sign) if sign else []

@@ -19,9 +19,12 @@ import numpy as np
 from minijax.core import source, tree
 from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
+from minijax.core.trace import current
 from minijax.export import polynomials
 from minijax.export.polynomials import Polynomial
 from minijax.export.scopes import SymbolicScope, refuse_decision
+from minijax.lowering import eager
+from minijax.numpy.creation import asarray
 from minijax.transforms.jit.stages import ShapeDtypeStruct
 
 _LARGEST = 2**31 - 1
@@ -79,9 +82,16 @@ class Dimension(int):
     def _binary(self, other: Any, sign: str, *, reflected: bool = False) -> Any:
         given = self._of(other)
         if given is None:
-            return NotImplemented
+            is_sum = sign in "+-" and isinstance(other, float | np.floating)
+            return self._plus(other, sign, reflected) if is_sum else NotImplemented
         x, y = (given, self.polynomial) if reflected else (self.polynomial, given)
         return self._made(self.scope.combined(sign, x, y))
+
+    def _plus(self, other: Any, sign: str, reflected: bool) -> Any:
+        """A float more or less, which a program computes."""
+        _check_staged(self)
+        x, y = (other, asarray(self)) if reflected else (asarray(self), other)
+        return x + y if sign == "+" else x - y
 
     def __add__(self, other: Any) -> Any:
         return self._binary(other, "+")
@@ -135,6 +145,7 @@ class Dimension(int):
         given = self._of(other)
         if given is None and not isinstance(other, float):
             return NotImplemented
+        _check_staged(self)
         x, y = (other, self) if reflected else (self, other)
         value = Ratio(int.__int__(x) if isinstance(x, int) else x)
         value = Ratio(float(value) / (int.__int__(y) if isinstance(y, int) else y))
@@ -237,6 +248,17 @@ def _refuse_scopes(one: Dimension, other: Dimension) -> NoReturn:
     problem = f"Invalid mixing of symbolic scopes: '{one}' and '{other}' are of different ones."
     fix = "make all symbols of a program with one symbolic_shape, or with scope="
     error(ValueError, "export", problem, fix=fix)
+
+
+def _check_staged(size: Dimension) -> None:
+    """Refuses to make a float of a size where no program is made that could compute it.
+
+    Raises:
+        NotImplementedError: nothing is staged.
+    """
+    if current.value is eager.EAGER:
+        problem = f"the size {size} is a symbol, of which only programs make floats."
+        error(NotImplementedError, "export", problem, fix="do so inside of what is exported")
 
 
 @source.boundary

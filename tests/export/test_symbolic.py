@@ -141,7 +141,7 @@ def test_arithmetic_of_dimensions():
     assert a - a == 0
     assert isinstance(a, int)
     assert bool(a)
-    assert str(-a) == "-1*a"
+    assert str(-a) == "- a"
     for question in (lambda: a > b, lambda: a >= 5, lambda: bool(a - 4), lambda: int(a)):
         with pytest.raises(Inconclusive, match=r"inconclusive|requires a constant"):
             question()
@@ -149,6 +149,41 @@ def test_arithmetic_of_dimensions():
         a + B
     with pytest.raises(ZeroDivisionError):
         a // 0
+
+
+@pytest.mark.feature("EX-04")
+def test_dimensions_are_written_as_in_jax():
+    b, c, d = export.symbolic_shape("b, c, d")
+    written = {
+        "c + b": b + c,
+        "- c - b": -b - c,
+        "- b + 3": 3 - b,
+        "2*b*c + c^2 + b^2": (b + c) ** 2,
+        "- 2*b*c + 5": 5 - 2 * b * c,
+        "mod(c, 3) + floordiv(b, 2)": b // 2 + c % 3,
+        "mod(c, 2) + b^4": c % 2 + b**4,
+        "- floordiv(b, 2) + 1": 1 - b // 2,
+        "c*d + b*d + b*c": b * c + c * d + b * d,
+        "b*c*d + b*c^2 + b^2*c + d^3": b * b * c + b * c * c + d**3 + b * c * d,
+    }
+    assert list(map(str, written.values())) == list(written)
+    for text, size in written.items():
+        assert export.symbolic_shape(text, scope=b.scope) == (size,)
+
+
+@pytest.mark.feature("EX-04")
+def test_floats_of_sizes_are_computed_by_programs():
+    functions = (
+        lambda x: x * (x.shape[0] + 1.5),
+        lambda x: x * (x.shape[0] - 0.1),
+        lambda x: x * (x.shape[0] / 2),
+        lambda x: x.sum() / x.shape[0],
+    )
+    for function in functions:
+        check(function, [described(N, 3)], [(1, 2), (1, 5)])
+    for outside in (lambda: N + 1.5, lambda: N / 2):
+        with pytest.raises(NotImplementedError, match="a symbol, of which only programs make"):
+            outside()
 
 
 @pytest.mark.feature("EX-04")
