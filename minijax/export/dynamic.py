@@ -198,32 +198,27 @@ def _computed(rewriter: Rewriter, numbers: Sequence[Any], kind: ir.Type, step: S
     if found is not None:
         return _converted(ctx, rewriter.value(found), kind)
     dtype = np.dtype({"f64": np.float64, "f16": np.float16}.get(str(kind.element_type), np.float32))
-    ratio = (
-        None
-        if whole and "i" in str(kind.element_type)
-        else rewriter.follower.meanings.ratio(numbers, dtype)
-    )
-    if ratio is None:
+    meanings, scaled = rewriter.follower.meanings, None
+    if not isinstance(kind.element_type, ir.IntegerType):
+        scaled = meanings.ratio(numbers, dtype) or meanings.scaled(numbers, dtype)
+    if scaled is None:
         got = f"numbers {', '.join(map(str, numbers))} at three probes"
         rewriter.follower.refuse(
             "a number follows from it in an unknown way.", line(step.operation), got
         )
-    parts = [
-        _converted(ctx, rewriter.value(part), kind)
-        if isinstance(part, int | Polynomial)
-        else ctx.op(
-            "stablehlo.constant",
-            [],
-            {
-                "value": ir.DenseElementsAttr.get_splat(
-                    kind, ir.FloatAttr.get(kind.element_type, part)
-                )
-            },
-            kind,
-        )
-        for part in ratio
-    ]
-    return ctx.op("stablehlo.divide", parts, None, kind)
+
+    def scalar(part: Any) -> ir.Value:
+        if isinstance(part, int | Polynomial):
+            return _converted(ctx, rewriter.value(part), kind)
+        number = ir.FloatAttr.get(kind.element_type, part)
+        made = ir.DenseElementsAttr.get_splat(kind, number)
+        return ctx.op("stablehlo.constant", [], {"value": made}, kind)
+
+    first, second, *more = map(scalar, scaled)
+    if not more:
+        return ctx.op("stablehlo.divide", [first, second], None, kind)
+    product = ctx.op("stablehlo.multiply", [first, second], None, kind)
+    return ctx.op("stablehlo.add", [product, *more], None, kind)
 
 
 def _broadcast(rewriter: Rewriter, step: Step) -> None:

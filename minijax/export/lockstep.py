@@ -57,8 +57,8 @@ class Meanings:
             numbers = [polynomial.number(scope.sizes(i, names)) for i in range(PROBES)]
             self._known.setdefault(tuple(numbers), polynomial)
 
-    def resolved(self, numbers: Sequence[int]) -> Size | None:
-        """What has these numbers at the probes; None if nothing known has."""
+    def resolved(self, numbers: Sequence[int], *, is_factor: bool = False) -> Size | None:
+        """What has these numbers at the probes, or a product of two such; None if nothing has."""
         first = numbers[0]
         if all(n == first for n in numbers):
             return int(first)
@@ -73,6 +73,12 @@ class Meanings:
             more = first - times * known[0]
             if all(n == k * times + more for n, k in zip(numbers, known, strict=True)):
                 return polynomial * Polynomial.of(times) + Polynomial.of(more)
+        for known, polynomial in () if is_factor else self._known.items():
+            if all(k > 1 and n % k == 0 for n, k in zip(numbers, known, strict=True)):
+                rest = [n // k for n, k in zip(numbers, known, strict=True)]
+                factor = self.resolved(rest, is_factor=True)
+                if isinstance(factor, Polynomial):
+                    return polynomial * factor
         return None
 
     def ratio(self, numbers: Sequence[float], dtype: np.dtype[Any]) -> tuple[Any, Any] | None:
@@ -87,10 +93,31 @@ class Meanings:
                 return x, y
         return None
 
+    def scaled(
+        self, numbers: Sequence[float], dtype: np.dtype[Any]
+    ) -> tuple[Polynomial, float, float] | None:
+        """A size, a factor and a summand, short decimals, that give these values at the probes."""
+        for known in self._known.values():
+            sizes = [self._at(known, i) for i in range(PROBES)]
+            first, size = numbers[0], sizes[0]
+            if size == sizes[1] or not size:
+                continue
+            factors = [(_short(first / size, digits), 0.0) for digits in range(1, 8)]
+            sums = [(k, _short(first - k * size, n)) for k in (1.0, -1.0) for n in range(1, 5)]
+            for factor, more in (*factors, *sums):
+                values = [dtype.type(factor * x + more) for x in sizes]
+                if all(x == dtype.type(n) for x, n in zip(values, numbers, strict=True)):
+                    return known, factor, more
+        return None
+
     def _at(self, value: Any, probe: int) -> Any:
         if not isinstance(value, Polynomial):
             return value
         return value.number(self._scope.sizes(probe, value.names()))
+
+
+def _short(x: float, digits: int) -> float:
+    return float(f"{x:.{digits}g}")
 
 
 class Follower:

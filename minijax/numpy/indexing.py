@@ -251,6 +251,8 @@ def _parse_slice(item: slice, size: int, dynamic: bool, operands: list[Any]) -> 
         _refuse_slice(item, error)
     if step == 1:
         length = max(stop - start, 0)
+        if length and type(size) is not int and (item.stop or 0) <= 0 <= (item.start or 0):
+            length = size - (item.start or 0) + (item.stop or 0)  # a symbol stays one
         if length == size:
             return WHOLE
         if dynamic and length:

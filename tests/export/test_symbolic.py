@@ -152,6 +152,27 @@ def test_arithmetic_of_dimensions():
 
 
 @pytest.mark.feature("EX-04")
+@pytest.mark.parametrize(
+    ("function", "size"),
+    [
+        (lambda x: x[1:], "b*n - n"),
+        (lambda x: jnp.concatenate([x, x])[1:], "2*b*n - n"),
+        (lambda x: x[1:, :-1], "b*n - n - b + 1"),
+        (lambda x: x[: x.shape[0] - 1], "b*n - n"),
+        (lambda x: x[-3:], "3*n"),
+    ],
+)
+def test_sizes_of_slices_are_symbols(function, size):
+    # A scope of its own: what others have computed with it knows, too.
+    b, n = export.symbolic_shape("b, n")
+    flat = lambda x: function(x).reshape(-1) * function(x).shape[1]
+    program = export.export(jax.jit(flat))(described(b, n))
+    assert str(program.out_avals[0].shape[0]) == size
+    x = np.arange(42, dtype=np.float32).reshape(7, 6)
+    np.testing.assert_array_equal(program.call(x), flat(jnp.asarray(x)))
+
+
+@pytest.mark.feature("EX-04")
 def test_dimensions_are_written_as_in_jax():
     b, c, d = export.symbolic_shape("b, c, d")
     written = {
@@ -176,6 +197,9 @@ def test_floats_of_sizes_are_computed_by_programs():
     functions = (
         lambda x: x * (x.shape[0] + 1.5),
         lambda x: x * (x.shape[0] - 0.1),
+        lambda x: x * (2.5 - x.shape[0]),
+        lambda x: x * (0.1 + x.shape[0]),
+        lambda x: x * (0.3 * x.shape[0]),
         lambda x: x * (x.shape[0] / 2),
         lambda x: x.sum() / x.shape[0],
     )
