@@ -81,7 +81,7 @@ packages: $(INSTALLED_PACKAGES) $(INSTALLED_JAX) ## run programs of optax, flax,
 
 exports: $(INSTALLED) $(INSTALLED_JAX) ## carry exported programs to JAX and from it; try 2,000 random ones with symbols
 	$(BIN)/python -m benchmarks.export_files --jax-python $(JAX_VENV)/bin/python
-	$(BIN)/python -m pytest -q tests/export/test_symbolic.py -k random_programs --hypothesis-profile=deepest
+	$(BIN)/python -m pytest -q tests/export/test_symbolic.py -k random_programs --hypothesis-profile=deepest -o faulthandler_timeout=0
 
 fuzz: $(INSTALLED) $(INSTALLED_JAX) ## compare random programs with JAX for MINUTES=30, and shorten those that differ
 	$(BIN)/python -m tools.fuzz --jax-python $(JAX_VENV)/bin/python --minutes $(MINUTES)
