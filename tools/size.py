@@ -246,7 +246,7 @@ FIGURES = (
     Figure(
         "lines of code, without testing/ and additions",
         60_000,
-        59_900,
+        60_000,
         lambda package: package.lines_without({"testing", *ADDITIONS}),
     ),
     Figure("files, without additions", 300, 300, Package.files),

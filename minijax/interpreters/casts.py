@@ -59,7 +59,9 @@ class Cast(Primitive):
     # Whether the cast begins from what is the same everywhere.
     begins_invarying: ClassVar[bool] = False
     # The public function that binds the cast, for messages.
-    user: ClassVar[str] = ""
+    user: ClassVar[str] = "lax.pcast"
+    # Its transpose.
+    dual: Primitive
 
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
@@ -69,8 +71,11 @@ class Cast(Primitive):
         raise NotImplementedError
 
     def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
-        """Refuses operands of a kind that the cast does not begin from."""
-        raise NotImplementedError
+        """Refuses operands of a kind that the cast does not begin from: here what differs."""
+        expected = f"a value that is the same everywhere over {axes_text(axes)}"
+        refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
+        refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
+        refuse_kind(self.user, aval, axes & given.reduced, "reduced", expected)
 
     def impl(self, x: Value, *, axes: Axes) -> Operand:
         problem = "a cast between kinds of values over mesh axes needs these to be manual."
@@ -82,11 +87,6 @@ class Cast(Primitive):
 
     def transpose(self, ct: Value, x: Value, *, axes: Axes) -> Cotangents:
         return (self.dual.bind(ct, axes=axes),)
-
-    @property
-    def dual(self) -> Primitive:
-        """The transpose."""
-        raise NotImplementedError
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> Batched:
         return self.bind(args[0], axes=axes), dims[0]
@@ -133,18 +133,8 @@ class PVary(Cast):
     begins_invarying = True
     user = "lax.pvary"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
-        expected = f"a value that is the same everywhere over {axes_text(axes)}"
-        refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
-        refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
-        refuse_kind(self.user, aval, axes & given.reduced, "reduced", expected)
-
     def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying | axes, given.unreduced, given.reduced)
-
-    @property
-    def dual(self) -> Primitive:
-        return psum_invariant_p
 
 
 class PReduced(Cast):
@@ -152,7 +142,6 @@ class PReduced(Cast):
 
     name = "preduced"
     begins_invarying = True
-    user = "lax.pcast"
 
     def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
@@ -163,16 +152,11 @@ class PReduced(Cast):
     def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying, given.unreduced, given.reduced | axes)
 
-    @property
-    def dual(self) -> Primitive:
-        return unreduced_psum_p
-
 
 class ReducedVaryCast(Cast):
     """R to V: the value is used per device.  Its transpose takes what varies as summands."""
 
     name = "reduced_vary_cast"
-    user = "lax.pcast"
 
     def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value reduced over {axes_text(axes)}"
@@ -182,16 +166,11 @@ class ReducedVaryCast(Cast):
     def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying | axes, given.unreduced, given.reduced - axes)
 
-    @property
-    def dual(self) -> Primitive:
-        return vary_unreduced_cast_p
-
 
 class VaryUnreducedCast(Cast):
     """V to U: what differs are summands of one value, to be added later; transposed, R to V."""
 
     name = "vary_unreduced_cast"
-    user = "lax.pcast"
 
     def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
         expected = f"a value that varies over {axes_text(axes)}"
@@ -200,10 +179,6 @@ class VaryUnreducedCast(Cast):
 
     def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
         return manual_type(given.varying - axes, given.unreduced | axes, given.reduced)
-
-    @property
-    def dual(self) -> Primitive:
-        return reduced_vary_cast_p
 
 
 class TypedSum(Primitive):
@@ -292,6 +267,9 @@ reduced_vary_cast_p = ReducedVaryCast()
 vary_unreduced_cast_p = VaryUnreducedCast()
 psum_invariant_p = PSumInvariant()
 unreduced_psum_p = UnreducedPSum()
+
+pvary_p.dual, preduced_p.dual = psum_invariant_p, unreduced_psum_p
+reduced_vary_cast_p.dual, vary_unreduced_cast_p.dual = vary_unreduced_cast_p, reduced_vary_cast_p
 
 
 def check_unreduced(user: str, aval: AbstractValue, axes: Sequence[str]) -> None:

@@ -14,7 +14,7 @@ kernel is whole.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -23,23 +23,28 @@ from jaxlib.mlir.dialects.stablehlo import ConvDimensionNumbers, DotDimensionNum
 
 from minijax.lowering import planning, stablehlo
 
+_FEWEST_AXES = {"stablehlo.dot_general": 3, "stablehlo.convolution": 2}
+"""For each kind of product the number of mesh axes that the fault takes."""
+
 
 def guarded(module: ir.Module) -> ir.Module:
     """A module that the partitioner computes rightly: itself, where it does already."""
-    axes = max(map(_count_axes, module.body.operations), default=0)
-    if all(axes < _MENDS[product.name][0] for product in _find(module.operation, _MENDS)):
+    meshes = [
+        planning.axis_sizes(x.attributes["mesh"]) for x in _find(module.operation, "sdy.mesh")
+    ]
+    axes = max((sum(size > 1 for size in sizes.values()) for sizes in meshes), default=0)
+    if all(axes < _FEWEST_AXES[x.name] for x in _find(module.operation, *_FEWEST_AXES)):
         return module
     with stablehlo.context():
         placed = planning.after(planning.PROPAGATION, module)
-        reader = planning.Reader(placed, {})
-        products = list(_find(placed, _MENDS))
-        mended = [_MENDS[x.name][1](x, reader.sharding_of) for x in products]
-        for loop in _find(placed, ["stablehlo.while", "stablehlo.case"]):
-            # XLA finds them again, and counts values otherwise than Shardy.
+        sharding_of = planning.Reader(placed, {}).sharding_of
+        mended = [_mend(product, sharding_of) for product in _find(placed, *_FEWEST_AXES)]
+        # XLA finds those of loops again, and counts their values otherwise than Shardy.
+        for loop in _find(placed, "stablehlo.while", "stablehlo.case"):
             if "sdy.sharding" in loop.attributes:
                 del loop.attributes["sdy.sharding"]
         # XLA knows constraints only.
-        for moved in list(_find(placed, ["sdy.reshard"])):
+        for moved in _find(placed, "sdy.reshard"):
             made = _constrained(moved.operands[0], moved.attributes["sharding"], moved)
             moved.results[0].replace_all_uses_with(made)
             moved.erase()
@@ -47,69 +52,62 @@ def guarded(module: ir.Module) -> ir.Module:
         return ir.Module.parse(text) if any(mended) else module
 
 
-def _count_axes(operation: Any) -> int:
-    if operation.operation.name != "sdy.mesh":
-        return 0
-    axes = map(_sdy.MeshAxisAttr, _sdy.MeshAttr(operation.attributes["mesh"]).axes)
-    return sum(axis.size > 1 for axis in axes)
-
-
-def _find(within: Any, names: Collection[str]) -> Iterator[Any]:
+def _find(within: Any, *names: str) -> list[Any]:
     """The operations of some names, those in regions included."""
-    for region in within.regions:
-        for block in region.blocks:
-            for operation in block.operations:
-                if operation.operation.name in names:
-                    yield operation.operation
-                yield from _find(operation, names)
+    found: list[Any] = []
+
+    def visit(operation: ir.Operation) -> ir.WalkResult:
+        if operation.name in names:
+            found.append(operation.operation)
+        return ir.WalkResult.ADVANCE
+
+    within.walk(visit)
+    return found
 
 
-def _mend_matrix_product(product: Any, sharding_of: Callable[[Any], Any]) -> bool:
-    """Makes a result whole over the axes of its sum, before it is cut over them."""
-    numbers = DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+def _mend(product: Any, sharding_of: Callable[[Any], Any]) -> bool:
+    """Has the result of a product cut only once it is whole over axes that XLA would mistake.
+
+    These are the axes of its sum, where both operands are split over it; of a convolution that
+    splits space also those of its channels, and then the kernel is made whole.
+    """
     own, x, y = map(sharding_of, (product.results[0], *product.operands))
-    left = _axes_over(x, numbers.lhs_contracting_dimensions)
-    right = _axes_over(y, numbers.rhs_contracting_dimensions)
-    return _cut_later(product, own, _axes_of_sum(left, right))
-
-
-def _mend_convolution(product: Any, sharding_of: Callable[[Any], Any]) -> bool:
-    """The same; makes kernel and channels whole, where a spatial dimension of anything is split."""
-    numbers = ConvDimensionNumbers(product.attributes["dimension_numbers"])
-    own, x, kernel = map(sharding_of, (product.results[0], *product.operands))
-    left = _axes_over(x, [numbers.input_feature_dimension])
-    right = _axes_over(kernel, [numbers.kernel_input_feature_dimension])
-    axes = _axes_of_sum(left, right)
-    is_spatial = (
-        _axes_over(x, numbers.input_spatial_dimensions)
-        or _axes_over(kernel, numbers.kernel_spatial_dimensions)
-        or _axes_over(own, numbers.output_spatial_dimensions)
-    )
-    if is_spatial:
-        axes |= _axes_over(own, [numbers.output_feature_dimension])
-    is_cut = _cut_later(product, own, axes)
-    if not (is_spatial and _axes_over(kernel)):
-        return is_cut
-    whole = _without(kernel, _axes_over(kernel))
-    product.operands[1] = _constrained(product.operands[1], whole, product)
+    splits_space = False
+    if product.name == "stablehlo.dot_general":
+        dot = DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+        left = _axes_over(x, dot.lhs_contracting_dimensions)
+        right = _axes_over(y, dot.rhs_contracting_dimensions)
+    else:
+        conv = ConvDimensionNumbers(product.attributes["dimension_numbers"])
+        left = _axes_over(x, [conv.input_feature_dimension])
+        right = _axes_over(y, [conv.kernel_input_feature_dimension])
+        space = _axes_over(x, conv.input_spatial_dimensions)
+        space |= _axes_over(y, conv.kernel_spatial_dimensions)
+        splits_space = bool(space | _axes_over(own, conv.output_spatial_dimensions))
+    axes = (left & right or left | right) if left and right else set()
+    if splits_space:
+        axes = axes | _axes_over(own, [conv.output_feature_dimension])
+    is_cut_later = bool(axes & _axes_over(own))
+    if is_cut_later:
+        made = _constrained(product.results[0], _without(own, axes), product)
+        made.owner.operation.move_after(product)
+        last = _constrained(made, own, product)
+        last.owner.operation.move_after(made.owner.operation)
+        product.results[0].replace_all_uses_except(last, made.owner.operation)
+    if not (splits_space and _axes_over(y)):
+        return is_cut_later
+    product.operands[1] = _constrained(product.operands[1], _without(y, _axes_over(y)), product)
     return True
 
 
-def _axes_of_sum(left: set[str], right: set[str]) -> set[str]:
-    """The axes that what is summed is split over, if it is in both operands."""
-    return (left & right or left | right) if left and right else set()
-
-
-def _cut_later(product: Any, own: Any, axes: set[str]) -> bool:
-    """Has a result cut over some axes after it is whole over them, where it is cut so at all."""
-    if not axes & _axes_over(own):
-        return False
-    made = _constrained(product.results[0], _without(own, axes), product)
-    made.owner.operation.move_after(product)
-    last = _constrained(made, own, product)
-    last.owner.operation.move_after(made.owner.operation)
-    product.results[0].replace_all_uses_except(last, made.owner.operation)
-    return True
+def _axes_over(sharding: Any, dims: Iterable[int] | None = None) -> set[str]:
+    """The mesh axes that some dimensions of a value, or all, are split over."""
+    if sharding is None:
+        return set()
+    of_each = _sdy.TensorShardingAttr(sharding).dimension_shardings
+    chosen = of_each if dims is None else [of_each[d] for d in dims]
+    axes = (axis for dim in chosen for axis in _sdy.DimensionShardingAttr(dim).axes)
+    return {_sdy.AxisRefAttr(axis).name for axis in axes}
 
 
 def _without(sharding: Any, axes: set[str]) -> Any:
@@ -122,24 +120,6 @@ def _without(sharding: Any, axes: set[str]) -> Any:
         for dim in map(_sdy.DimensionShardingAttr, cut.dimension_shardings)
     ]
     return _sdy.TensorShardingAttr.get(cut.mesh_or_ref, whole, unreduced_axes=cut.unreduced_axes)
-
-
-_MENDS: dict[str, tuple[int, Callable[[Any, Callable[[Any], Any]], bool]]] = {
-    "stablehlo.dot_general": (3, _mend_matrix_product),
-    "stablehlo.convolution": (2, _mend_convolution),
-}
-"""For each operation the number of mesh axes that a fault takes, and what prevents it."""
-
-
-def _axes_over(sharding: Any, dims: Iterable[int] | None = None) -> set[str]:
-    """The mesh axes that some dimensions of a value, or all, are split over."""
-    if sharding is None:
-        return set()
-    of_each = list(
-        map(_sdy.DimensionShardingAttr, _sdy.TensorShardingAttr(sharding).dimension_shardings)
-    )
-    chosen = of_each if dims is None else [of_each[d] for d in dims]
-    return {_sdy.AxisRefAttr(axis).name for dim in chosen for axis in dim.axes}
 
 
 def _constrained(value: Any, sharding: Any, user: Any) -> Any:

@@ -158,7 +158,7 @@ def meshes(module: ir.Module) -> list[ProgramMesh]:
     for operation in module.body.operations:
         if operation.operation.name == "sdy.mesh":
             mesh = _sdy.MeshAttr(operation.attributes["mesh"])
-            axes = _axis_sizes(mesh)
+            axes = axis_sizes(mesh)
             sizes = list(axes.values())
             ids = list(mesh.device_ids) or range(math.prod(sizes))
             if sizes and len(ids) == math.prod(sizes):
@@ -166,7 +166,7 @@ def meshes(module: ir.Module) -> list[ProgramMesh]:
     return found
 
 
-def _axis_sizes(mesh: Any) -> dict[str, int]:
+def axis_sizes(mesh: Any) -> dict[str, int]:
     """The axes of a mesh as Shardy writes it."""
     axes = map(_sdy.MeshAxisAttr, _sdy.MeshAttr(mesh).axes)
     return {hlo.axis_name(axis.name): axis.size for axis in axes}
@@ -236,7 +236,7 @@ class Reader:
             attributes = operation.attributes
             if operation.operation.name == "sdy.mesh":
                 name = ir.StringAttr(attributes["sym_name"]).value
-                self._meshes[name] = _axis_sizes(attributes["mesh"])
+                self._meshes[name] = axis_sizes(attributes["mesh"])
             elif operation.operation.name == "func.func":
                 name = ir.StringAttr(attributes["sym_name"]).value
                 self._functions[name] = operation.operation
@@ -283,7 +283,7 @@ class Reader:
         """Sizes of the axes of a mesh that a sharding refers to or spells out."""
         if isinstance(mesh, ir.FlatSymbolRefAttr):
             return self._meshes[ir.FlatSymbolRefAttr(mesh).value]
-        return _axis_sizes(mesh)
+        return axis_sizes(mesh)
 
     def _walk(self, parent: Any, place: _Place) -> Iterator[Movement]:
         for number, region in enumerate(parent.regions):
