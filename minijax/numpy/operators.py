@@ -302,7 +302,7 @@ def _byteswap(self: Any) -> Any:
         Array([256,   1], dtype=int16)
     """
     if dtypes.issubdtype(self.dtype, np.complexfloating):
-        parts = _view(self, dtypes.real_dtype_of(self.dtype))
+        parts = _view(self.reshape(-1), dtypes.real_dtype_of(self.dtype))
         return _view(_byteswap(parts), self.dtype).reshape(self.shape)
     if dtypes.bit_width(self.dtype) <= 8:
         return self

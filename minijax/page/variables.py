@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dis
-import functools
 import io
 import itertools
 import linecache
@@ -20,6 +19,7 @@ from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from minijax.core import config, source, tree
+from minijax.core.cache import cached
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.trace import Tracer
 from minijax.interpreters import recordings, staging
@@ -237,7 +237,7 @@ def _row_of(code: CodeType, name: str, now: int) -> int:
     return max((row for row in rows if row <= now), default=rows[-1])
 
 
-@functools.lru_cache(maxsize=256)
+@cached("assignments", key="the code of a function", most=256, emptied=True)
 def _stores(code: CodeType) -> dict[str, list[int]]:
     """The lines on which a function gives values to its variables."""
     found: dict[str, set[int]] = {}
