@@ -9,6 +9,7 @@ from types import ModuleType
 from typing import Any
 
 import minijax
+import minijax.as_jax
 from minijax.core.dtypes import ScalarType
 from minijax.core.primitive import Primitive
 
@@ -108,6 +109,8 @@ def _exists(name: str) -> bool:
 
 
 MODULES = [importlib.import_module(name) for name in NAMES if _exists(name)]
+# One of them has made `jax` mean minijax, for programs.
+minijax.as_jax.uninstall()
 
 
 def every_module() -> list[str]:
