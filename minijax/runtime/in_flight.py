@@ -155,45 +155,37 @@ def wait_for_all() -> None:
 
 
 by_cpp: Any = _jax.config.Config("minijax_by_cpp", False, include_in_jit_key=True)
-"""Whether C++ starts this thread's programs over several host devices: so long as no other thread
-starts any they start one after the other without a lock."""
+"""Whether C++ starts this thread's programs over several host devices: so long as it is the only
+thread they start one after the other without a lock."""
 
-# Part of the keys of calls as well: what C++ knew before a change it knows no more.
+# Part of the keys of calls as well: what C++ learns from the call that claims is under the old key.
 _change: Any = _jax.config.Config("minijax_change", None, include_in_jit_key=True)
 _MOST_UNMARKED = 12
 # In bytes: results that are kept, to be waited for, are no larger.
 _SMALL = 1 << 16
 
-
-# The thread whose programs C++ starts, and their client; whether others have started some since, so
-# that C++ starts no one's; how many C++ has started since a result was last kept.
-starts = types.SimpleNamespace(alone=(-1, None), are_several=False, unmarked=0)
+# The thread whose programs C++ starts, and their client; whether there have been other threads or
+# clients since, so that C++ starts none; how many it has started since a result was last kept.
+starts = types.SimpleNamespace(alone=None, are_several=False, unmarked=0)
 
 
 def claim(client: Any) -> None:
-    """Lets C++ start programs for the first thread that starts any; for none, once there are two.
+    """Lets C++ start the programs of the only thread, until that starts another thread.
 
     Called with `lock` held before each start that is not C++'s, with the client of its devices.
     """
     me = threading.get_ident(), client
-    if starts.are_several or inside.call in calls or (by_cpp.value and starts.alone == me):
+    if starts.alone == me or starts.are_several or inside.call in calls:
         return
+    _mark_threads()
     _change.set_global(object())
-    starts.are_several = starts.alone != me and starts.alone[0] in sys._current_frames()
-    if not starts.are_several:
+    if starts.alone is not None:
+        starts.are_several = True
+        by_cpp.set_local(False)
+    elif len(sys._current_frames()) == 1:
         starts.alone = me
         by_cpp.set_local(True)
-        return
-
-    def place() -> object:
-        frame = sys._current_frames().get(starts.alone[0])
-        return frame and (id(frame), frame.f_lasti, starts.unmarked)
-
-    # That thread may be in C++ and start a program.  Where it only waits for something looks alike.
-    before = place()
-    for _ in range(200):
-        if place() == before:
-            time.sleep(1e-3)
+        admit(MOST_IN_FLIGHT - _MOST_UNMARKED - 1)
 
 
 class Started:
@@ -203,10 +195,10 @@ class Started:
 def tree_of_started(results: Any, avals: Sequence[Any]) -> Any:
     """The tree that C++ makes of results, of such types, if it starts the program.
 
-    None where Python has to: two threads start programs, or no result is small enough to be kept.
+    None where Python has to: there are several threads, or no result is small enough to be kept.
     """
     sizes = [aval.size * aval.dtype.itemsize for aval in avals]
-    if not by_cpp.value or starts.are_several or min(sizes, default=_SMALL) >= _SMALL:
+    if not by_cpp.value or min(sizes, default=_SMALL) >= _SMALL:
         return None
     registry = tree_registry.dispatch_registry
     return results.from_node_data_and_children(registry, (Started, None), [results])
@@ -299,7 +291,10 @@ def _part_of(call: object) -> Iterator[None]:
 
 @functools.cache
 def _mark_threads() -> None:
-    """From now on threads, and tasks of executors, are part of the call that starts them."""
+    """From now on threads, and tasks of executors, are part of the call that starts them.
+
+    Who starts a thread is alone no longer; it is in the midst of no start of a program.
+    """
     start: Any = threading.Thread.start
     submit: Any = ThreadPoolExecutor.submit
 
@@ -307,6 +302,8 @@ def _mark_threads() -> None:
     def start_marked(thread: threading.Thread) -> None:
         if inside.call in calls:
             thread.run = _part_of(inside.call)(thread.run)  # type: ignore[method-assign]
+        starts.are_several |= starts.alone is not None
+        by_cpp.set_local(False)
         start(thread)
 
     @functools.wraps(submit)
