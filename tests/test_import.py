@@ -14,7 +14,7 @@ print(*sorted(sys.modules))
 """
 
 
-@pytest.mark.feature("NP-05")
+@pytest.mark.feature("NP-05", "CW-03")
 def test_import_loads_no_room_that_few_programs_use() -> None:
     done = subprocess.run(
         [sys.executable, "-c", LOADED], capture_output=True, text=True, check=True
@@ -56,5 +56,6 @@ assert isinstance(main.regions[0].blocks[0].operations[0], stablehlo.DotGeneralO
 """
 
 
+@pytest.mark.feature("CW-03")
 def test_lowering_loads_no_classes_of_operations_that_a_user_may_load() -> None:
     subprocess.run([sys.executable, "-c", LOWERED], check=True)
