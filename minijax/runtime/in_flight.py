@@ -96,9 +96,9 @@ def keep_for_readers(buffer: Any, room: Any) -> None:
 
 
 def _forget_later() -> None:
-    timer = threading.Timer(_FOR_READERS, _forget_unread)
-    timer.daemon = True
-    timer.start()
+    _clock.timer = threading.Timer(_FOR_READERS, _forget_unread)
+    _clock.timer.daemon = True
+    _clock.timer.start()
 
 
 def _forget_unread() -> None:
@@ -167,6 +167,8 @@ _SMALL = 1 << 16
 # The thread whose programs C++ starts, and their client; whether there have been other threads or
 # clients since, so that C++ starts none; how many it has started since a result was last kept.
 starts = types.SimpleNamespace(alone=None, are_several=False, unmarked=0)
+# What lets go of memory that was kept for readers.
+_clock = types.SimpleNamespace(timer=threading.Timer(0.0, bool))
 
 
 def claim(client: Any) -> None:
@@ -179,12 +181,11 @@ def claim(client: Any) -> None:
         return
     _mark_threads()
     _change.set_global(object())
-    if starts.alone is not None:
-        starts.are_several = True
-        by_cpp.set_local(False)
-    elif len(sys._current_frames()) == 1:
+    starts.are_several = starts.alone is not None
+    is_alone = not starts.are_several and len(sys._current_frames()) == 1
+    by_cpp.set_local(is_alone)
+    if is_alone:
         starts.alone = me
-        by_cpp.set_local(True)
         admit(MOST_IN_FLIGHT - _MOST_UNMARKED - 1)
 
 
@@ -235,6 +236,8 @@ def end_threads() -> None:
     After that Python ends a daemon thread where it comes back from C++, in the midst of C++, which
     ends the process.  Threads that sleep stay: they are at work if the process uses its processor.
     """
+    with memory_lock:
+        _clock.timer.cancel()
     end, quiet = time.monotonic() + _PATIENCE, 0
     while (threads := _daemons()) and quiet < 3 and time.monotonic() < end:
         for thread in threads:
