@@ -38,7 +38,8 @@ def guarded(module: ir.Module) -> ir.Module:
     with stablehlo.context():
         placed = planning.after(planning.PROPAGATION, module)
         sharding_of = planning.Reader(placed, {}).sharding_of
-        mended = [_mend(product, sharding_of) for product in _find(placed, *_FEWEST_AXES)]
+        if not sum(_mend(product, sharding_of) for product in _find(placed, *_FEWEST_AXES)):
+            return module
         # XLA finds those of loops again, and counts their values otherwise than Shardy.
         for loop in _find(placed, "stablehlo.while", "stablehlo.case"):
             if "sdy.sharding" in loop.attributes:
@@ -48,8 +49,7 @@ def guarded(module: ir.Module) -> ir.Module:
             made = _constrained(moved.operands[0], moved.attributes["sharding"], moved)
             moved.results[0].replace_all_uses_with(made)
             moved.erase()
-        text = placed.get_asm(enable_debug_info=True)
-        return ir.Module.parse(text) if any(mended) else module
+        return ir.Module.parse(placed.get_asm(enable_debug_info=True))
 
 
 def _find(within: Any, *names: str) -> list[Any]:
