@@ -180,11 +180,11 @@ def claim(client: Any) -> None:
     if starts.alone == me or starts.are_several or inside.call in calls:
         return
     _mark_threads()
-    _change.set_global(object())
     starts.are_several = starts.alone is not None
     is_alone = not starts.are_several and len(sys._current_frames()) == 1
     by_cpp.set_local(is_alone)
     if is_alone:
+        _change.set_global(object())
         starts.alone = me
         admit(MOST_IN_FLIGHT - _MOST_UNMARKED - 1)
 
