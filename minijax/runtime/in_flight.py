@@ -107,19 +107,17 @@ def _forget_unread() -> None:
     with memory_lock:
         for _ in range(len(_unread)):
             since, kept = _unread.popleft()
-            if not _is_computed(kept):
-                _unread.append((now, kept))
-            elif now < since + _FOR_READERS:
+            since = since if _is_computed(kept) else now
+            if now < since + _FOR_READERS:
                 _unread.append((since, kept))
         if _unread:
             _forget_later()
 
 
 def _is_computed(buffer: Any) -> bool:
-    try:
+    with contextlib.suppress(XlaRuntimeError):
         return bool(native.is_ready(buffer))
-    except XlaRuntimeError:
-        return True
+    return True
 
 
 def block(buffer: Any) -> None:
@@ -208,6 +206,9 @@ def tree_of_started(results: Any, avals: Sequence[Any]) -> Any:
 def _started_by_cpp(_: object, results: Sequence[Any]) -> Any:
     """Counts a program that C++ has started; each twelfth time waits for older ones."""
     starts.unmarked += 1
+    if starts.are_several:
+        # A thread that Python has not started, such as one of a GUI's library, runs programs too.
+        by_cpp.set_local(False)
     if starts.unmarked >= _MOST_UNMARKED:
         with lock:
             leaves = tree_registry.dispatch_registry.flatten(results[0])[0]

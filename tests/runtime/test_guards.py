@@ -169,6 +169,30 @@ with jax.cpu_devices(8):
 
 @pytest.mark.slow
 @pytest.mark.feature("CW-02")
+def test_programs_of_threads_that_python_has_not_started_end_starts_in_cpp() -> None:
+    program = f"""import _thread
+{COUNTED}
+ended = threading.Lock()
+ended.acquire()
+
+def other():
+    with jax.cpu_devices(8):
+        calls()
+    ended.release()
+
+with jax.cpu_devices(8):
+    x = sharded()
+    calls(4)
+    _thread.start_new_thread(other, ())
+    ended.acquire()
+    # C++ starts one program more, and tells of it.
+    print(calls(), calls())
+"""
+    assert last_line(program) == "99 100"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
 def test_results_that_were_kept_to_wait_for_may_be_donated_or_deleted() -> None:
     program = f"""{COUNTED}
 take = jax.jit(lambda x: x * 2, donate_argnums=0)
