@@ -121,7 +121,7 @@ def _many(
     x = _operand(name, x)
     lengths: Sequence[Any] | None = s if s is None or isinstance(s, (tuple, list)) else (s,)
     if axes is None:
-        axes = range(0 if lengths is None else x.ndim - len(lengths), x.ndim)
+        axes = range(0 if lengths is None else max(x.ndim - len(lengths), 0), x.ndim)
     named = (axes,) if isinstance(axes, int) else tuple(axes)
     dims = canonicalize_axes(named, x.ndim, f"scipy.fft.{name}")
     if lengths is None:

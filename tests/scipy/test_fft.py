@@ -58,6 +58,7 @@ def test_cosine_transform_of_unit_scale_keeps_lengths_and_angles():
         (lambda x: fft.dct(x, axis=2), ValueError, "axis 2 is out of range"),
         (lambda x: fft.dctn(x, axes=(0, -2)), ValueError, "an axis is named twice"),
         (lambda x: fft.idctn(x, s=(2, 3), axes=(0,)), ValueError, "one length for each axis"),
+        (lambda x: fft.dctn(x, s=(2, 2, 3)), ValueError, "one length for each axis"),
         (lambda x: fft.dct([1.0]), TypeError, "arrays or numbers"),
     ],
 )
