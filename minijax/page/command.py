@@ -1,4 +1,4 @@
-"""`python -m minijax.page script.py:function`: a page of a function of a script.
+"""`python -m minijax.explain script.py:function`: a page of a function of a script.
 
 The script runs until it calls the function for the first time; the page is made for the arguments
 of that call.
@@ -34,7 +34,7 @@ class _Called(BaseException):
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Makes the page that the command line asks for, and says where it is."""
-    parser = argparse.ArgumentParser(prog="python -m minijax.page", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m minijax.explain", description=__doc__)
     parser.add_argument("place", metavar="script.py:function")
     parser.add_argument("-o", "--output", help="the file; by default the function's name")
     parser.add_argument("--open", action="store_true", help="show it in a browser")

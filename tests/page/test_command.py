@@ -63,3 +63,9 @@ def test_function_that_is_not_called_is_refused(script):
 def test_place_must_be_a_script_and_a_function():
     with pytest.raises(ValueError, match=r"page: expected a script and a function of it"):
         command.main(["nowhere.py:f"])
+
+
+def test_help_names_the_command_of_the_documents(capsys):
+    with pytest.raises(SystemExit, match="0"):
+        command.main(["--help"])
+    assert capsys.readouterr().out.startswith("usage: python -m minijax.explain ")
