@@ -440,6 +440,8 @@ class Failure:
 
 
 _kept: dict[int, Failure] = {}
+_FORGOTTEN = Failure(RuntimeError("callback: its exception is gone, as others failed since."))
+_FORGOTTEN.has_surfaced = True
 _numbers = itertools.count()
 _keeping = threading.Lock()
 
@@ -462,13 +464,12 @@ def behind(error: Exception) -> Failure:
         Exception: the error itself, if no callback has caused it.
     """
     found = _NUMBER_IN_TEXT.search(str(error))
-    failure = None if found is None else _kept.get(int(found.group(1)))
-    if failure is None:
-        if _OF_DELETED.search(str(error)):
-            refuse_deleted(None, None)
-        watch.explain(error)
-        raise error
-    return failure
+    if found is not None:
+        return _kept.get(int(found.group(1)), _FORGOTTEN)
+    if _OF_DELETED.search(str(error)):
+        refuse_deleted(None, None)
+    watch.explain(error)
+    raise error
 
 
 _OF_DELETED = re.compile("deleted or donated|has been deleted")

@@ -19,6 +19,7 @@ itself is handed both in place of an executable.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -77,10 +78,10 @@ def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
     """
     token = _last.of.get((effect, devices))
     if token is not None and native.is_ready(token):
+        # What comes after a failure starts anew: it must not fail for ever.
+        del _last.of[effect, devices]
         failure = in_flight.failure_of(token)
         if failure is not None:
-            # What comes after a failure starts anew: it must not fail for ever.
-            del _last.of[effect, devices]
             token = None
             if not failure.has_surfaced:
                 raise failure.surface()
@@ -113,14 +114,11 @@ def add_pending(token: _jax.Array) -> None:
 
 def _wait(count: int) -> None:
     """Waits for the oldest programs, whichever thread has called them."""
-    for _ in range(count):
-        try:
-            token = _pending.popleft()
-        except IndexError:
-            break
-        failure = in_flight.failure_of(token)
-        if failure is not None:
-            _untold.append(failure)
+    with contextlib.suppress(IndexError):
+        for _ in range(count):
+            failure = in_flight.failure_of(_pending.popleft())
+            if failure is not None:
+                _untold.append(failure)
 
 
 @atexit.register

@@ -155,6 +155,23 @@ def test_exceptions_of_callbacks_reach_the_caller(call, wrap):
     assert (names[-1], caught.value.__context__) == ("refuse", None)
 
 
+@pytest.mark.feature("EF-02")
+def test_ordered_effects_go_on_after_a_failure_that_is_kept_no_longer():
+    old = late(CALLS["ordered io"])
+    with pytest.raises(RefusedError):
+        np.asarray(old)
+    failing = jax.jit(CALLS["pure"])
+    for _ in range(in_flight._MOST_KEPT + 1):
+        with pytest.raises(RefusedError):
+            failing(X).block_until_ready()
+    seen = []
+    jax.jit(lambda x: io_callback(lambda y: seen.append(y.tolist()), None, x, ordered=True))(X)
+    jax.effects_barrier()
+    assert seen == [[0.0, 1.0, 2.0]]
+    with pytest.raises(RuntimeError, match="its exception is gone"):
+        np.asarray(old)
+
+
 @ALL_CALLS
 def test_exceptions_reach_the_caller_on_every_call(call):
     function = jax.jit(call)
