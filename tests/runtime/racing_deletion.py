@@ -144,6 +144,10 @@ if __name__ == "__main__":
     sys.setswitchinterval(1e-6)
     for name, read in ways.items():
         for way, delete in DELETERS.items():
+            if (name, way) == ("add", "donate") and maker not in ("split", "whole"):
+                # XLA waits for ever, in JAX too: `x + x` holds x once, and waits for the donation,
+                # which waits for that hold.
+                continue
             found = race(MAKERS[maker], read, delete)
             sys.stdout.write(json.dumps([f"{name}, {way}", found]) + "\n")
             sys.stdout.flush()
