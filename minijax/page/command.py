@@ -22,6 +22,10 @@ from minijax.page.making import Page, page
 from minijax.transforms.jit.stages import ShapeDtypeStruct
 
 
+class NotCalledError(ValueError):
+    """A script has come to its end without a call of the function."""
+
+
 class _Called(BaseException):
     """The function was called: the script has done its part."""
 
@@ -42,9 +46,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     given = parser.parse_args(arguments)
     script, colon, name = given.place.rpartition(":")
     if not colon or not os.path.exists(script):
-        problem = "expected a script and a function of it."
-        error(ValueError, "page", problem, got=given.place, expected="script.py:function")
-    made = page_of(script, name, given.rest)
+        parser.error(
+            f"expected a script and a function of it, script.py:function; got {given.place}"
+        )
+    try:
+        made = page_of(script, name, given.rest)
+    except NotCalledError as missing:
+        parser.error(str(missing))
     file = made.save(given.output or f"{name}.html")
     sys.stdout.write(f"{made}\nin {file}\n")
     if given.open:
@@ -61,7 +69,7 @@ def page_of(script: str, name: str, rest: Sequence[str] = ()) -> Page:
         rest: the arguments of the script.
 
     Raises:
-        ValueError: the script does not call a function of this name.
+        NotCalledError: the script does not call a function of this name.
     """
     path = os.path.abspath(script)
 
@@ -84,7 +92,7 @@ def page_of(script: str, name: str, rest: Sequence[str] = ()) -> Page:
         sys.argv, sys.path = before
     problem = f"{script} does not call a function {name!r}."
     fix = "name a function that the script calls when it runs"
-    return error(ValueError, "page", problem, fix=fix)
+    return error(NotCalledError, "page", problem, fix=fix)
 
 
 def _arguments(frame: FrameType) -> tuple[list[Any], dict[str, Any]]:

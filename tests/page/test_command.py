@@ -60,9 +60,20 @@ def test_function_that_is_not_called_is_refused(script):
         command.page_of(str(script), "other")
 
 
-def test_place_must_be_a_script_and_a_function():
-    with pytest.raises(ValueError, match=r"page: expected a script and a function of it"):
-        command.main(["nowhere.py:f"])
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [
+        ("nowhere.py:f", "expected a script and a function of it, script.py:function; got nowhere"),
+        ("{script}", "expected a script and a function of it, script.py:function; got "),
+        ("{script}:other", "does not call a function 'other'"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused_as_commands_do(script, capsys, place, says):
+    with pytest.raises(SystemExit, match="2"):
+        command.main([place.format(script=script)])
+    told = capsys.readouterr().err
+    assert told.startswith("usage: python -m minijax.explain ")
+    assert says in told
 
 
 def test_help_names_the_command_of_the_documents(capsys):
