@@ -169,6 +169,36 @@ with jax.cpu_devices(8):
 
 @pytest.mark.slow
 @pytest.mark.feature("CW-02")
+@pytest.mark.parametrize("beside", ["", "threading.Thread(target=end.wait).start()"])
+def test_calls_on_one_device_stay_known_while_others_start_over_several(beside: str) -> None:
+    program = f"""
+from minijax.runtime.execute import Executable
+
+through_python = []
+original = Executable.__call__
+
+def counted(self, *args):
+    through_python.append(len(self.devices))
+    return original(self, *args)
+
+Executable.__call__ = counted
+end = threading.Event()
+{beside}
+with jax.cpu_devices(8):
+    x, y = sharded(), jnp.ones(4)
+    for _ in range(3):
+        reduce_often(x), scale(y)
+    through_python.clear()
+    for _ in range(50):
+        reduce_often(x), scale(y)
+end.set()
+print(through_python.count(1))
+"""
+    assert last_line(program) == "0"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
 def test_programs_of_threads_that_python_has_not_started_end_starts_in_cpp() -> None:
     program = f"""import _thread
 {COUNTED}
