@@ -18,21 +18,14 @@ import numpy as np
 
 from minijax.core import vma
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
-from minijax.page import terms
+from minijax.page import moving, naming, terms
 from minijax.page.marking import Equation
+from minijax.page.moving import Groups, PerDevice, Step, Unshown
+from minijax.page.naming import Legend
 from minijax.page.terms import Terms
+from minijax.sharding import rules
 from minijax.transforms.vmap import vmap
 
-Step = dict[str, Any]
-"""What the page shows of one step: JSON."""
-PerDevice = list[Terms]
-"""A value on each device."""
-
-_MOST_DEVICES = 16
-_MOST_ELEMENTS = 64
-_MOST_STEPS = 80
-_MOST_SHOWN = 16
-_MOST_TURNS = 16
 _SAME = frozenset({"convert_element_type", "copy", "pbroadcast", "pcast", "pvary", "stop_gradient"})
 _ARITHMETIC: dict[str, Callable[..., Any]] = {
     "add": np.add,
@@ -65,11 +58,10 @@ _LINEAR: dict[str, tuple[int, ...] | None] = {
     "squeeze": None,
     "transpose": None,
 }
-_QUIET = frozenset(_LINEAR) - {"dot_general", "reduce_sum", "scatter-add", "scatter_add", "cumsum"}
-
-
-class Unshown(Exception):  # noqa: N818  it says what is not shown, and leaves nothing wrong
-    """A program has something that is not carried by name."""
+UNSEEN = _SAME | frozenset(_LINEAR) - {
+    *("cumsum", "dot_general", "reduce_sum", "scatter-add", "scatter_add")
+}
+"""Operations that only hand on or rearrange what devices hold, and are no steps."""
 
 
 class Mapped(NamedTuple):
@@ -139,7 +131,7 @@ class _Devices:
     def __init__(self, sizes: dict[Any, int]) -> None:
         self._sizes = sizes
         self.axes = list(sizes)
-        if math.prod(sizes.values()) > _MOST_DEVICES:
+        if math.prod(sizes.values()) > moving.MOST_DEVICES:
             raise Unshown
         self.places = list(itertools.product(*map(range, sizes.values())))
         self.active = set(range(len(self.places)))
@@ -148,19 +140,20 @@ class _Devices:
     def names(self) -> list[str]:
         """A letter for each device, and its place: `A x=0, y=1`."""
         pairs = (
-            (_letter(i), zip(self.axes, place, strict=True)) for i, place in enumerate(self.places)
+            (moving.letter(i), zip(self.axes, place, strict=True))
+            for i, place in enumerate(self.places)
         )
         return [f"{letter} {', '.join(f'{a}={c}' for a, c in place)}" for letter, place in pairs]
 
     def begin(self, var: Atom, split: frozenset[Any], name: str, many: bool) -> PerDevice:
         """What devices hold of an argument at first: names of its elements."""
         aval = var.aval
-        if getattr(aval, "is_extended", True) or aval.size > _MOST_ELEMENTS:
+        if getattr(aval, "is_extended", True) or aval.size > moving.MOST_ELEMENTS:
             raise Unshown
         found = []
         for place in self.places:
             own = tuple(c if a in split else 0 for a, c in zip(self.axes, place, strict=True))
-            letter = _letter(self.places.index(own)) if split else ""
+            letter = moving.letter(self.places.index(own)) if split else ""
             # What all devices hold has the name of the argument; else a letter for each device.
             text = f"{name}{letter}" if many else letter or name or "x"
             found.append(terms.begun(text or "x", aval.shape))
@@ -224,7 +217,7 @@ class _Walk:
         self._numbers = numbers
         self._devices = _Devices(mapped.axes)
         self._steps: list[Step] = []
-        self._legend: dict[str, str] = {}
+        self._legend = Legend(mapped.jaxpr.debug_info.arg_names or ())
 
     def stuck(self) -> set[int]:
         """The devices that wait for ever."""
@@ -246,23 +239,23 @@ class _Walk:
         for values in outs:
             if self._devices.active:
                 self._add(-1, "result", "ends", values, [])
-        legend = [{"name": name, "meaning": text} for text, name in self._legend.items()]
+        legend = self._legend.told(self._steps)
         return {"names": self._devices.names(), "legend": legend, "steps": self._steps}
 
     def _add(
         self, number: int, title: str, kind: str, values: PerDevice, arrows: list[list[int]]
     ) -> None:
-        if len(self._steps) >= _MOST_STEPS:
+        if len(self._steps) >= moving.MOST_STEPS:
             raise Unshown
-        moving = {device for arrow in arrows for device in arrow}
+        busy = {device for arrow in arrows for device in arrow}
         devices = [
             {
-                "cells": terms.texts(value, _MOST_SHOWN, self._short)
+                "cells": terms.texts(value, moving.MOST_SHOWN, self._legend.name)
                 if device in self._devices.active
                 else [],
                 "shape": list(value.shape),
                 "waits": device not in self._devices.active
-                or (bool(arrows) and device not in moving),
+                or (bool(arrows) and device not in busy),
                 "stuck": device in self._devices.stuck,
             }
             for device, value in enumerate(values)
@@ -277,10 +270,6 @@ class _Walk:
                 "devices": devices,
             }
         )
-
-    def _short(self, text: str) -> str:
-        """A name for what is too long to be shown."""
-        return self._legend.setdefault(text, f"t{len(self._legend) + 1}")
 
     def _run(
         self, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[PerDevice]
@@ -326,7 +315,7 @@ class _Walk:
             return outs
         outs = self._local(eqn, args)
         known = (terms.is_known(outs[0][device]) for device in self._devices.active)
-        if name not in _SAME | _QUIET and not all(known):
+        if name not in UNSEEN and not all(known):
             for out in outs:
                 self._add(number, name, "computes", out, [])
         return outs
@@ -364,12 +353,12 @@ class _Walk:
         first, count = params["cond_nconsts"], params["body_nconsts"]
         consts, carry = args[first : first + count], list(args[first + count :])
         test, started = params["cond_jaxpr"], set(self._devices.active)
-        for turn in range(_MOST_TURNS + 1):
+        for turn in range(moving.MOST_TURNS + 1):
             (goes_on,) = self._run(test.jaxpr, test.consts, [*args[:first], *carry])
             known = self._devices.known(goes_on)
             if known is None and not turn:
                 return None
-            if known is None or turn == _MOST_TURNS:
+            if known is None or turn == moving.MOST_TURNS:
                 raise Unshown
             self._devices.active = {device for device, value in known.items() if value}
             if not self._devices.active:
@@ -383,7 +372,7 @@ class _Walk:
     def _scan(self, eqn: Eqn, args: Sequence[PerDevice]) -> list[PerDevice]:
         params = eqn.params
         length, body = params["length"], params["jaxpr"]
-        if length > _MOST_TURNS:
+        if length > moving.MOST_TURNS:
             raise Unshown
         first, count = params["num_consts"], params["num_carry"]
         consts, carry = list(args[:first]), list(args[first : first + count])
@@ -408,14 +397,14 @@ class _Walk:
         """An operation that each device does by itself."""
         if any(getattr(v.aval, "is_extended", True) for v in (*eqn.invars, *eqn.outvars)):
             raise Unshown
-        if any(v.aval.size > _MOST_ELEMENTS * _MOST_DEVICES for v in eqn.outvars):
+        if any(v.aval.size > moving.MOST_ELEMENTS * moving.MOST_DEVICES for v in eqn.outvars):
             raise Unshown
         nothing = [np.zeros(v.aval.shape) for v in eqn.outvars]
         each = []
         for device in range(len(self._devices.places)):
             own = [values[device] for values in args]
             each.append(
-                _on_one(eqn, own, self._short) if device in self._devices.active else nothing
+                _on_one(eqn, own, self._legend) if device in self._devices.active else nothing
             )
         return [list(values) for values in zip(*each, strict=True)]
 
@@ -427,50 +416,60 @@ _FLOW: dict[str, Callable[..., list[PerDevice] | None]] = {
 }
 
 
-def _letter(number: int) -> str:
-    return chr(ord("A") + number)
-
-
 def _axes_of(eqn: Eqn) -> Sequence[Any]:
     given = eqn.params.get("axes", eqn.params.get("axis_name"))
     return given if isinstance(given, tuple) else (given,)
 
 
-def _on_one(eqn: Eqn, args: Sequence[Terms], short: Callable[[str], str]) -> list[Terms]:
+def _is_integer(atom: Atom) -> bool:
+    return atom.aval.dtype.kind in "iub"
+
+
+def _on_one(eqn: Eqn, args: Sequence[Terms], legend: Legend) -> list[Terms]:
     """An operation of one device."""
     name = eqn.primitive.name
-    if name in _SAME:
+    rounds = name == "convert_element_type" and not terms.is_known(args[0])
+    rounds = rounds and _is_integer(eqn.outvars[0]) and not _is_integer(eqn.invars[0])
+    if name in _SAME and not rounds:
         return [args[0]]
     if all(map(terms.is_known, args)):
         return _computed(eqn, args)
-    if name in _ARITHMETIC:
-        return [terms.simplified(_ARITHMETIC[name](*map(terms.as_terms, args)))]
+    if name in _ARITHMETIC and not (name == "div" and _is_integer(eqn.outvars[0])):
+        given = list(map(terms.as_terms, args))
+        if name in ("mul", "div") and not any(map(terms.is_known, args)):
+            given = [naming.factors(value, legend) for value in args]
+        return [terms.simplified(_ARITHMETIC[name](*given))]
     if name in _LINEAR:
         unknown = [i for i, value in enumerate(args) if not terms.is_known(value)]
         data = _LINEAR[name]
-        is_product = name == "dot_general" and len(unknown) > 1
-        if not is_product and (data is None or set(unknown) <= set(data)):
+        if name == "dot_general" and len(unknown) > 1:
+            (left, right), (batch, other) = eqn.params["dimension_numbers"]
+            axes = (left, right, batch, other)
+            return [naming.contracted(args[0], args[1], axes, legend)]
+        if data is None or set(unknown) <= set(data):
             return _linear(eqn, args, unknown)
-    return [_named(eqn, var.aval.shape, args, short) for var in eqn.outvars]
+    return [_named(eqn, i, args, legend) for i in range(len(eqn.outvars))]
 
 
-def _named(
-    eqn: Eqn, shape: tuple[int, ...], args: Sequence[Terms], short: Callable[[str], str]
-) -> Terms:
+def _named(eqn: Eqn, which: int, args: Sequence[Terms], legend: Legend) -> Terms:
     """The elements of a result that is not linear, named after their parents."""
-    name = eqn.primitive.name
+    name, shape = eqn.primitive.name, eqn.outvars[which].aval.shape
     found = np.empty(shape, object)
-    if all(value.shape in (shape, ()) for value in args):
+    numbers = [f"{key}={value}" for key, value in eqn.params.items() if type(value) is int]
+    shown_as = f"{name}[{', '.join(numbers)}]" if numbers else name
+    if type(eqn.primitive).shard is rules.elementwise:
         for index in np.ndindex(*shape):
             own = [value[index] if value.shape else value[()] for value in args]
-            text = f"{name}({', '.join(str(terms.sum_of(x)) for x in own)})"
-            found[index] = terms.named(text if len(text) <= 24 else short(text))
+            found[index] = naming.by_name(shown_as, [terms.sum_of(x) for x in own], legend)
         return found
-    parents = dict.fromkeys(str(terms.sum_of(x)) for value in args for x in value.flat)
+    every = [str(terms.sum_of(x)) for value in args for x in value.flat]
+    parents = dict.fromkeys(every)
     shown = ", ".join(itertools.islice(parents, 8)) + (", …" if len(parents) > 8 else "")
+    # Operations along other dimensions have the same text, and so have parents that are left out.
+    key = (which, str(eqn.params), *every)
     for index in np.ndindex(*shape):
         place = f"[{', '.join(map(str, index))}]" if shape else ""
-        found[index] = terms.named(short(f"{name}({shown}){place}"))
+        found[index] = terms.named(legend.name(f"{name}({shown}){place}", key))
     return found
 
 
@@ -483,7 +482,7 @@ def _linear(eqn: Eqn, args: Sequence[Terms], unknown: Sequence[int]) -> list[Ter
     """A linear operation: what it makes of each element alone, and the sums of that."""
     sizes = [args[i].size for i in unknown]
     total = sum(sizes)
-    if total > _MOST_ELEMENTS * _MOST_DEVICES:
+    if total > moving.MOST_ELEMENTS * moving.MOST_DEVICES:
         raise Unshown
     basis = np.eye(total + 1, total, -1, dtype=np.float32)
     starts = np.cumsum([0, *sizes])
@@ -518,88 +517,40 @@ def _linear(eqn: Eqn, args: Sequence[Terms], unknown: Sequence[int]) -> list[Ter
 
 
 Moved = tuple[PerDevice, list[list[int]]]
-Groups = Sequence[Sequence[int]]
-
-
-def _everybody(groups: Groups) -> list[list[int]]:
-    return [[giver, taker] for group in groups for taker in group for giver in group]
-
-
-def _total(values: PerDevice, group: Sequence[int]) -> Terms:
-    found = terms.as_terms(values[group[0]])
-    for device in group[1:]:
-        # NumPy makes of arrays without dimensions what stands in them.
-        found = np.asarray(found + terms.as_terms(values[device]))
-    return terms.simplified(found)
 
 
 def _psum(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = list(values)
-    for group in groups:
-        total = _total(values, group)
-        for device in group:
-            found[device] = total
-    return found, _everybody(groups)
+    return moving.summed(values, groups), moving.everybody(groups)
 
 
-def _extreme(word: str) -> Callable[..., Moved]:
-    def move(values: PerDevice, groups: Groups, params: Any) -> Moved:
-        found = list(values)
-        for group in groups:
-            out = np.empty(values[0].shape, object)
-            for index in np.ndindex(*out.shape):
-                names = dict.fromkeys(str(terms.sum_of(values[d][index])) for d in group)
-                out[index] = terms.named(f"{word}({','.join(names)})")
-            for device in group:
-                found[device] = out
-        return found, _everybody(groups)
+def _pmax(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    return moving.extremes("max", values, groups, -np.inf), moving.everybody(groups)
 
-    return move
+
+def _pmin(values: PerDevice, groups: Groups, params: Any) -> Moved:
+    return moving.extremes("min", values, groups, np.inf), moving.everybody(groups)
 
 
 def _ppermute(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = [np.zeros(value.shape) for value in values]
-    arrows = []
-    for group in groups:
-        for giver, taker in params["perm"]:
-            found[group[taker]] = values[group[giver]]
-            arrows.append([group[giver], group[taker]])
-    return found, arrows
+    pairs = params["perm"]
+    arrows = [[group[giver], group[taker]] for group in groups for giver, taker in pairs]
+    return moving.permuted(values, arrows), arrows
 
 
 def _all_gather(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = list(values)
-    axis = params["all_gather_dimension"]
-    join = np.concatenate if params["tiled"] else np.stack
-    for group in groups:
-        out = join([values[device] for device in group], axis=axis)
-        for device in group:
-            found[device] = out
-    return found, _everybody(groups)
+    axis, tiled = params["all_gather_dimension"], params["tiled"]
+    return moving.gathered(values, groups, axis, tiled=tiled), moving.everybody(groups)
 
 
 def _reduce_scatter(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = list(values)
-    axis = params["scatter_dimension"]
-    for group in groups:
-        total = _total(values, group)
-        for device, part in zip(group, np.split(total, len(group), axis), strict=True):
-            found[device] = part if params["tiled"] else np.squeeze(part, axis)
-    return found, _everybody(groups)
+    axis, tiled = params["scatter_dimension"], params["tiled"]
+    return moving.scattered(values, groups, axis, tiled=tiled), moving.everybody(groups)
 
 
 def _all_to_all(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = list(values)
-    split, concat = params["split_axis"], params["concat_axis"]
-    for group in groups:
-        parts = [np.split(values[device], len(group), split) for device in group]
-        for place, device in enumerate(group):
-            own = [given[place] for given in parts]
-            if params["tiled"]:
-                found[device] = np.concatenate(own, concat)
-            else:
-                found[device] = np.stack([np.squeeze(part, split) for part in own], concat)
-    return found, _everybody(groups)
+    split, concat, tiled = params["split_axis"], params["concat_axis"], params["tiled"]
+    found = moving.exchanged(values, groups, split, concat, tiled=tiled)
+    return found, moving.everybody(groups)
 
 
 _COLLECTIVES: dict[str, Callable[..., Moved]] = {
@@ -607,8 +558,8 @@ _COLLECTIVES: dict[str, Callable[..., Moved]] = {
     "all_gather_invariant": _all_gather,
     "all_gather_reduced": _all_gather,
     "all_to_all": _all_to_all,
-    "pmax": _extreme("max"),
-    "pmin": _extreme("min"),
+    "pmax": _pmax,
+    "pmin": _pmin,
     "ppermute": _ppermute,
     "psum": _psum,
     "psum_invariant": _psum,

@@ -6,7 +6,7 @@ NumPy adds, broadcasts and concatenates them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -62,7 +62,8 @@ class Sum:
             return self._times(given.known)
         if self.known is not None:
             return given._times(self.known)
-        return named(f"{self._bracketed()}·{given._bracketed()}")
+        (factor, one), (other_factor, two) = self._taken_apart(), given._taken_apart()
+        return Sum({f"{one._bracketed()}·{two._bracketed()}": factor * other_factor})
 
     __rmul__ = __mul__
 
@@ -70,13 +71,24 @@ class Sum:
         given = sum_of(other)
         if given.known:
             return self._times(1.0 / given.known)
-        return named(f"{self._bracketed()}/{given._bracketed()}")
+        (factor, one), (divisor, two) = self._taken_apart(), given._taken_apart()
+        below = two._bracketed()
+        if _has_bare(below, "·/"):
+            below = f"({below})"
+        return Sum({f"{one._bracketed()}/{below}": factor / divisor})
 
     def __rtruediv__(self, other: object) -> Sum:
         return sum_of(other) / self
 
     def _times(self, factor: float) -> Sum:
         return Sum({term: factor * own for term, own in self.parts.items()})
+
+    def _taken_apart(self) -> tuple[float, Sum]:
+        """The factor of a single term, and the term."""
+        if self.known is not None or len(self.parts) != 1:
+            return 1.0, self
+        ((term, factor),) = self.parts.items()
+        return factor, named(term)
 
     def _bracketed(self) -> str:
         text = str(self)
@@ -93,6 +105,16 @@ class Sum:
             sign = "−" if factor < 0 else "+" if text else ""
             text += sign + _factor(term, abs(factor))
         return text or "0"
+
+
+def _has_bare(text: str, signs: str) -> bool:
+    """Whether a text has one of some signs outside of brackets."""
+    depth = 0
+    for sign in text:
+        depth += (sign in "([") - (sign in ")]")
+        if not depth and sign in signs:
+            return True
+    return False
 
 
 def _factor(term: str, factor: float) -> str:
@@ -150,3 +172,12 @@ def texts(values: Terms, most: int, shorten: Callable[[str], str]) -> list[str]:
     shown = [str(sum_of(x)) for x in as_terms(values).flat[:most]]
     shown = [text if len(text) <= _LONGEST else shorten(text) for text in shown]
     return shown + (["…"] if values.size > most else [])
+
+
+def added(values: Iterable[Sum]) -> Sum:
+    """The sum of many."""
+    parts: dict[str, float] = {}
+    for value in values:
+        for term, factor in value.parts.items():
+            parts[term] = parts.get(term, 0.0) + factor
+    return Sum(parts)

@@ -7,6 +7,7 @@ import minijax as jax
 import minijax.numpy as jnp
 from minijax.page import terms
 from minijax.sharding import PartitionSpec
+from tests.page.reading import Reader
 
 P = PartitionSpec
 pytestmark = pytest.mark.feature("PG-02")
@@ -128,3 +129,51 @@ def test_sums_agree_with_numbers():
     np.testing.assert_allclose(value, expected)
     assert str(found) == "1.5A−B/4+1−C"
     assert (a - a).known == 0
+
+
+NAMED = {
+    "powers": lambda a: a**3 - a**2,
+    "products": lambda a: a @ a - a @ a.T,
+    "greatest": lambda a: a + jax.lax.pmax(a, "x") * jax.lax.pmin(a, "x"),
+    "quotients": lambda a: (a / 2) / (a * (a + 3)) - 1 / (2 / (a + 3)),
+    "whole": lambda a: (5 * a).astype(int) / 2 + (5 * a).astype(int) // 2,
+    "shifted": lambda a: jax.lax.ppermute(3 * a, "x", [(0, 1)]) * a / (a - 4),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_names_in_numbers_are_what_devices_compute(name):
+    mesh = jax.make_mesh((2,), ("x",))
+    cut = {"mesh": mesh, "in_specs": P("x"), "out_specs": P("x"), "check_vma": False}
+    mapped = jax.shard_map(NAMED[name], **cut)
+    x = np.random.default_rng(3).normal(size=(4, 2)).astype(np.float32)
+    found = jax.explain.page(mapped)(x).data["devices"]
+    numbers = {
+        f"{letter}{'₀₁₂₃'[i]}": v
+        for letter, piece in zip("AB", np.split(x, 2), strict=True)
+        for i, v in enumerate(piece.ravel())
+    }
+    reader = Reader(numbers, found["legend"])
+    shown = [[reader.value(t) for t in d["cells"]] for d in found["steps"][-1]["devices"]]
+    np.testing.assert_allclose(np.reshape(shown, (4, 2)), mapped(x), rtol=2e-3)
+
+
+def test_greatest_along_other_dimensions_have_other_names():
+    def spread(a):
+        return a.max(0) - a.max(1)
+
+    found = steps(spread, jnp.arange(8.0).reshape(4, 2), count=2)
+    assert found[-1][1] == ["t1−t5 t2−t6", "t3−t7 t4−t8"]
+
+
+def test_short_names_are_none_of_the_arguments():
+    mesh = jax.make_mesh((2,), ("x",))
+    mapped = jax.shard_map(
+        lambda t1, u: jnp.sin(t1 + u + t1 * u * t1 + u * u * u),
+        mesh=mesh,
+        in_specs=(P(), P("x")),
+        out_specs=P("x"),
+    )
+    found = jax.explain.page(mapped)(2.0, jnp.ones(2)).data["devices"]
+    assert [entry["name"] for entry in found["legend"]] == ["t2", "t3"]
+    assert found["legend"][0]["meaning"] == "sin(t1+uA+t1·uA·t1+uA·uA·uA)"
