@@ -48,6 +48,7 @@ Data = dict[str, Any]
 """JSON."""
 
 VERSION = 1
+_LONG = 1 << 20
 _PARTITIONER = "spmd-partitioning"
 _MOST_IN_A_BOX = 40
 _MOST_GROUPS = 40
@@ -305,12 +306,14 @@ def _stages(lowered: Lowered) -> tuple[list[Column], Partitioned | None]:
                 "xla_dump_to": folder,
                 "xla_dump_hlo_as_text": True,
                 "xla_dump_hlo_pass_re": _PARTITIONER,
+                "xla_dump_large_constants": len(text) < _LONG,
             }
             compiled = lowered.compile(options)
             for path in sorted(Path(folder).glob(f"*after_{_PARTITIONER}*.txt"))[:1]:
                 text = path.read_text(encoding="utf-8")
-                found.append(columns.hlo_column(text, "partitioned", "one device's program"))
                 partitioned = Partitioned(lowered, compiled, text)
+                text = partitions.without_large_constants(text)
+                found.append(columns.hlo_column(text, "partitioned", "one device's program"))
     found.append(columns.hlo_column(compiled.as_text(), "optimized", "optimized HLO"))
     return found, partitioned
 

@@ -1,4 +1,4 @@
-"""The player of devices for `jit` over a mesh; a `pmap` beside the partitions of its program."""
+"""The player of devices for `jit` over a mesh, by pieces; a `pmap` beside its partitions."""
 
 import pytest
 
@@ -20,7 +20,7 @@ def project(w, x):
 def played():
     with jax.cpu_devices(4):
         mesh = jax.make_mesh((2, 2), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
-        w = jax.device_put(jnp.ones((4, 6)), NamedSharding(mesh, P("y")))
+        w = jax.device_put(jnp.ones((4, 60)), NamedSharding(mesh, P("y")))
         x = jax.device_put(jnp.ones((8, 4)), NamedSharding(mesh, P("x", "y")))
         return jax.explain.page(project)(w, x).data
 
@@ -53,7 +53,7 @@ def test_collectives_of_the_partitioner_are_steps_with_arrows(played):
         [3, 2],
         [3, 3],
     ]
-    assert moves["devices"][0]["cells"] == ["f32[4,6]"]
+    assert moves["devices"][0]["cells"] == ["f32[4,60]"]
 
 
 def test_what_devices_compute_between_is_named_after_its_equation(played):
