@@ -520,15 +520,17 @@ Moved = tuple[PerDevice, list[list[int]]]
 
 
 def _psum(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    return moving.summed(values, groups), moving.everybody(groups)
+    return moving.joined(values, groups, terms.added), moving.everybody(groups)
 
 
 def _pmax(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    return moving.extremes("max", values, groups, -np.inf), moving.everybody(groups)
+    found = moving.joined(values, groups, lambda own: naming.extreme("max", own, -np.inf))
+    return found, moving.everybody(groups)
 
 
 def _pmin(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    return moving.extremes("min", values, groups, np.inf), moving.everybody(groups)
+    found = moving.joined(values, groups, lambda own: naming.extreme("min", own, np.inf))
+    return found, moving.everybody(groups)
 
 
 def _ppermute(values: PerDevice, groups: Groups, params: Any) -> Moved:
@@ -544,7 +546,8 @@ def _all_gather(values: PerDevice, groups: Groups, params: Any) -> Moved:
 
 def _reduce_scatter(values: PerDevice, groups: Groups, params: Any) -> Moved:
     axis, tiled = params["scatter_dimension"], params["tiled"]
-    return moving.scattered(values, groups, axis, tiled=tiled), moving.everybody(groups)
+    total = moving.joined(values, groups, terms.added)
+    return moving.scattered(total, groups, axis, tiled=tiled), moving.everybody(groups)
 
 
 def _all_to_all(values: PerDevice, groups: Groups, params: Any) -> Moved:

@@ -355,7 +355,7 @@ def _elementwise(operation: Operation, function: _Function, args: Sequence[Terms
         if opcode in ("divide", "multiply") and not any(map(terms.is_known, args)):
             given = [naming.factors(value, operation.legend) for value in given]
         return np.asarray(_LINEAR[opcode](*given))
-    if opcode in ("maximum", "minimum"):
+    if opcode in ("maximum", "minimum") or (dtype.kind == "b" and opcode in ("and", "or")):
         return _each(operation, args, lambda *own: extreme_of(opcode, own, dtype))
     return _each(operation, args, lambda *own: _by_name(operation, function, own))
 
@@ -379,21 +379,15 @@ def _by_name(operation: Operation, function: _Function, own: Sequence[Sum]) -> S
 
 def extreme_of(opcode: str, values: Sequence[Sum], dtype: np.dtype[Any]) -> Sum:
     """The greatest or least of some sums, by name."""
+    if dtype.kind == "b":
+        is_or = opcode in ("maximum", "or")
+        return naming.extreme("or" if is_or else "and", values, not is_or, is_or)
+    low, high = -math.inf, math.inf
+    if dtype.kind in "iu":
+        low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
     if opcode == "maximum":
-        return naming.extreme("max", values, _least(dtype))
-    return naming.extreme("min", values, _greatest(dtype))
-
-
-def _least(dtype: np.dtype[Any]) -> float:
-    if dtype.kind == "b":
-        return 0
-    return int(np.iinfo(dtype).min) if dtype.kind in "iu" else -math.inf
-
-
-def _greatest(dtype: np.dtype[Any]) -> float:
-    if dtype.kind == "b":
-        return 1
-    return int(np.iinfo(dtype).max) if dtype.kind in "iu" else math.inf
+        return naming.extreme("max", values, low, high)
+    return naming.extreme("min", values, high, low)
 
 
 def _compare(operation: Operation, args: Sequence[Terms]) -> Terms:
@@ -431,7 +425,8 @@ def _convert(operation: Operation, args: Sequence[Terms]) -> Terms:
     keeps = made.kind not in "iub" or (is_wider and made.kind != "b")
     if keeps or terms.is_known(args[0]):
         return args[0]
-    return _each(operation, args, lambda x: naming.by_name("convert", [x], operation.legend))
+    function = _Function("convert", lambda x: np.asarray(x).astype(made))
+    return _each(operation, args, lambda *own: _by_name(operation, function, own))
 
 
 # Sums.
@@ -443,12 +438,13 @@ def joined(operation: Operation, values: Sequence[Sum]) -> Sum:
     Raises:
         Unshown: it is neither a sum nor an extreme nor a product.
     """
-    if operation.dtype.kind == "b":
-        raise Unshown
-    if operation.joins == "add":
-        return terms.added(values)
-    if operation.joins in ("maximum", "minimum"):
+    is_truth = operation.dtype.kind == "b"
+    if operation.joins in ("maximum", "minimum") or (is_truth and operation.joins in ("and", "or")):
         return extreme_of(operation.joins, values, operation.dtype)
+    if operation.joins == "add" and not is_truth:
+        return terms.added(values)
+    if operation.joins == "multiply" and not is_truth:
+        return naming.multiplied(values, operation.legend)
     raise Unshown
 
 
@@ -541,12 +537,38 @@ def _bits(operation: Operation, args: Sequence[Terms]) -> Terms:
     return np.ascontiguousarray(args[0]).view(operation.dtype).reshape(operation.shape)
 
 
+def _gather(operation: Operation, args: Sequence[Terms]) -> Terms:
+    data, indices = args
+    if not terms.is_known(indices) or math.prod(operation.shape) > _MOST_NUMBERS:
+        raise Unshown
+    offsets, mapped = operation.dims("offset_dims"), operation.dims("start_index_map")
+    beside = operation.dims("operand_batching_dims")
+    left_out = {*operation.dims("collapsed_slice_dims"), *beside}
+    kept = [d for d in range(data.ndim) if d not in left_out]
+    along = int(operation.word("index_vector_dim"))
+    rows = np.moveaxis(indices if along < indices.ndim else indices[..., None], along, -1)
+    sizes = operation.dims("slice_sizes")
+    found = np.empty(operation.shape, data.dtype)
+    for index in np.ndindex(*operation.shape):
+        batch = [n for d, n in enumerate(index) if d not in offsets]
+        place = [0] * data.ndim
+        for d, start in zip(mapped, rows[tuple(batch)], strict=True):
+            place[d] = min(max(int(start), 0), data.shape[d] - sizes[d])
+        for d, side in zip(beside, operation.dims("start_indices_batching_dims"), strict=True):
+            place[d] = batch[side - (side > along)]
+        for d, offset in zip(kept, offsets, strict=True):
+            place[d] += index[offset]
+        found[index] = data[tuple(place)]
+    return found
+
+
 _OTHER: dict[str, Callable[[Operation, Sequence[Terms]], Terms]] = {
     "bitcast-convert": _bits,
     "clamp": _clamp,
     "compare": _compare,
     "convert": _convert,
     "dot": _dot,
+    "gather": _gather,
     "reduce": _reduce,
     "reduce-window": _reduce_window,
     "select": _select,

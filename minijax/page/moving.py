@@ -7,13 +7,13 @@ partitioned share this.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.page import naming, terms
-from minijax.page.terms import Terms
+from minijax.page import terms
+from minijax.page.terms import Sum, Terms
 
 PerDevice = list[Terms]
 """A value on each device."""
@@ -43,34 +43,22 @@ def everybody(groups: Groups) -> list[list[int]]:
     return [[giver, taker] for group in groups for taker in group for giver in group]
 
 
-def _total(values: PerDevice, group: Sequence[int]) -> Terms:
-    found = terms.as_terms(values[group[0]])
-    for device in group[1:]:
-        # NumPy makes of arrays without dimensions what stands in them.
-        found = np.asarray(found + terms.as_terms(values[device]))
-    return terms.simplified(found)
+def joined(values: PerDevice, groups: Groups, join: Callable[[Sequence[Sum]], Sum]) -> PerDevice:
+    """What becomes of the elements of each group together, on all of it.
 
-
-def summed(values: PerDevice, groups: Groups) -> PerDevice:
-    """The sum over each group, on all of it."""
-    found = list(values)
-    for group in groups:
-        total = _total(values, group)
-        for device in group:
-            found[device] = total
-    return found
-
-
-def extremes(word: str, values: PerDevice, groups: Groups, identity: float) -> PerDevice:
-    """The greatest or least of each group, by name, on all of it."""
+    Args:
+        values: the value of each device.
+        groups: the devices that take part together.
+        join: makes one of the elements that stand at the same place.
+    """
     found = list(values)
     for group in groups:
         out = np.empty(values[group[0]].shape, object)
         for index in np.ndindex(*out.shape):
-            own = [terms.sum_of(values[device][index]) for device in group]
-            out[index] = naming.extreme(word, own, identity)
+            out[index] = join([terms.sum_of(values[device][index]) for device in group])
+        total = terms.simplified(out)
         for device in group:
-            found[device] = terms.simplified(out)
+            found[device] = total
     return found
 
 
@@ -94,11 +82,11 @@ def gathered(values: PerDevice, groups: Groups, axis: int, *, tiled: bool) -> Pe
 
 
 def scattered(values: PerDevice, groups: Groups, axis: int, *, tiled: bool) -> PerDevice:
-    """The sum over each group, of which each device gets a part."""
+    """Parts of what each group holds together: a part for each device of it."""
     found = list(values)
     for group in groups:
-        total = _total(values, group)
-        for device, part in zip(group, np.split(total, len(group), axis), strict=True):
+        for place, device in enumerate(group):
+            part = np.split(values[device], len(group), axis)[place]
             found[device] = part if tiled else np.squeeze(part, axis)
     return found
 

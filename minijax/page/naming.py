@@ -18,7 +18,8 @@ from minijax.page import terms
 from minijax.page.terms import Sum, Terms
 
 _LONGEST = 24
-_SHORT = re.compile(r"(?<!\w)t\d+(?!\w)")
+# A factor may stand before it: `2t1`.
+_SHORT = re.compile(r"(?<![^\W\d])t\d+(?!\w)")
 
 
 class Legend:
@@ -89,23 +90,26 @@ def factors(values: Terms, legend: Legend) -> Terms:
     return found
 
 
-def extreme(word: str, values: Iterable[Sum], identity: float) -> Sum:
+def extreme(word: str, values: Iterable[Sum], least: float, most: float = math.inf) -> Sum:
     """The greatest or least of some sums, by name: `max(A,B)`.
 
     Args:
-        word: `max` or `min`.
+        word: `max` or `min`; `or` and `and`, which are these of truth values.
         values: the sums.
-        identity: the number that changes nothing.
+        least: the number that changes nothing.
+        most: the number that nothing changes.
     """
-    join = max if word == "max" else min
-    known = identity
+    join = max if word in ("max", "or") else min
+    known = least
     found: dict[str, Sum] = {}
     for value in values:
         if value.known is not None:
             known = join(known, value.known)
         else:
             found.update(_members(word, value))
-    if known != identity or not found:
+    if known == most:
+        return terms.sum_of(known)
+    if known != least or not found:
         constant = terms.sum_of(known)
         found[str(constant)] = constant
     return (
@@ -142,6 +146,16 @@ def _closes(text: str) -> bool:
 def by_name(name: str, args: Sequence[Sum], legend: Legend) -> Sum:
     """What a function gives that is not linear, named after its arguments: `sin(A)`."""
     return terms.named(legend.short(f"{name}({', '.join(map(str, args))})"))
+
+
+def multiplied(values: Iterable[Sum], legend: Legend) -> Sum:
+    """The product of many."""
+    found = terms.sum_of(1)
+    for value in values:
+        pair = np.array([found, value], object)
+        one, two = factors(pair, legend) if found.known is None else pair
+        found = one * two
+    return found
 
 
 def contracted(left: Terms, right: Terms, axes: Sequence[Sequence[int]], legend: Legend) -> Terms:

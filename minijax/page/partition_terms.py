@@ -7,6 +7,7 @@ the value that each device holds after each instruction.  Operations of one devi
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections.abc import Callable, Sequence
@@ -143,11 +144,11 @@ class Program:
         kind = communication.kind_of(instruction.opcode)
         if kind not in _COLLECTIVES or "channel_id=" not in instruction.attributes:
             raise Unshown
-        operation = Collective(instruction, self._module.devices, joins)
-        outs = _COLLECTIVES[kind](operation, given)
         tensors = instruction.tensors
         if len(tensors) == 1:
             tensors = [frame.tensor(instruction.name)]
+        operation = Operation(instruction, tensors[0], (), joins, self._legend)
+        outs = _COLLECTIVES[kind](Collective(operation, self._module.devices), given)
         found: list[Value] = []
         for values, tensor in zip(outs, tensors, strict=True):
             done = {id(piece): hlo_terms.settled(piece, tensor) for piece in values}
@@ -205,15 +206,19 @@ class Collective:
     """A collective, whose devices give to each other.
 
     Args:
-        instruction: the instruction.
+        operation: the instruction.
         devices: how many devices there are.
-        joins: the operation by which it joins values; empty if it does more.
     """
 
-    def __init__(self, instruction: Instruction, devices: int, joins: str) -> None:
-        self.joins = joins
-        self._text = instruction.attributes
+    def __init__(self, operation: Operation, devices: int) -> None:
+        self._operation = operation
+        self._text = operation.instruction.attributes
         self._devices = devices
+
+    def joined(self, values: PerDevice) -> PerDevice:
+        """What groups hold together."""
+        join = functools.partial(hlo_terms.joined, self._operation)
+        return moving.joined(values, self.groups(), join)
 
     def groups(self, *, global_ids: bool = True) -> list[list[int]]:
         """The devices that take part together.
@@ -241,33 +246,27 @@ class Collective:
         return int(found.group(1)) if found else None
 
 
-def _all_reduce(operation: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
-    taking_part = operation.groups()
-    if operation.joins == "add":
-        return [moving.summed(values, taking_part) for values in given]
-    if operation.joins not in ("maximum", "minimum"):
-        raise Unshown
-    word = "max" if operation.joins == "maximum" else "min"
-    least = -math.inf if word == "max" else math.inf
-    return [moving.extremes(word, values, taking_part, least) for values in given]
+def _all_reduce(collective: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
+    return [collective.joined(values) for values in given]
 
 
-def _all_gather(operation: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
-    axis, taking_part = operation.axis(), operation.groups()
+def _all_gather(collective: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
+    axis, taking_part = collective.axis(), collective.groups()
     if axis is None:
         raise Unshown
     return [moving.gathered(values, taking_part, axis, tiled=True) for values in given]
 
 
-def _reduce_scatter(operation: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
-    axis, taking_part = operation.axis(), operation.groups()
-    if axis is None or operation.joins != "add":
+def _reduce_scatter(collective: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
+    axis, taking_part = collective.axis(), collective.groups()
+    if axis is None:
         raise Unshown
-    return [moving.scattered(values, taking_part, axis, tiled=True) for values in given]
+    totals = map(collective.joined, given)
+    return [moving.scattered(total, taking_part, axis, tiled=True) for total in totals]
 
 
-def _all_to_all(operation: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
-    axis, taking_part = operation.axis(), operation.groups(global_ids=False)
+def _all_to_all(collective: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
+    axis, taking_part = collective.axis(), collective.groups(global_ids=False)
     if axis is not None and len(given) == 1:
         return [moving.exchanged(given[0], taking_part, axis, axis, tiled=True)]
     if axis is not None or any(len(group) != len(given) for group in taking_part):
@@ -280,8 +279,8 @@ def _all_to_all(operation: Collective, given: Sequence[PerDevice]) -> list[PerDe
     return found
 
 
-def _collective_permute(operation: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
-    return [moving.permuted(values, operation.pairs()) for values in given]
+def _collective_permute(collective: Collective, given: Sequence[PerDevice]) -> list[PerDevice]:
+    return [moving.permuted(values, collective.pairs()) for values in given]
 
 
 _COLLECTIVES: dict[str, Callable[[Collective, Sequence[PerDevice]], list[PerDevice]]] = {

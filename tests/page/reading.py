@@ -8,34 +8,35 @@ from typing import Any
 import numpy as np
 
 _SUBSCRIPTS = str.maketrans("₀₁₂₃₄₅₆₇₈₉−·", "0123456789-*")
-_FACTOR = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=[A-Za-z_(])")
+_FACTOR = re.compile(r"(?<![\w.])(\d+(?:\.\d+)?(?:e[+-]?\d+)?)(?=[A-Za-z_(])(?!e[+-])")
 _POWER = re.compile(r"(\w+)\[y=(-?\d+)\]\(")
-_WORDS = {"and": "both", "or": "either", "not": "no", "max": "greatest", "min": "least"}
+_KEYWORDS = re.compile(r"(?<![A-Za-z_])(and|or|not)(?=\()")
 _FUNCTIONS: dict[str, Any] = {
     "abs": np.abs,
-    "both": np.logical_and,
     "clamp": lambda low, x, high: min(max(x, low), high),
     "convert": np.trunc,
     "convert_element_type": np.trunc,
     "cos": np.cos,
     "div": lambda x, y: np.trunc(x / y),
-    "either": np.logical_or,
     "eq": lambda x, y: x == y,
     "exp": np.exp,
     "ge": lambda x, y: x >= y,
-    "greatest": max,
+    "is_and": lambda *tests: all(tests),
+    "is_not": np.logical_not,
+    "is_or": lambda *tests: any(tests),
+    "max": max,
+    "min": min,
     "gt": lambda x, y: x > y,
     "inf": np.inf,
     "integer_pow": lambda y, x: x**y,
+    "is_finite": np.isfinite,
     "le": lambda x, y: x <= y,
-    "least": min,
     "log": np.log,
     "log1p": np.log1p,
     "logistic": lambda x: 1 / (1 + np.exp(-x)),
     "lt": lambda x, y: x < y,
     "ne": lambda x, y: x != y,
     "neg": lambda x: -x,
-    "no": np.logical_not,
     "pow": lambda x, y: x**y,
     "rem": np.fmod,
     "rsqrt": lambda x: x**-0.5,
@@ -66,7 +67,7 @@ class Reader(UserDict[str, Any]):
 
     def value(self, text: str) -> float:
         """What a text says, in numbers."""
-        text = re.sub(r"\b(and|or|not|max|min)(?=\()", lambda m: _WORDS[m.group()], text)
+        text = _KEYWORDS.sub(r"is_\1", text)
         text = _FACTOR.sub(r"\1*", _POWER.sub(r"\1(\2,", _plain(text)))
         return float(eval(text, {"__builtins__": {}}, self))
 
