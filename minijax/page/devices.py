@@ -524,12 +524,12 @@ def _psum(values: PerDevice, groups: Groups, params: Any) -> Moved:
 
 
 def _pmax(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = moving.joined(values, groups, lambda own: naming.extreme("max", own, -np.inf))
+    found = moving.joined(values, groups, lambda own: naming.extreme("max", own, -np.inf, np.inf))
     return found, moving.everybody(groups)
 
 
 def _pmin(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = moving.joined(values, groups, lambda own: naming.extreme("min", own, np.inf))
+    found = moving.joined(values, groups, lambda own: naming.extreme("min", own, np.inf, -np.inf))
     return found, moving.everybody(groups)
 
 

@@ -1,8 +1,9 @@
 """One run of a computation of HLO, and those of its integers that stand for floats.
 
-XLA finds the greatest of floats as the greatest of integers: it takes the bits of each float, flips
-those of negative ones, which orders them as floats are ordered, and turns the result back.  By name
-nothing happens there: the integers keep the terms of the floats, and a mark says what they are.
+Where devices of the host look for the greatest of floats together, programs compare integers, as
+XLA would lose NaN there (`docs/reliability.md`): the bits of each float, flipped where it is
+negative, which orders them as floats are ordered, and flipped back at last.  By name nothing
+happens there: the integers keep the terms of the floats, and a mark says what they are.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from minijax.runtime.hlo_text import Instruction, Tensor
 Value: TypeAlias = "PerDevice | tuple[Value, ...]"
 """A value on each device, or a tuple of such."""
 
-_ONE_BY_ONE = frozenset(
-    {"bitcast", "broadcast", "copy", "reshape", "reverse", "slice", "transpose"}
+_MOVING = frozenset(
+    {
+        *("all-gather", "all-to-all", "bitcast", "broadcast", "collective-permute", "copy"),
+        *("dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"),
+    }
 )
 _EXTREMES = frozenset({"maximum", "minimum"})
 
@@ -60,7 +64,10 @@ class Frame:
 
     def tensor(self, name: str) -> Tensor:
         """The type of the value of an instruction, of floats where it stands for such."""
-        (tensor,) = self.instructions[name].tensors
+        tensors = self.instructions[name].tensors
+        if len(tensors) != 1:
+            raise Unshown
+        tensor = tensors[0]
         mark = self.marks.get(name)
         return tensor if mark is None or mark.kind == "nan" else tensor._replace(dtype=mark.dtype)
 
@@ -97,22 +104,35 @@ class Frame:
         held = [kind for kind in kinds if kind not in ("", "nan")]
         if not held:
             return None
-        first = self.marks.get(instruction.operands[0])
-        is_moved = opcode in _ONE_BY_ONE or (opcode == "dynamic-slice" and len(held) == 1)
-        is_joined = opcode in _EXTREMES and kinds == ["ordered", "ordered"]
-        is_reduced = (
-            (opcode == "reduce" and kinds == ["ordered", ""] and self._starts(instruction, joins))
-            or (opcode == "all-reduce" and kinds == ["ordered"])
-        ) and joins in _EXTREMES
-        if first is None or not (is_moved or is_joined or is_reduced):
+        if not self._keeps(instruction, joins, kinds):
             raise Unshown
+        first = next(self.marks[name] for name in instruction.operands if name in self.marks)
         self.marks[instruction.name] = Mark(first.kind, "", first.dtype)
         return None
+
+    def _keeps(self, instruction: Instruction, joins: str, kinds: Sequence[str]) -> bool:
+        """Whether the result stands for floats as the operands do."""
+        opcode, operands = instruction.opcode, instruction.operands
+        if opcode in _MOVING:
+            return not any(kinds[1:])
+        if opcode in _EXTREMES:
+            return kinds == ["ordered", "ordered"]
+        if opcode == "reduce":
+            return kinds == ["ordered", ""] and self._starts(instruction, joins)
+        if opcode == "all-reduce" and kinds == ["bits"]:
+            # Of bits that others hold zeros beside.
+            return joins == "add"
+        if opcode == "all-reduce":
+            return kinds == ["ordered"] and joins in _EXTREMES
+        if opcode == "select" and sorted(kinds) == ["", "", "bits"] and not kinds[0]:
+            return self._is_all(operands[2 if kinds[1] else 1], 0)
+        return False
 
     def _starts(self, instruction: Instruction, joins: str) -> bool:
         """Whether a reduction begins with what changes nothing."""
         most = _most(instruction)
-        return self._is_all(instruction.operands[1], most if joins == "minimum" else -most - 1)
+        end = {"maximum": -most - 1, "minimum": most}.get(joins)
+        return end is not None and self._is_all(instruction.operands[1], end)
 
     def _is_all(self, name: str, number: int) -> bool:
         value = self.values[name]

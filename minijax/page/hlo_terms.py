@@ -23,6 +23,8 @@ from minijax.runtime.hlo_text import Instruction, Tensor
 
 _MOST_NUMBERS = 1 << 16
 _MOST_PRODUCTS = 1 << 14
+EITHER = "either"
+"""How values are joined of which all but one are zeros."""
 _LITERAL = re.compile(r"constant\(([^()]*)\)")
 _SLICE = re.compile(r"\[(\d+):(\d+)(?::(\d+))?\]")
 
@@ -441,6 +443,11 @@ def joined(operation: Operation, values: Sequence[Sum]) -> Sum:
     is_truth = operation.dtype.kind == "b"
     if operation.joins in ("maximum", "minimum") or (is_truth and operation.joins in ("and", "or")):
         return extreme_of(operation.joins, values, operation.dtype)
+    if operation.joins == EITHER:
+        others = [value for value in values if value.known != 0]
+        if len(others) > 1:
+            raise Unshown
+        return others[0] if others else values[0]
     if operation.joins == "add" and not is_truth:
         return terms.added(values)
     if operation.joins == "multiply" and not is_truth:

@@ -34,6 +34,9 @@ class Legend:
         self._names: dict[object, str] = {}
         self._meanings: dict[str, str] = {}
 
+    def __len__(self) -> int:
+        return len(self._meanings)
+
     def name(self, text: str, key: object = None) -> str:
         """The short name for a text.
 
@@ -90,7 +93,7 @@ def factors(values: Terms, legend: Legend) -> Terms:
     return found
 
 
-def extreme(word: str, values: Iterable[Sum], least: float, most: float = math.inf) -> Sum:
+def extreme(word: str, values: Iterable[Sum], least: float, most: float) -> Sum:
     """The greatest or least of some sums, by name: `max(A,B)`.
 
     Args:

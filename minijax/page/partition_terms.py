@@ -24,6 +24,8 @@ from minijax.page.naming import Legend
 from minijax.runtime.hlo_text import HloModule, Instruction
 
 _MOST_INSTRUCTIONS = 4000
+_MOST_TERMS = 1 << 17
+_MOST_NAMES = 1 << 10
 
 
 class Program:
@@ -45,6 +47,7 @@ class Program:
         self._legend = legend
         self._see = see
         self._done = 0
+        self._terms = 0
 
     def run(self, computation: str, args: Sequence[Value]) -> Value:
         """What a computation gives.
@@ -123,6 +126,9 @@ class Program:
             key = tuple(map(id, own))
             if key not in done:
                 done[key] = hlo_terms.applied(operation, own)
+                self._terms += terms.count(done[key])
+            if self._terms > _MOST_TERMS or len(self._legend) > _MOST_NAMES:
+                raise Unshown
             found.append(done[key])
         return found
 
@@ -147,6 +153,8 @@ class Program:
         tensors = instruction.tensors
         if len(tensors) == 1:
             tensors = [frame.tensor(instruction.name)]
+        # Bits are added where all others of a group hold zeros.
+        joins = hlo_terms.EITHER if frame.kinds(instruction) == ["bits"] else joins
         operation = Operation(instruction, tensors[0], (), joins, self._legend)
         outs = _COLLECTIVES[kind](Collective(operation, self._module.devices), given)
         found: list[Value] = []
@@ -218,6 +226,9 @@ class Collective:
     def joined(self, values: PerDevice) -> PerDevice:
         """What groups hold together."""
         join = functools.partial(hlo_terms.joined, self._operation)
+        if self._operation.joins == "add":
+            # Steps show long sums by short names, whose sum tells what is added.
+            values = [terms.shortened(piece, self._operation.legend.name) for piece in values]
         return moving.joined(values, self.groups(), join)
 
     def groups(self, *, global_ids: bool = True) -> list[list[int]]:

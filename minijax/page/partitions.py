@@ -36,6 +36,7 @@ from minijax.transforms.jit.stages import Compiled, Lowered, ShapeDtypeStruct
 from minijax.transforms.per_device.shard_map import shard_map
 
 _MOST_STEPS = moving.MOST_STEPS
+_MOST_NAMES = 256
 _MOST_NUMBERS = 10
 _LITERAL = re.compile(r"(?<= constant\()\{[^()]*\}(?=\))")
 
@@ -222,9 +223,12 @@ class _Named:
             steps = [step for step in steps if step["kind"] != "computes"]
         if len(steps) > _MOST_STEPS:
             raise Unshown
+        legend = self._legend.told(steps)
+        if len(legend) > _MOST_NAMES:
+            raise Unshown
         places = [name.partition(" ")[2] for name in self._layout.names]
         names = [f"{moving.letter(i)} {place}" for i, place in enumerate(places)]
-        return {"names": names, "legend": self._legend.told(steps), "steps": steps}
+        return {"names": names, "legend": legend, "steps": steps}
 
     def _begin(self) -> list[PerDevice]:
         """What devices hold of the arguments, as the program takes them."""

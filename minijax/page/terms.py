@@ -84,22 +84,24 @@ class Sum:
         return Sum({term: factor * own for term, own in self.parts.items()})
 
     def _taken_apart(self) -> tuple[float, Sum]:
-        """The factor of a single term, and the term."""
-        if self.known is not None or len(self.parts) != 1:
+        """The factor that all terms have but for their signs, and what it multiplies."""
+        factors = set(map(abs, self.parts.values()))
+        if self.known is not None or len(factors) != 1:
             return 1.0, self
-        ((term, factor),) = self.parts.items()
-        return factor, named(term)
+        factor = factors.pop()
+        if all(own < 0 for own in self.parts.values()):
+            factor = -factor
+        return factor, self._times(1.0 / factor)
 
     def _bracketed(self) -> str:
         text = str(self)
         return text if len(self.parts) <= 1 else f"({text})"
 
     def __str__(self) -> str:
-        factors = set(self.parts.values())
-        if len(self.parts) > 1 and len(factors) == 1 and factors != {1.0}:
-            together = Sum(dict.fromkeys(self.parts, 1.0))
-            factor = factors.pop()
-            return ("−" if factor < 0 else "") + _factor(f"({together})", abs(factor))
+        if len(self.parts) > 1:
+            factor, together = self._taken_apart()
+            if factor != 1:
+                return ("−" if factor < 0 else "") + _factor(f"({together})", abs(factor))
         text = ""
         for term, factor in self.parts.items():
             sign = "−" if factor < 0 else "+" if text else ""
@@ -151,6 +153,11 @@ def is_known(values: Terms) -> bool:
     return values.dtype != object
 
 
+def count(values: Terms) -> int:
+    """How many terms the sums of an array have together."""
+    return 0 if is_known(values) else sum(len(sum_of(x).parts) for x in values.flat)
+
+
 def simplified(values: Any) -> Terms:
     """An array of sums, as numbers if all of them are."""
     array = np.asarray(values)
@@ -164,6 +171,17 @@ def as_terms(values: Terms) -> Terms:
     found = np.empty(values.shape, object)
     for index in np.ndindex(*values.shape):
         found[index] = sum_of(values[index])
+    return found
+
+
+def shortened(values: Terms, shorten: Callable[[str], str]) -> Terms:
+    """An array whose elements have short names where their texts are too long to be shown."""
+    if is_known(values):
+        return values
+    found = np.empty(values.shape, object)
+    for index in np.ndindex(*values.shape):
+        text = str(sum_of(values[index]))
+        found[index] = named(shorten(text)) if len(text) > _LONGEST else sum_of(values[index])
     return found
 
 

@@ -124,15 +124,16 @@ UNARY = {
     "quotients": divided,
     "parts": taken,
     "stored": stored,
+    "lookup": lambda x: x[np.array([0, 3, 6, 1])],
+    "any": lambda x: jnp.where((x > 0).any(1, keepdims=True), x, x.prod(0)),
+    "sorted": lambda x: x + x.argmax(0),
     "gram": lambda x: x.T @ x,
     "slope": jax.grad(lambda x: jnp.sum(x * x * x)),
 }
 SPLITS = [
     ("box", P("x", "y")),
     ("box", P("y")),
-    ("box", P(("x", "y"))),
     ("line", P("x")),
-    ("line", P()),
     ("other", P("x", "y")),
 ]
 
@@ -193,3 +194,124 @@ def test_pieces_move_to_where_they_are_wanted(before, after):
     wanted = NamedSharding(mesh, after)
     move = lambda x: jax.lax.with_sharding_constraint(x, wanted)
     check(mesh, move, jax.device_put(x, NamedSharding(mesh, before)))
+
+
+def texts(found):
+    """Each step in a line: its title, and what each device holds."""
+    rows = [
+        (step["title"], [" ".join(d["cells"]) for d in step["devices"]]) for step in found["steps"]
+    ]
+    legend = [f"{entry['name']} = {entry['meaning']}" for entry in found["legend"]]
+    return [f"{title}: {' | '.join(cells)}" for title, cells in rows] + legend
+
+
+def put(mesh, value, *spec):
+    return jax.device_put(value, NamedSharding(mesh, P(*spec)))
+
+
+def pair():
+    return jax.make_mesh((2,), ("x",), axis_types=(AxisType.Auto,))
+
+
+def test_all_reduce_completes_a_product_that_is_split_over_its_sum():
+    mesh = pair()
+    x, w = put(mesh, jnp.ones((1, 4)), None, "x"), put(mesh, jnp.ones(4), "x")
+    assert texts(played(lambda x, w: x @ w, x, w)) == [
+        "x: x[:, 0:2] xA₀ xA₁ | x[:, 2:4] xB₀ xB₁",
+        "w: w[0:2] wA₀ wA₁ | w[2:4] wB₀ wB₁",
+        "dot_general: xA₀·wA₀+xA₁·wA₁ | xB₀·wB₀+xB₁·wB₁",
+        "all_reduce over x: xA₀·wA₀+xA₁·wA₁+xB₀·wB₀+xB₁·wB₁ | xA₀·wA₀+xA₁·wA₁+xB₀·wB₀+xB₁·wB₁",
+        "result: xA₀·wA₀+xA₁·wA₁+xB₀·wB₀+xB₁·wB₁ | xA₀·wA₀+xA₁·wA₁+xB₀·wB₀+xB₁·wB₁",
+    ]
+
+
+def test_gradient_adds_what_the_examples_of_each_device_give():
+    mesh = pair()
+
+    def loss(w, x, y):
+        return jnp.mean((x @ w - y) ** 2)
+
+    args = (
+        put(mesh, jnp.ones(2)),
+        put(mesh, jnp.ones((4, 2)), "x"),
+        put(mesh, jnp.ones(4), "x"),
+    )
+    found = texts(played(jax.grad(loss), *args))
+    assert found[4] == (
+        "sub: xA₀·w₀+xA₁·w₁−yA₀ xA₂·w₀+xA₃·w₁−yA₁ | xB₀·w₀+xB₁·w₁−yB₀ xB₂·w₀+xB₃·w₁−yB₁"
+    )
+    assert found[6:] == [
+        "dot_general: t1 t2 | t3 t4",
+        "all_reduce over x: t1+t3 t2+t4 | t1+t3 t2+t4",
+        "result: t1+t3 t2+t4 | t1+t3 t2+t4",
+        "t1 = ((xA₀·w₀+xA₁·w₁−yA₀)·xA₀+(xA₂·w₀+xA₃·w₁−yA₁)·xA₂)/2",
+        "t2 = ((xA₀·w₀+xA₁·w₁−yA₀)·xA₁+(xA₂·w₀+xA₃·w₁−yA₁)·xA₃)/2",
+        "t3 = ((xB₀·w₀+xB₁·w₁−yB₀)·xB₀+(xB₂·w₀+xB₃·w₁−yB₁)·xB₂)/2",
+        "t4 = ((xB₀·w₀+xB₁·w₁−yB₀)·xB₁+(xB₂·w₀+xB₃·w₁−yB₁)·xB₃)/2",
+    ]
+
+
+def test_transposed_pieces_are_exchanged():
+    mesh = pair()
+    wanted = NamedSharding(mesh, P(None, "x"))
+    x = put(mesh, jnp.ones((2, 2)), "x")
+    assert texts(played(lambda x: jax.lax.with_sharding_constraint(x, wanted), x)) == [
+        "start: x[0:1, :] A₀ A₁ | x[1:2, :] B₀ B₁",
+        "all_to_all over x: A₀ B₀ | A₁ B₁",
+        "result: [:, 0:1] A₀ B₀ | [:, 1:2] A₁ B₁",
+    ]
+
+
+def test_softmax_asks_for_the_greatest_and_for_the_sum_of_all():
+    assert texts(played(jax.nn.softmax, put(pair(), jnp.ones(2), "x"))) == [
+        "start: x[0:1] A | x[1:2] B",
+        "all_reduce over x: max(A,B) | max(A,B)",
+        "sub: A−max(A,B) | B−max(A,B)",
+        "exp: exp(A−max(A,B)) | exp(B−max(A,B))",
+        "all_reduce over x: exp(A−max(A,B))+exp(B−max(A,B)) | exp(A−max(A,B))+exp(B−max(A,B))",
+        "div: exp(A−max(A,B))/t1 | exp(B−max(A,B))/t1",
+        "result: [0:1] exp(A−max(A,B))/t1 | [1:2] exp(B−max(A,B))/t1",
+        "t1 = exp(A−max(A,B))+exp(B−max(A,B))",
+    ]
+
+
+def test_what_all_devices_hold_has_the_name_of_the_argument():
+    found = texts(played(lambda x, k: k * x, put(pair(), jnp.ones(2), "x"), 2.0))
+    assert found == [
+        "x: x[0:1] xA | x[1:2] xB",
+        "k: k | k",
+        "mul: k·xA | k·xB",
+        "result: [0:1] k·xA | [1:2] k·xB",
+    ]
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        jnp.sort,
+        lambda x: x.at[x.astype(int)].add(1.0),
+        lambda x: jax.lax.while_loop(lambda y: y.sum() < 9, lambda y: 2 * y, x),
+        lambda x: jnp.fft.fft(x).real,
+        lambda x: jnp.tile(x, 1000).sum() + x,
+    ],
+)
+def test_what_is_not_carried_by_name_is_shown_by_pieces_and_types_throughout(function):
+    found = played(lambda x: 2 * function(x + 1), put(pair(), jnp.ones(4), "x"))
+    assert found["names"] == ["0 x=0", "1 x=1"]
+    assert found["legend"] == []
+    first, *between, last = found["steps"]
+    assert [d["cells"] for d in first["devices"]] == [["x[0:2]"], ["x[2:4]"]]
+    assert last["devices"][0]["cells"][0].startswith("result 0")
+    cells = [cell for step in between for own in step["devices"] for cell in own["cells"]]
+    assert all(cell.endswith("]") for cell in cells)
+
+
+def test_constants_of_sixteen_devices_are_read():
+    with jax.cpu_devices(16):
+        mesh = jax.make_mesh((16,), ("x",), axis_types=(AxisType.Auto,))
+        x = np.random.default_rng(4).normal(size=(16, 2)).astype(np.float32)
+        weights = np.arange(32, dtype=np.float32).reshape(16, 2)
+        check(mesh, lambda x: jnp.cumsum(x * weights / 32, 0), put(mesh, x, "x"))
+        page = jax.explain.page(lambda x: x * weights)(put(mesh, x, "x")).data
+    (lines,) = (c["lines"] for c in page["columns"] if c["key"] == "partitioned")
+    assert any("constant({...})" in line["t"] for line in lines)
