@@ -22,7 +22,7 @@ from minijax.page import moving, naming, terms
 from minijax.page.marking import Equation
 from minijax.page.moving import Groups, PerDevice, Step, Unshown
 from minijax.page.naming import Legend
-from minijax.page.terms import Terms
+from minijax.page.terms import Sum, Terms
 from minijax.sharding import rules
 from minijax.transforms.vmap import vmap
 
@@ -421,6 +421,17 @@ def _axes_of(eqn: Eqn) -> Sequence[Any]:
     return given if isinstance(given, tuple) else (given,)
 
 
+def _greatest(values: Sequence[Sum]) -> Sum:
+    return naming.extreme("max", values, -np.inf, np.inf)
+
+
+def _least(values: Sequence[Sum]) -> Sum:
+    return naming.extreme("min", values, np.inf, -np.inf)
+
+
+_EXTREMES = {"reduce_max": _greatest, "reduce_min": _least}
+
+
 def _is_integer(atom: Atom) -> bool:
     return atom.aval.dtype.kind in "iub"
 
@@ -448,6 +459,9 @@ def _on_one(eqn: Eqn, args: Sequence[Terms], legend: Legend) -> list[Terms]:
             return [naming.contracted(args[0], args[1], axes, legend)]
         if data is None or set(unknown) <= set(data):
             return _linear(eqn, args, unknown)
+    if name in _EXTREMES:
+        join = _EXTREMES[name]
+        return [terms.simplified(naming.along(args[0], eqn.params["axes"], join))]
     return [_named(eqn, i, args, legend) for i in range(len(eqn.outvars))]
 
 
@@ -458,8 +472,9 @@ def _named(eqn: Eqn, which: int, args: Sequence[Terms], legend: Legend) -> Terms
     numbers = [f"{key}={value}" for key, value in eqn.params.items() if type(value) is int]
     shown_as = f"{name}[{', '.join(numbers)}]" if numbers else name
     if type(eqn.primitive).shard is rules.elementwise:
+        wide = [np.broadcast_to(value, shape) for value in args]
         for index in np.ndindex(*shape):
-            own = [value[index] if value.shape else value[()] for value in args]
+            own = [value[index] for value in wide]
             found[index] = naming.by_name(shown_as, [terms.sum_of(x) for x in own], legend)
         return found
     every = [str(terms.sum_of(x)) for value in args for x in value.flat]
@@ -524,13 +539,11 @@ def _psum(values: PerDevice, groups: Groups, params: Any) -> Moved:
 
 
 def _pmax(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = moving.joined(values, groups, lambda own: naming.extreme("max", own, -np.inf, np.inf))
-    return found, moving.everybody(groups)
+    return moving.joined(values, groups, _greatest), moving.everybody(groups)
 
 
 def _pmin(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    found = moving.joined(values, groups, lambda own: naming.extreme("min", own, np.inf, -np.inf))
-    return found, moving.everybody(groups)
+    return moving.joined(values, groups, _least), moving.everybody(groups)
 
 
 def _ppermute(values: PerDevice, groups: Groups, params: Any) -> Moved:

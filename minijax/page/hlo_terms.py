@@ -486,13 +486,8 @@ def reduced(operation: Operation, data: Terms, start: Terms, axes: Sequence[int]
         return np.asarray(
             _REDUCTIONS[operation.joins](data, axis=tuple(axes), initial=start[()], keepdims=False)
         )
-    kept = [d for d in range(data.ndim) if d not in axes]
-    moved = terms.as_terms(data).transpose([*kept, *axes])
-    rows = moved.reshape([*(data.shape[d] for d in kept), -1])
-    found = np.empty(rows.shape[:-1], object)
-    for index in np.ndindex(*found.shape):
-        found[index] = joined(operation, [terms.sum_of(start[()]), *rows[index]])
-    return found
+    begun = terms.sum_of(start[()])
+    return naming.along(data, axes, lambda own: joined(operation, [begun, *own]))
 
 
 def _window(operation: Operation, name: str, rank: int, missing: str) -> list[str]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -149,6 +149,23 @@ def _closes(text: str) -> bool:
 def by_name(name: str, args: Sequence[Sum], legend: Legend) -> Sum:
     """What a function gives that is not linear, named after its arguments: `sin(A)`."""
     return terms.named(legend.short(f"{name}({', '.join(map(str, args))})"))
+
+
+def along(values: Terms, axes: Sequence[int], join: Callable[[Sequence[Sum]], Sum]) -> Terms:
+    """An array without some dimensions, along which elements were joined.
+
+    Args:
+        values: the array.
+        axes: the dimensions.
+        join: makes one sum of several.
+    """
+    kept = [d for d in range(values.ndim) if d not in axes]
+    moved = terms.as_terms(values).transpose([*kept, *axes])
+    rows = moved.reshape([*(values.shape[d] for d in kept), -1])
+    found = np.empty(rows.shape[:-1], object)
+    for index in np.ndindex(*found.shape):
+        found[index] = join(list(rows[index]))
+    return found
 
 
 def multiplied(values: Iterable[Sum], legend: Legend) -> Sum:
