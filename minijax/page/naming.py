@@ -30,7 +30,7 @@ class Legend:
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+        self._taken = {word for name in taken for word in re.findall(r"\w+", name)}
         self._names: dict[object, str] = {}
         self._meanings: dict[str, str] = {}
 

@@ -264,6 +264,8 @@ class _Named:
         if parts is None or len(parts) != len(rows):
             raise Unshown
         texts = [_part_text(part, own.aval.shape) for part in parts]
+        if len(set(texts)) == 1:
+            return [own.name for _ in rows]
         letters = [moving.letter(texts.index(text)) for text in texts]
         return [f"{own.name}{letter}" if len(self._given) > 1 else letter for letter in letters]
 
@@ -311,7 +313,7 @@ class _Named:
 def _labels(name: str, own: _Placed, values: PerDevice) -> list[list[str]]:
     """The piece of the whole that each device has; nothing where all have all of it."""
     parts = own.parts()
-    if parts is None or all(value.shape == own.aval.shape for value in values):
+    if parts is None or len({_part_text(part, own.aval.shape) for part in parts}) == 1:
         return [[] for _ in values]
     return [[f"{name}{_part_text(part, own.aval.shape)}"] for part in parts]
 

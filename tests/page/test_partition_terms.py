@@ -285,6 +285,17 @@ def test_what_all_devices_hold_has_the_name_of_the_argument():
     ]
 
 
+def test_keys_are_named_by_their_words():
+    keys = put(pair(), jax.random.split(jax.random.key(0), 2), "x")
+    assert texts(played(jax.random.key_data, keys))[-1] == "result: [0:1, :] A₀ A₁ | [1:2, :] B₀ B₁"
+
+
+def test_short_names_are_no_parts_of_arguments():
+    args = {"a": put(pair(), jnp.ones(2), "x")}
+    found = played(lambda t1: jnp.sin(jnp.sum(t1["a"] ** 2 + jnp.cos(t1["a"]))), args)
+    assert [entry["name"] for entry in found["legend"]] == ["t2"]
+
+
 @pytest.mark.parametrize(
     "function",
     [
