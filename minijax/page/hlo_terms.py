@@ -113,9 +113,6 @@ def applied(operation: Operation, args: Sequence[Terms]) -> Terms:
     return settled(found, operation.tensor)
 
 
-# What moves elements only, and may be done with anything that stands for them.
-
-
 def _constant(operation: Operation, args: Sequence[Terms]) -> Terms:
     found = _LITERAL.search(operation.instruction.text)
     if found is None or "..." in found.group(1):
@@ -255,9 +252,6 @@ _MOVING: dict[str, Callable[[Operation, Sequence[Terms]], Terms]] = {
     "slice": _slice,
     "transpose": _transpose,
 }
-
-
-# Elementwise operations.
 
 
 class _Function(NamedTuple):
@@ -429,9 +423,6 @@ def _convert(operation: Operation, args: Sequence[Terms]) -> Terms:
         return args[0]
     function = _Function("convert", lambda x: np.asarray(x).astype(made))
     return _each(operation, args, lambda *own: _by_name(operation, function, own))
-
-
-# Sums.
 
 
 def joined(operation: Operation, values: Sequence[Sum]) -> Sum:
