@@ -5,7 +5,9 @@ such an axis too, the partitioner groups devices by that axis.  The order within
 one operand, and the result is read in the order of the other: its rows are then those of other
 devices, without any error.  `x @ w` of `P(('z', 'x'), 'y')` and `P('y', 'x')` to the placement of
 `x` is an example.  It takes three axes, as a group over one axis has one order.  A convolution
-whose kernel is split, while a spatial dimension is split too, has wrong sums over two axes.
+whose kernel is split, while a spatial dimension is split too, has wrong sums over two axes.  One
+whose batch is in groups, as gradients of grouped kernels are, and whose sum is split, adds what
+devices hold that hold the same; where its own batch is split the partitioner ends the process.
 
 Input: a module for several devices.  Output: itself, or the module as Shardy has placed its values,
 where such a product is first made whole over the axes of its sum, and then cut; and where such a
@@ -24,7 +26,7 @@ from jaxlib.mlir.dialects.stablehlo import ConvDimensionNumbers, DotDimensionNum
 from minijax.lowering import planning, stablehlo
 
 _FEWEST_AXES = {"stablehlo.dot_general": 3, "stablehlo.convolution": 2}
-"""For each kind of product the number of mesh axes that the fault takes."""
+"""For each kind of product the number of mesh axes that the fault takes; with groups, one less."""
 
 
 def guarded(module: ir.Module) -> ir.Module:
@@ -33,12 +35,13 @@ def guarded(module: ir.Module) -> ir.Module:
         planning.axis_sizes(x.attributes["mesh"]) for x in _find(module.operation, "sdy.mesh")
     ]
     axes = max((sum(size > 1 for size in sizes.values()) for sizes in meshes), default=0)
-    if all(axes < _FEWEST_AXES[x.name] for x in _find(module.operation, *_FEWEST_AXES)):
+    found = _find(module.operation, *_FEWEST_AXES)
+    if all(axes < _FEWEST_AXES[x.name] - _has_groups(x) for x in found):
         return module
     with stablehlo.context():
         placed = planning.after(planning.PROPAGATION, module)
         sharding_of = planning.Reader(placed, {}).sharding_of
-        if not sum(_mend(product, sharding_of) for product in _find(placed, *_FEWEST_AXES)):
+        if not sum(_mend(product, sharding_of, axes) for product in _find(placed, *_FEWEST_AXES)):
             return module
         # XLA finds those of loops again, and counts their values otherwise than Shardy.
         for loop in _find(placed, "stablehlo.while", "stablehlo.case"):
@@ -65,14 +68,18 @@ def _find(within: Any, *names: str) -> list[Any]:
     return found
 
 
-def _mend(product: Any, sharding_of: Callable[[Any], Any]) -> bool:
+def _mend(product: Any, sharding_of: Callable[[Any], Any], most: int) -> bool:
     """Has the result of a product cut only once it is whole over axes that XLA would mistake.
 
     These are the axes of its sum, where both operands are split over it; of a convolution that
-    splits space also those of its channels, and then the kernel is made whole.
+    splits space also those of its channels, and then the kernel is made whole; and those of its
+    batch where that is in groups, and then both operands are made whole over the axes of its sum,
+    unless these are all that the mesh has, `most`.
     """
-    own, x, y = map(sharding_of, (product.results[0], *product.operands))
-    splits_space = False
+    own, *operands = map(sharding_of, (product.results[0], *product.operands))
+    x, y = operands
+    whole: list[set[str]] = [set(), set()]
+    cut: set[str] = set()
     if product.name == "stablehlo.dot_general":
         dot = DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
         left = _axes_over(x, dot.lhs_contracting_dimensions)
@@ -83,21 +90,39 @@ def _mend(product: Any, sharding_of: Callable[[Any], Any]) -> bool:
         right = _axes_over(y, [conv.kernel_input_feature_dimension])
         space = _axes_over(x, conv.input_spatial_dimensions)
         space |= _axes_over(y, conv.kernel_spatial_dimensions)
-        splits_space = bool(space | _axes_over(own, conv.output_spatial_dimensions))
-    axes = (left & right or left | right) if left and right else set()
-    if splits_space:
-        axes = axes | _axes_over(own, [conv.output_feature_dimension])
-    is_cut_later = bool(axes & _axes_over(own))
+        if space | _axes_over(own, conv.output_spatial_dimensions):
+            cut = _axes_over(own, [conv.output_feature_dimension])
+            whole[1] = _axes_over(y)
+        if _has_groups(product):
+            cut = cut | _axes_over(own, [conv.output_batch_dimension])
+            if len(left | right) < most:
+                whole = [left, whole[1] | right]
+            groups = _axes_over(x, [conv.input_batch_dimension])
+            channels = _axes_over(y, [conv.kernel_output_feature_dimension])
+            if not groups == channels == _axes_over(own, [conv.output_feature_dimension]):
+                whole = [whole[0] | groups, whole[1] | channels]
+                cut = cut | _axes_over(own, [conv.output_feature_dimension])
+    if left and right:
+        cut = cut | (left & right or left | right)
+    is_cut_later = bool(cut & _axes_over(own))
     if is_cut_later:
-        made = _constrained(product.results[0], _without(own, axes), product)
+        made = _constrained(product.results[0], _without(own, cut), product)
         made.owner.operation.move_after(product)
         last = _constrained(made, own, product)
         last.owner.operation.move_after(made.owner.operation)
         product.results[0].replace_all_uses_except(last, made.owner.operation)
-    if not (splits_space and _axes_over(y)):
-        return is_cut_later
-    product.operands[1] = _constrained(product.operands[1], _without(y, _axes_over(y)), product)
-    return True
+    for i, axes in enumerate(whole):
+        if axes:
+            sharding = _without(operands[i], axes)
+            product.operands[i] = _constrained(product.operands[i], sharding, product)
+    return is_cut_later or any(whole)
+
+
+def _has_groups(product: Any) -> bool:
+    """Whether the batch of a convolution is in groups, as gradients of grouped kernels have it."""
+    return product.name == "stablehlo.convolution" and (
+        ir.IntegerAttr(product.attributes["batch_group_count"]).value > 1
+    )
 
 
 def _axes_over(sharding: Any, dims: Iterable[int] | None = None) -> set[str]:

@@ -47,6 +47,18 @@ CONVOLUTIONS = [
     ((2, 2, 2), P("y", None, "x"), P("z", "x", None), P("x", None, ("z", "y"))),
 ]
 
+# The batch, the channels and space of the operand, the kernel, and its gradient.
+GROUPED = [
+    ((4, 2), P("y"), P(), P()),
+    ((4, 2), P("x"), P("y"), P("y")),
+    ((2, 4), P("x", "y"), P("y"), P("y")),
+    ((2, 4), P(), P(), P(None, "x")),
+    ((2, 4), P("x"), P(), P("y", "x")),
+    ((2, 2, 2), P(("x", "z")), P(), P("y")),
+    ((2, 2, 2), P("x", None, "y"), P("z"), P()),
+    ((2, 2, 2), P(("x", "y", "z")), P(), P()),
+]
+
 
 @pytest.fixture(autouse=True)
 def eight_devices() -> Any:
@@ -118,6 +130,30 @@ def test_convolutions_with_split_kernels_are_those_of_one_device(
     )
     padded = np.pad(x, ((0, 0), (1, 2), (0, 0)))
     expected = sum(padded[:, i : i + 16] @ kernel[i] for i in range(4))
+    assert np.array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.feature("RB-02", "SD-05")
+@pytest.mark.parametrize(("sizes", "x_spec", "kernel_spec", "out_spec"), GROUPED)
+def test_gradients_of_kernels_in_groups_are_those_of_one_device(
+    sizes: Any, x_spec: PartitionSpec, kernel_spec: PartitionSpec, out_spec: PartitionSpec
+) -> None:
+    mesh = _mesh(*sizes)
+    x, kernel, slope = _whole_numbers(8, 8, 12), _whole_numbers(8, 2, 3), _whole_numbers(8, 8, 10)
+
+    def gradient(x: Any, kernel: Any, slope: Any) -> Any:
+        of = lambda k: lax.conv_general_dilated(x, k, (1,), "VALID", feature_group_count=4)
+        return jax.vjp(of, kernel)[1](slope)[0]
+
+    found = jax.jit(gradient, out_shardings=NamedSharding(mesh, out_spec))(
+        jax.device_put(x, NamedSharding(mesh, x_spec)),
+        jax.device_put(kernel, NamedSharding(mesh, kernel_spec)),
+        slope,
+    )
+    expected = np.zeros_like(kernel)
+    for channel, own, place in np.ndindex(*kernel.shape):
+        seen = x[:, channel // 2 * 2 + own, place : place + 10]
+        expected[channel, own, place] = (slope[:, channel] * seen).sum()
     assert np.array_equal(np.asarray(found), expected)
 
 

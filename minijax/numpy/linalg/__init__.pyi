@@ -1,3 +1,4 @@
+from minijax.numpy.contraction import vecdot as vecdot
 from minijax.numpy.linalg.factorizations import det as det, slogdet as slogdet
 from minijax.numpy.linalg.equations import (
     inv as inv,
@@ -34,5 +35,4 @@ from minijax.numpy.linalg.equations import (
     outer as outer,
     tensordot as tensordot,
     trace as trace,
-    vecdot as vecdot,
 )

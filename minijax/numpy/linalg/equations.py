@@ -679,32 +679,6 @@ def tensordot(
     )
 
 
-@source.hands_over
-def vecdot(
-    x1: ArrayLike,
-    x2: ArrayLike,
-    /,
-    *,
-    axis: int = -1,
-    precision: PrecisionLike = None,
-    preferred_element_type: DTypeLike | None = None,
-) -> Array:
-    """Computes the dot product of vectors along `axis`; see `numpy.vecdot`.
-
-    Shapes:     x1: T[.., n, ..], x2: T[.., n, ..] -> T[.., ..]; other dimensions are broadcast.
-
-    Raises:
-        ValueError: the shapes do not fit.
-
-    Example:
-        >>> jnp.linalg.vecdot(jnp.array([[1, 2], [3, 4]]), jnp.array([10, 1]))
-        Array([12, 34], dtype=int32)
-    """
-    return contraction.vecdot(
-        x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type
-    )
-
-
 @one_program(static=("n",))
 def matrix_power(a: ArrayLike, n: int) -> Array:
     """Raises square matrices to an integer power; a negative one inverts them first.

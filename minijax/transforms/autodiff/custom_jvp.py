@@ -24,7 +24,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Batched, Dual
-from minijax.core.trace import Tracer, current
+from minijax.core.trace import Params, Tracer, current
 from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
@@ -385,9 +385,7 @@ checking.check_inside.rule(CustomJvpCall)(jaxpr_call.check_custom_jvp_call)
 
 
 @printing.shows.rule(CustomJvpCall)
-def _shown_params_of_custom_jvp_call(
-    primitive: CustomJvpCall, params: Mapping[str, Any]
-) -> dict[str, Any]:
+def _shown_params_of_custom_jvp_call(primitive: CustomJvpCall, params: Params) -> dict[str, Any]:
     names = ("name", "call_jaxpr", "jvp", "num_consts", "symbolic_zeros")
     return {k: params[k] for k in names if k != "num_consts" or params[k]}
 

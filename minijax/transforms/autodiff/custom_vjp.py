@@ -21,7 +21,7 @@ from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
-from minijax.core.trace import Tracer
+from minijax.core.trace import Params, Tracer
 from minijax.interpreters import checking, discharge, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.jvp import Zero
@@ -101,9 +101,7 @@ checking.check_inside.rule(CustomVjpCall)(jaxpr_call.check_custom_vjp_call)
 
 
 @printing.shows.rule(CustomVjpCall)
-def _shown_params_of_custom_vjp_call(
-    primitive: CustomVjpCall, params: Mapping[str, Any]
-) -> dict[str, Any]:
+def _shown_params_of_custom_vjp_call(primitive: CustomVjpCall, params: Params) -> dict[str, Any]:
     names = ("name", "bwd", "call_jaxpr", "fwd", "num_consts", "symbolic_zeros")
     return {k: params[k] for k in names if k != "num_consts" or params[k]}
 
