@@ -100,6 +100,8 @@ def pages() -> Iterator[tuple[str, Page]]:
         compared = explain.compare(jax.value_and_grad(layer), mesh.abstract_mesh, choices)
         yield "choices", compared(params, x).page()
         yield "sharded", explain.page(jax.value_and_grad(layer))(params, x)
+        wide, tall = put(jnp.ones((2, 8)), None, "x"), put(jnp.ones((8, 2)), "x")
+        yield "product", explain.page(jax.jit(jnp.matmul))(wide, tall)
         line = jax.make_mesh((4,), ("x",))
         cut = {"mesh": line, "in_specs": P("x"), "out_specs": P("x")}
         yield "ring", explain.page(jax.shard_map(ring, **cut))(jnp.arange(8.0))

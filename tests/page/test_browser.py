@@ -37,4 +37,4 @@ def test_pages_light_explain_search_and_step(tmp_path: Path) -> None:
         command, cwd=WEB, capture_output=True, text=True, timeout=600, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.count(" equations, open after ") == 13
+    assert done.stdout.count(" equations, open after ") == 14

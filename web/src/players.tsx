@@ -184,8 +184,8 @@ function Cell({ step, device, isNow, names }: { step: Step; device: number; isNo
   );
 }
 
-/** The device that a term of one letter began on; none for sums, which get no colour. */
+/** The device that a term, such as `A` or `xA₀`, began on; none for sums, which get no colour. */
 function colour(cell: string): number {
-  const found = /^[−-]?([A-Z])[\d₀-₉]*$/.exec(cell);
+  const found = /^[−-]?(?:\w*[a-z_])?([A-Z])[\d₀-₉]*$/.exec(cell);
   return found ? (found[1]!.charCodeAt(0) - 65) % DEVICES.length : -1;
 }
