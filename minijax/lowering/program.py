@@ -16,7 +16,6 @@ from __future__ import annotations
 import functools
 import itertools
 import weakref
-from collections import OrderedDict
 from collections.abc import Hashable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
@@ -153,15 +152,16 @@ def _executable(
 
 
 _MOST_SHARED = 512
-# Executables by the structure of their programs, the last used at the end: decision 0006.
-_shared: OrderedDict[Hashable, Executable] = Cache(
+# Executables by the structure of their programs, the last used at the end: decision 0006.  A plain
+# dict, as keys compare in Python: where threads change it meanwhile an OrderedDict crashes.
+_shared: dict[Hashable, Executable] = Cache(
     "executables by structure",
     "executables that serve every program with the same equations",
     key="equations, types and constants, and the key of executables",
     most=_MOST_SHARED,
     emptied=True,
     counted=False,
-).table(OrderedDict())
+).table()
 
 
 def _shared_executable(closed: ClosedJaxpr, args: Values, key: Param) -> Executable:
@@ -190,8 +190,8 @@ def _shared_executable(closed: ClosedJaxpr, args: Values, key: Param) -> Executa
         made = made.shared_with(_diagnosis(options.name, weakref.ref(closed)))
     if found is not None:
         _shared[shared_key] = made
-        if len(_shared) > _MOST_SHARED:
-            _shared.popitem(last=False)
+        for oldest in list(_shared)[:-_MOST_SHARED]:
+            _shared.pop(oldest, None)
     return made
 
 
