@@ -146,7 +146,8 @@ def checksum(leaves: list[Any]) -> Iterator[list[Any]]:
     """For each leaf its shape, its dtype and, of an array, a weighted sum of its elements."""
     for leaf in leaves:
         value = None
-        if hasattr(leaf, "__array__"):
+        # A description may have `__array__`, to say that it holds no values.
+        if hasattr(leaf, "tolist"):
             array = np.asarray(leaf).astype(np.float64)
             weights = np.cos(np.arange(array.size)).reshape(array.shape)
             value = float((array * weights).sum())
