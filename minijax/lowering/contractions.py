@@ -95,7 +95,7 @@ def _mend(product: Any, sharding_of: Callable[[Any], Any], most: int) -> bool:
             whole[1] = _axes_over(y)
         if _has_groups(product):
             cut = cut | _axes_over(own, [conv.output_batch_dimension])
-            if len(left | right) < most:
+            if len(left | right) < most or ":(" in f"{x}{y}":  # A part of an axis is `"x":(1)2`.
                 whole = [left, whole[1] | right]
             groups = _axes_over(x, [conv.input_batch_dimension])
             channels = _axes_over(y, [conv.kernel_output_feature_dimension])

@@ -158,6 +158,22 @@ def test_gradients_of_kernels_in_groups_are_those_of_one_device(
 
 
 @pytest.mark.feature("RB-02")
+def test_gradients_of_kernels_in_groups_may_be_split_over_a_part_of_an_axis() -> None:
+    mesh = _mesh(8)
+    x, kernel = _whole_numbers(8, 6, 12), _whole_numbers(6, 1, 3)
+
+    def total(x: Any, kernel: Any) -> Any:
+        # Dimensions of 2 and 4 share the axis.
+        images = x.reshape(2, 4, 6, 12)[:, 0]
+        return lax.conv_general_dilated(images, kernel, (1,), "VALID", feature_group_count=6).sum()
+
+    placed = jax.device_put(x, NamedSharding(mesh, P("x")))
+    found = jax.jit(jax.grad(total, 1))(placed, jax.device_put(kernel, NamedSharding(mesh, P())))
+    expected = [[[x[::4, c, i : i + 10].sum() for i in range(3)]] for c in range(6)]
+    assert np.array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.feature("RB-02")
 def test_programs_that_are_right_already_are_left_as_they_are() -> None:
     mesh = _mesh(2, 2, 2)
     batch, weights = (NamedSharding(mesh, spec) for spec in (P(("x", "y"), None), P("y", "z")))
