@@ -5,9 +5,10 @@ such an axis too, the partitioner groups devices by that axis.  The order within
 one operand, and the result is read in the order of the other: its rows are then those of other
 devices, without any error.  `x @ w` of `P(('z', 'x'), 'y')` and `P('y', 'x')` to the placement of
 `x` is an example.  It takes three axes, as a group over one axis has one order.  A convolution
-whose kernel is split, while a spatial dimension is split too, has wrong sums over two axes.  One
-whose batch is in groups, as gradients of grouped kernels are, and whose sum is split, adds what
-devices hold that hold the same; where its own batch is split the partitioner ends the process.
+whose kernel is split, while a spatial dimension is split too, has wrong sums over two axes, or over
+two parts of one, which reshapes make.  One whose batch is in groups, as gradients of grouped
+kernels are, and whose sum is split, adds what devices hold that hold the same; where its own batch
+is split the partitioner ends the process.
 
 Input: a module for several devices.  Output: itself, or the module as Shardy has placed its values,
 where such a product is first made whole over the axes of its sum, and then cut; and where such a
@@ -25,8 +26,8 @@ from jaxlib.mlir.dialects.stablehlo import ConvDimensionNumbers, DotDimensionNum
 
 from minijax.lowering import planning, stablehlo
 
-_FEWEST_AXES = {"stablehlo.dot_general": 3, "stablehlo.convolution": 2}
-"""For each kind of product the number of mesh axes that the fault takes; with groups, one less."""
+_FEWEST_AXES = {"stablehlo.dot_general": 3, "stablehlo.convolution": 1}
+"""For each kind of product the number of mesh axes that the fault takes; one may have parts."""
 
 
 def guarded(module: ir.Module) -> ir.Module:
@@ -35,8 +36,7 @@ def guarded(module: ir.Module) -> ir.Module:
         planning.axis_sizes(x.attributes["mesh"]) for x in _find(module.operation, "sdy.mesh")
     ]
     axes = max((sum(size > 1 for size in sizes.values()) for sizes in meshes), default=0)
-    found = _find(module.operation, *_FEWEST_AXES)
-    if all(axes < _FEWEST_AXES[x.name] - _has_groups(x) for x in found):
+    if all(axes < _FEWEST_AXES[x.name] for x in _find(module.operation, *_FEWEST_AXES)):
         return module
     with stablehlo.context():
         placed = planning.after(planning.PROPAGATION, module)
@@ -93,7 +93,7 @@ def _mend(product: Any, sharding_of: Callable[[Any], Any], most: int) -> bool:
         if space | _axes_over(own, conv.output_spatial_dimensions):
             cut = _axes_over(own, [conv.output_feature_dimension])
             whole[1] = _axes_over(y)
-        if _has_groups(product):
+        if ir.IntegerAttr(product.attributes["batch_group_count"]).value > 1:
             cut = cut | _axes_over(own, [conv.output_batch_dimension])
             if len(left | right) < most or ":(" in f"{x}{y}":  # A part of an axis is `"x":(1)2`.
                 whole = [left, whole[1] | right]
@@ -116,13 +116,6 @@ def _mend(product: Any, sharding_of: Callable[[Any], Any], most: int) -> bool:
             sharding = _without(operands[i], axes)
             product.operands[i] = _constrained(product.operands[i], sharding, product)
     return is_cut_later or any(whole)
-
-
-def _has_groups(product: Any) -> bool:
-    """Whether the batch of a convolution is in groups, as gradients of grouped kernels have it."""
-    return product.name == "stablehlo.convolution" and (
-        ir.IntegerAttr(product.attributes["batch_group_count"]).value > 1
-    )
 
 
 def _axes_over(sharding: Any, dims: Iterable[int] | None = None) -> set[str]:

@@ -158,6 +158,30 @@ def test_gradients_of_kernels_in_groups_are_those_of_one_device(
 
 
 @pytest.mark.feature("RB-02")
+@pytest.mark.parametrize("kernel_spec", [P(), P(None, None, "x")])
+@pytest.mark.parametrize("out_spec", [P(), P(None, None, "x")])
+def test_convolutions_over_parts_of_an_axis_are_those_of_one_device(
+    kernel_spec: PartitionSpec, out_spec: PartitionSpec
+) -> None:
+    mesh = _mesh(8)
+    x, kernel = _whole_numbers(8, 16, 8), _whole_numbers(4, 8, 8)
+    numbers = ("NWC", "WIO", "NWC")
+
+    def f(x: Any, k: Any) -> Any:
+        # Dimensions of 4 and 4 share the axis.
+        row = x.reshape(8, 4, 4, 8)[:, 1]
+        return lax.conv_general_dilated(row, k, (1,), [(1, 2)], dimension_numbers=numbers)
+
+    found = jax.jit(f, out_shardings=NamedSharding(mesh, out_spec))(
+        jax.device_put(x, NamedSharding(mesh, P(None, "x"))),
+        jax.device_put(kernel, NamedSharding(mesh, kernel_spec)),
+    )
+    padded = np.pad(x[:, 4:8], ((0, 0), (1, 2), (0, 0)))
+    expected = sum(padded[:, i : i + 4] @ kernel[i] for i in range(4))
+    assert np.array_equal(np.asarray(found), expected)
+
+
+@pytest.mark.feature("RB-02")
 def test_gradients_of_kernels_in_groups_may_be_split_over_a_part_of_an_axis() -> None:
     mesh = _mesh(8)
     x, kernel = _whole_numbers(8, 6, 12), _whole_numbers(6, 1, 3)
