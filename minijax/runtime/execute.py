@@ -202,7 +202,7 @@ class Executable:
                     in_flight.admit()
                 results, running = self._start_and_donate(buffers, args)
                 if self.waits:
-                    in_flight.started(running)
+                    in_flight.started(running, self.devices[0].client)
             return results, running
 
         return self.callbacks[0].turns.run(start, self.joint) if self.callbacks else start()[0]
@@ -255,7 +255,7 @@ class Executable:
         """What C++ needs to make the same call, whose results are a tree like `result`."""
         out_tree = tree_registry.dispatch_registry.flatten(result)[1]
         if self.waits:
-            out_tree = in_flight.tree_of_started(out_tree, self.build.buffer_avals)
+            out_tree = in_flight.tree_of_started(out_tree)
             if out_tree is None:
                 return None
         consts, kept = self.place.consts, self.place.kept

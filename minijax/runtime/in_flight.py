@@ -141,9 +141,14 @@ def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
             _running.popleft()
 
 
-def started(token: _jax.Array) -> None:
+def started(token: _jax.Array, client: Any) -> None:
     """Remembers a program that runs, by the token it ends with; called with `lock` held."""
-    _running.append(token)
+    count = 1
+    if starts.alone is not None and starts.alone[1] == client:
+        # Programs of a client run one after the other: its end is that of those before.
+        count += starts.unmarked
+        starts.unmarked = 0
+    _running.extend([token] * count)
 
 
 def wait_for_all() -> None:
@@ -158,12 +163,9 @@ thread they start one after the other without a lock."""
 
 # Part of the keys of calls as well: what C++ learns from the call that claims is under the old key.
 _change: Any = _jax.config.Config("minijax_change", None, include_in_jit_key=True)
-_MOST_UNMARKED = 12
-# In bytes: results that are kept, to be waited for, are no larger.
-_SMALL = 1 << 16
 
 # The thread whose programs C++ starts, and their client; whether there have been other threads or
-# clients since, so that C++ starts none; how many it has started since a result was last kept.
+# clients since, so that C++ starts none; how many it has started of which no token tells the end.
 starts = types.SimpleNamespace(alone=None, are_several=False, unmarked=0)
 # What lets go of memory that was kept for readers.
 _clock = types.SimpleNamespace(timer=threading.Timer(0.0, bool))
@@ -184,42 +186,34 @@ def claim(client: Any) -> None:
     if is_alone:
         _change.set_global(object())
         starts.alone = me
-        admit(MOST_IN_FLIGHT - _MOST_UNMARKED - 1)
 
 
 class Started:
     """A node of trees around the results of a program; C++ calls back where it makes them."""
 
 
-def tree_of_started(results: Any, avals: Sequence[Any]) -> Any:
-    """The tree that C++ makes of results, of such types, if it starts the program.
+def tree_of_started(results: Any) -> Any:
+    """The tree that C++ makes of results if it starts the program.
 
-    None where Python has to: there are several threads, or no result is small enough to be kept.
+    None where Python has to: there are several threads, or no result tells when the program ends.
     """
-    sizes = [aval.size * aval.dtype.itemsize for aval in avals]
-    if not by_cpp.value or min(sizes, default=_SMALL) >= _SMALL:
+    if not by_cpp.value or not results.num_leaves:
         return None
     registry = tree_registry.dispatch_registry
     return results.from_node_data_and_children(registry, (Started, None), [results])
 
 
 def _started_by_cpp(_: object, results: Sequence[Any]) -> Any:
-    """Counts a program that C++ has started; each twelfth time waits for older ones."""
+    """Counts a program that C++ has started; waits for all of them once they are many."""
     starts.unmarked += 1
     if starts.are_several:
         # A thread that Python has not started, such as one of a GUI's library, runs programs too.
         by_cpp.set_local(False)
-    if starts.unmarked >= _MOST_UNMARKED:
+    if len(_running) + starts.unmarked >= MOST_IN_FLIGHT:
         with lock:
-            leaves = tree_registry.dispatch_registry.flatten(results[0])[0]
-            # Another array of the same memory: whoever deletes the result does not delete this.
-            smallest = min(leaves, key=lambda x: x.nbytes)
-            mark = smallest._rewrap_with_aval_and_sharding(smallest.aval, smallest._sharding)
-            mark.is_no_users = True
-            # Programs of a client run one after the other: its end is that of those before.
-            _running.extend([mark] * starts.unmarked)
-            starts.unmarked = 0
-            admit(MOST_IN_FLIGHT - _MOST_UNMARKED)
+            result = tree_registry.dispatch_registry.flatten(results[0])[0][0]
+            started(result, starts.alone[1])
+            admit(0)
     return results[0]
 
 
