@@ -398,12 +398,14 @@ def _aligned_copy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
 def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: _jax.Sharding) -> Any:
     """An array over several devices of NumPy arrays, one for each device of this process."""
     devices = [place.device for place in local_places(placement.public, aval.shape)]
-    if len({piece.ctypes.data for piece in pieces}) == len(pieces):
+    is_small = not pieces or pieces[0].nbytes <= _QUICKLY_COPIED
+    is_replicated = placement.public.is_fully_replicated
+    if not (is_small and is_replicated) and len({x.ctypes.data for x in pieces}) == len(pieces):
         return _put_in_parallel(aval, placement, pieces, devices)
     # C++ reads the same host memory for all devices, or for one, but not for some.
-    if placement.public.is_fully_replicated:
+    if is_replicated:
         return _put(aval, placement, pieces, devices, True)
-    if pieces[0].nbytes <= _QUICKLY_COPIED:
+    if is_small:
         return _put(aval, placement, [piece.copy() for piece in pieces], devices, True)
     return assemble(
         aval,
