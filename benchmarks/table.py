@@ -21,8 +21,8 @@ class Figures(NamedTuple):
 
     Attributes:
         row: the row.
-        best: per side (`minijax`, `jax`, `raw`) the best sample, in the unit of the row.
-        medians: per side the median sample.
+        costs: per side (`minijax`, `jax`, `raw`) the best sample, in the unit of the row; over
+            several devices, whose threads share the cores by chance, the median.
         paired: the median over the rounds of the ratio within a round.
         equations: the units that one sample was divided by.
         same: whether both libraries computed the same.
@@ -30,8 +30,7 @@ class Figures(NamedTuple):
     """
 
     row: Row
-    best: Mapping[str, float] = MappingProxyType({})
-    medians: Mapping[str, float] = MappingProxyType({})
+    costs: Mapping[str, float] = MappingProxyType({})
     paired: float = 0.0
     equations: int = 1
     same: bool = True
@@ -39,13 +38,13 @@ class Figures(NamedTuple):
 
     @property
     def ratio(self) -> float:
-        """The best of minijax over the best of JAX."""
-        return self.best["minijax"] / self.best["jax"]
+        """What minijax costs over what JAX does."""
+        return self.costs["minijax"] / self.costs["jax"]
 
     @property
     def limit(self) -> float | None:
         """The most that the row may cost in itself."""
-        raw = self.best.get("raw")
+        raw = self.costs.get("raw")
         if self.row.name == "import" and raw is not None:
             return raw + budgets.IMPORT_OVERHEAD
         if self.row.floors is not None and raw is not None:
@@ -68,7 +67,7 @@ HEADINGS = ("", "minijax", "jax", "floor", "ratio", "paired", "budget", "in itse
 
 
 def render(figures: dict[str, Figures]) -> str:
-    """The whole table; `paired` is the ratio by medians of neighbouring turns."""
+    """The whole table; `paired` is the median ratio of neighbouring turns."""
     blocks: list[tuple[str, ...] | str] = []
     for heading, rows in budgets.GROUPS.items():
         present = _found(figures, rows)
@@ -119,7 +118,7 @@ def summary(figures: dict[str, Figures]) -> str:
     if failed:
         lines += ["", f"{'':<72}{'ratio':>6}{'budget':>8}"]
     for heading, each in failed[:SHOWN_MISSES]:
-        ratio = f"{each.ratio:.2f}" if each.best else ""
+        ratio = f"{each.ratio:.2f}" if each.costs else ""
         budget = f"{each.row.ratio:.2f}" if each.row.ratio is not None else ""
         mark = "" if each.verdict == "MISS" else f"  {each.verdict}"
         lines.append(f"{heading:<20}{each.row.title:<52}{ratio:>6}{budget:>8}{mark}")
@@ -134,7 +133,7 @@ def _found(figures: dict[str, Figures], rows: Iterable[Row]) -> list[Figures]:
 
 def _part(figures: Figures) -> float:
     """The ratio as a part of what it may be; what failed comes first."""
-    if not figures.best or figures.row.ratio is None:
+    if not figures.costs or figures.row.ratio is None:
         return math.inf
     return figures.ratio / figures.row.ratio
 
@@ -152,9 +151,9 @@ def _cells(figures: Figures) -> tuple[str, ...]:
         return (row.title, "", "", "", "", "", budget, "", figures.verdict)
     return (
         row.title,
-        _quantity(figures.best["minijax"], row.unit),
-        "" if row.is_alone else _quantity(figures.best["jax"], row.unit),
-        _quantity(figures.best["raw"], row.unit) if "raw" in figures.best else "",
+        _quantity(figures.costs["minijax"], row.unit),
+        "" if row.is_alone else _quantity(figures.costs["jax"], row.unit),
+        _quantity(figures.costs["raw"], row.unit) if "raw" in figures.costs else "",
         "" if row.is_alone else f"{figures.ratio:.2f}",
         "" if row.is_alone else f"{figures.paired:.2f}",
         budget,
@@ -166,7 +165,7 @@ def _cells(figures: Figures) -> tuple[str, ...]:
 def _limit(figures: Figures) -> str:
     if figures.limit is None:
         return ""
-    met = "ok" if figures.best["minijax"] <= figures.limit else "miss"
+    met = "ok" if figures.costs["minijax"] <= figures.limit else "miss"
     return f"≤ {_quantity(figures.limit, figures.row.unit)} {met}"
 
 
