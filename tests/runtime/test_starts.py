@@ -120,7 +120,7 @@ with jax.cpu_devices(8):
 
 @pytest.mark.slow
 @pytest.mark.feature("CW-02")
-def test_results_that_were_kept_to_wait_for_may_be_donated_or_deleted() -> None:
+def test_results_of_programs_that_cpp_started_may_be_donated_or_deleted() -> None:
     program = f"""{COUNTED}
 take = jax.jit(lambda x: x * 2, donate_argnums=0)
 with jax.cpu_devices(8):
@@ -153,3 +153,28 @@ with jax.cpu_devices(8):
     print(after - before, through_python > after)
 """
     assert last_line(program) == "0 True"
+
+
+@pytest.mark.slow
+@pytest.mark.feature("CW-02")
+def test_programs_with_large_results_start_in_cpp_and_nothing_keeps_these() -> None:
+    program = f"""{COUNTED}
+import gc
+import weakref
+
+large = jax.jit(lambda x, y: x + y.sum())
+with jax.cpu_devices(8):
+    y = sharded()
+    spec = jax.sharding.PartitionSpec("x")
+    x = jax.device_put(np.ones((8, 1 << 16), np.float32), y.sharding.update(spec=spec))
+    for _ in range(4):
+        x = large(x, y)
+    before, results = through_python, []
+    for _ in range(100):
+        x = large(x, y)
+        results.append(weakref.ref(x))
+        assert len(in_flight._running) + in_flight.starts.unmarked <= in_flight.MOST_IN_FLIGHT
+    gc.collect()
+    print(through_python - before, sum(r() is not None for r in results))
+"""
+    assert last_line(program) == "0 1"
