@@ -360,15 +360,23 @@ def put_host_value(
 
 def _lent(x: Any, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any]:
     """What C++ reads for an array on one device, and whether it may keep that memory."""
-    # XLA turns columns into rows faster than NumPy.
-    is_large = isinstance(x, np.ndarray) and x.nbytes >= _LARGE and x.strides[-1] == min(x.strides)
-    host = np.asarray(x) if is_large or may_alias else None
-    if host is None or device.platform != "cpu" or dtypes.bit_width(host.dtype) < 8:
+    host = np.asarray(x) if may_alias or _is_large(x) else None
+    if host is None or not _may_be_taken(host, device):
         return x, SEMANTICS.IMMUTABLE_ONLY_DURING_CALL
     wanted = _is_frozen(host) if may_alias is None else may_alias
     if wanted and host.flags.c_contiguous and host.ctypes.data % _ALIGNMENT == 0:
         return host, SEMANTICS.ZERO_COPY
-    return _aligned_copy(host), SEMANTICS.ZERO_COPY
+    return _copies([host])[0], SEMANTICS.ZERO_COPY
+
+
+def _is_large(x: Any) -> bool:
+    """Whether NumPy copies an array faster than XLA, which turns columns into rows faster."""
+    return isinstance(x, np.ndarray) and x.nbytes >= _LARGE and x.strides[-1] == min(x.strides)
+
+
+def _may_be_taken(x: Any, device: _jax.Device) -> bool:
+    """Whether a device can have an array's memory as it is, if that is aligned."""
+    return device.platform == "cpu" and dtypes.bit_width(x.dtype) >= 8
 
 
 def _is_frozen(x: Any) -> bool:
@@ -383,15 +391,33 @@ def _is_frozen(x: Any) -> bool:
         return False
 
 
-def _aligned_copy(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """The elements in memory that XLA takes as it is.
+# The one that tells `in_flight` of threads takes its place later on; those here start no programs.
+_start: Any = threading.Thread.start
 
-    NumPy asks the system for large pages, and XLA does not: its own copy takes twice the time.
+
+def _copies(pieces: Sequence[Any]) -> list[Any]:
+    """The elements of arrays of one size in memory that XLA takes as it is; it is one block.
+
+    NumPy asks the system for large pages, and XLA does not: its own copies take twice the time.
+    There are as many threads as processors.
     """
-    raw = np.empty(x.nbytes + _ALIGNMENT, np.uint8)
-    start = -raw.ctypes.data % _ALIGNMENT
-    made = raw[start : start + x.nbytes].view(x.dtype).reshape(x.shape)
-    np.copyto(made, x)
+    size = -(-pieces[0].nbytes // _ALIGNMENT) * _ALIGNMENT
+    raw = np.empty(size * len(pieces) + _ALIGNMENT, np.uint8)
+    first_byte = -raw.ctypes.data % _ALIGNMENT
+    blocks = [raw[first_byte + i * size :][: x.nbytes] for i, x in enumerate(pieces)]
+    made = [block.view(x.dtype).reshape(x.shape) for x, block in zip(pieces, blocks, strict=True)]
+    count = min(client.cores(), len(pieces))
+
+    def copy(first: int) -> None:
+        for to, x in zip(made[first::count], pieces[first::count], strict=True):
+            np.copyto(to, x)
+
+    others = [threading.Thread(target=copy, args=[i], daemon=True) for i in range(1, count)]
+    for thread in others:
+        _start(thread)
+    copy(0)
+    for thread in others:
+        thread.join()
     return made
 
 
@@ -401,7 +427,9 @@ def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: _jax.Shardin
     is_small = not pieces or pieces[0].nbytes <= _QUICKLY_COPIED
     is_replicated = placement.public.is_fully_replicated
     if not (is_small and is_replicated) and len({x.ctypes.data for x in pieces}) == len(pieces):
-        return _put_in_parallel(aval, placement, pieces, devices)
+        if is_small or not _is_large(pieces[0]) or not _may_be_taken(pieces[0], devices[0]):
+            return _put(aval, placement, pieces, devices, True)
+        return _put(aval, placement, _copies(pieces), devices, True, SEMANTICS.ZERO_COPY)
     # C++ reads the same host memory for all devices, or for one, but not for some.
     if is_replicated:
         return _put(aval, placement, pieces, devices, True)
@@ -412,18 +440,6 @@ def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: _jax.Shardin
         placement,
         [put_piece(x, device, placement) for x, device in zip(pieces, devices, strict=True)],
     )
-
-
-def _put_in_parallel(
-    aval: ShapedArray, placement: _jax.Sharding, pieces: Sequence[Any], devices: list[Any]
-) -> Any:
-    """The same, of pieces of distinct memory; large ones are copied by several threads at once."""
-    if not pieces or pieces[0].nbytes <= _QUICKLY_COPIED:
-        return _put(aval, placement, pieces, devices, True)
-    until_done = SEMANTICS.IMMUTABLE_UNTIL_TRANSFER_COMPLETES
-    made = _put(aval, placement, pieces, devices, True, until_done)
-    in_flight.block(made)
-    return made
 
 
 def put_piece(piece: _jax.Array, device: _jax.Device, placement: _jax.Sharding) -> Any:

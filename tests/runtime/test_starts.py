@@ -169,6 +169,11 @@ with jax.cpu_devices(8):
     x = jax.device_put(np.ones((8, 1 << 16), np.float32), y.sharding.update(spec=spec))
     for _ in range(4):
         x = large(x, y)
+    # Threads copy this to the devices; they start no programs.
+    host = np.ones((8, 1 << 20), np.float32)
+    put = jax.device_put(host, x.sharding)
+    host[:] = 2
+    assert put.sum() == host.size
     before, results = through_python, []
     for _ in range(100):
         x = large(x, y)
