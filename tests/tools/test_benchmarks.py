@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -27,8 +28,8 @@ def table(monkeypatch: pytest.MonkeyPatch) -> Any:
 def _figures(table: ModuleType, ratio: float) -> dict[str, Any]:
     """Each row, at a part of its budget."""
     rows = [row for group in table.budgets.GROUPS.values() for row in group]
-    best = {row.name: {"minijax": ratio * (row.ratio or 1.0), "jax": 1.0} for row in rows}
-    return {row.name: table.Figures(row, best[row.name], best[row.name], ratio) for row in rows}
+    costs = {row.name: {"minijax": ratio * (row.ratio or 1.0), "jax": 1.0} for row in rows}
+    return {row.name: table.Figures(row, costs[row.name], ratio) for row in rows}
 
 
 @pytest.mark.feature("CW-04")
@@ -67,3 +68,18 @@ def test_the_table_of_all_rows_has_each_row_in_one_group(table: Any) -> None:
     text = table.render(_figures(table, 0.5))
     titles = [row.title for group in table.budgets.GROUPS.values() for row in group]
     assert [title for title in titles if f"  {title} " not in text] == []
+
+
+@pytest.mark.feature("CW-04")
+@pytest.mark.parametrize(("row", "ratio"), [("call_1", 0.5), ("mesh_call_1", 2.0)])
+def test_rows_over_several_devices_compare_medians_and_others_the_best(
+    row: str, ratio: float
+) -> None:
+    program = f"""
+import budgets, run
+(row,) = [x for group in budgets.GROUPS.values() for x in group if x.name == {row!r}]
+samples = {{"minijax": [[1.0, 6.0, 6.0], [6.0]], "jax": [[2.0, 3.0, 3.0], [3.0]]}}
+print(run._figures(row, samples, 1, True).ratio)
+"""
+    out = subprocess.check_output([sys.executable, "-c", program], cwd=FOLDER, text=True)
+    assert float(out) == ratio
