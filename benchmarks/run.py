@@ -1,8 +1,8 @@
 """Compares the speed of minijax with that of JAX, and prints what misses its budget.
 
 Run by the interpreter that has minijax; JAX has an environment of its own. The two take turns, so
-that a busy moment of the machine hits both; a figure is the best of its samples, or
-their median where there are several devices.
+that a busy moment of the machine hits both; a figure is the best of its samples, or their median
+where there are several devices.
 
     python benchmarks/run.py --jax-python .venv-jax/bin/python --table out/bench.txt
 
@@ -76,14 +76,15 @@ class Schedule:
         """Seconds since the start."""
         return time.perf_counter() - self._start
 
-    def effort(self, title: str, full: Effort = FULL) -> Effort:
-        """The effort for one row more, whose title is shown meanwhile: `full` if there is time."""
-        text = f"{self.elapsed:5.0f} s  {title}"
+    def effort(self, row: Row) -> Effort:
+        """The effort for one row more, whose title is shown meanwhile."""
+        text = f"{self.elapsed:5.0f} s  {row.title}"
         is_seen = sys.stderr.isatty()
         print(f"\r\033[K{text}" if is_seen else text, end="" if is_seen else "\n", file=sys.stderr)
         sys.stderr.flush()
         share = self._begun / self._rows
         self._begun += 1
+        full = SEVERAL_DEVICES if row in budgets.DISTRIBUTED else FULL
         return full if self.elapsed <= share * self._seconds else QUICK
 
 
@@ -161,7 +162,7 @@ def _measure_processes(
     for row in budgets.PROCESSES:
         if row not in chosen or row.name in budgets.STORED:
             continue
-        effort = schedule.effort(row.title)
+        effort = schedule.effort(row)
         program = row.name
         if row.name.startswith("memory") and row.name != "memory_python":
             program = "memory"
@@ -190,7 +191,7 @@ def _measure_stored(
     rows = [row for row in budgets.PROCESSES if row in chosen and row.name in budgets.STORED]
     if not rows:
         return {}
-    efforts = [schedule.effort(row.title) for row in rows]
+    efforts = [schedule.effort(row) for row in rows]
     samples: dict[tuple[str, bool], list[list[float]]] = {}
     sums: list[Any] = []
     with tempfile.TemporaryDirectory() as folder:
@@ -259,8 +260,7 @@ def _measure_live(
     try:
         for row in rows:
             try:
-                effort = schedule.effort(row.title, FULL if devices == 1 else SEVERAL_DEVICES)
-                figures[row.name] = _measure_row(row, workers, effort)
+                figures[row.name] = _measure_row(row, workers, schedule.effort(row))
             except WorkerError as error:
                 figures[row.name] = Figures(row, error=str(error))
     finally:
