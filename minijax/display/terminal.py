@@ -61,10 +61,15 @@ def show(x: Any, *, color: bool | None = None) -> None:
 
 
 def has_colors() -> bool:
-    """Whether the output is a terminal that shows colours."""
-    if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    """Returns whether output may have colours, by the same rules as Python's own tracebacks.
+
+    `NO_COLOR` wins over `FORCE_COLOR`, which wins over what is known about the terminal.
+    """
+    if os.environ.get("NO_COLOR"):
         return False
-    return bool(os.environ.get("FORCE_COLOR")) or sys.stdout.isatty()
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return os.environ.get("TERM") != "dumb" and sys.stdout.isatty()
 
 
 def text_of(x: Any, color: bool) -> str:

@@ -125,7 +125,7 @@ def _placed(x: Value, target: str, *_: Any) -> Any:
 
 
 def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
-    options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OP_OPTIONS.items()))
+    options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OPERATION.items()))
     programs: dict[Any, ClosedJaxpr] = {}
 
     def miss(*args: Any) -> tuple[Any, Any, bool]:

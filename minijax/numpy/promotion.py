@@ -467,7 +467,7 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
         keep_unused=True,
         inline=False,
         device=None,
-        compiler_options=tuple(client.ONE_OP_OPTIONS.items()),
+        compiler_options=tuple(client.ONE_OPERATION.items()),
     )
     return jit.native_half(jit.JitFunction(function, settings, transparent=True))
 

@@ -1,4 +1,4 @@
-"""XLA clients and their devices, and all that depends on the version of jaxlib.
+"""XLA clients and their devices.
 
 A client is made when devices are first asked for, never at import.  Host clients come in any number
 of devices: changing `num_cpu_devices` makes another client, also in a running process.
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import copyreg
+import functools
 import os
 import platform
 import re
@@ -22,7 +23,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from jaxlib import _jax, version, xla_client
 
-from minijax.core import cache, config, deferral
+from minijax.core import cache, capabilities, config, deferral
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
@@ -30,30 +31,34 @@ from minijax.runtime import in_flight, watch
 
 ctypes = deferral.module("ctypes")
 
-JAXLIB = tuple(int(part) for part in version.__version__.split(".")[:3] if part.isdigit())
-_BEFORE_0_11 = JAXLIB < (0, 11)
 
-ONE_OP_OPTIONS: Mapping[str, Any] = {"xla_cpu_use_fusion_emitters": False} if _BEFORE_0_11 else {}
-"""Options that compile small programs faster: a single operation gains nothing from fusion, and
-takes half the time without it.  Later versions of XLA have no such choice."""
+ONE_OPERATION: Mapping[str, Any] = {"minijax_one_operation": True}
+"""A compiler option of ours: the program is a single operation, which gains nothing from fusion.
+
+`expand_options` replaces it by an option of XLA's that compiles such programs in half the time."""
 
 UNOPTIMIZED: Mapping[str, Any] = {
     "xla_backend_optimization_level": 0,
     "xla_llvm_disable_expensive_passes": True,
     # One module for LLVM instead of many that are linked again.
     "xla_cpu_parallel_codegen_split_count": 1,
-    **ONE_OP_OPTIONS,
+    **ONE_OPERATION,
 }
 """Options that compile any program in half the time or less, to slower code."""
 
 
-def result_handler(aval: AbstractValue, sharding: object, committed: bool) -> Any:
-    """What makes an array of type `aval` of an executable's result."""
-    try:
-        return _jax.array_result_handler(aval, sharding, committed, True)
-    except TypeError:
-        # Newer versions never check what they are told, so there is nothing to skip.
-        return _jax.array_result_handler(aval, sharding, committed)
+def expand_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Returns compiler options with those of ours replaced by XLA's, where XLA has any."""
+    if not ONE_OPERATION.keys() <= options.keys():
+        return options
+    known = {name: value for name, value in options.items() if name not in ONE_OPERATION}
+    return known | _without_fusion()
+
+
+@functools.cache
+def _without_fusion() -> dict[str, Any]:
+    name = "xla_cpu_use_fusion_emitters"
+    return {name: False} if capabilities.knows_compile_option(cpu_client(), name) else {}
 
 
 _lock = threading.Lock()

@@ -19,9 +19,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import config
+from minijax.core import capabilities, config
 from minijax.core.aval import ShapedArray
-from minijax.core.errors import error
+from minijax.core.errors import error, warn
 from minijax.runtime import client, placement, program_store
 from minijax.runtime.array import physical_aval
 from minijax.runtime.execute import Executable
@@ -200,15 +200,16 @@ def options_for(
         ins, outs = free
         build.allow_spmd_sharding_propagation_to_parameters = list(ins) or [False]
         build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]
-    build.exec_time_optimization_effort = config.exec_time_optimization_effort.value
-    build.memory_fitting_effort = config.memory_fitting_effort.value
+    set_efforts(build)
     build.optimization_level = _LEVELS[config.optimization_level.value]
     build.memory_fitting_level = _LEVELS[config.memory_fitting_level.value]
-    overrides = {
-        **(client.UNOPTIMIZED if config.disable_most_optimizations.value else {}),
-        **({} if config.compiler_enable_remat_pass.value else _WITHOUT_REMAT),
-        **(options or {}),
-    }
+    overrides = client.expand_options(
+        {
+            **(client.UNOPTIMIZED if config.disable_most_optimizations.value else {}),
+            **({} if config.compiler_enable_remat_pass.value else _WITHOUT_REMAT),
+            **(options or {}),
+        }
+    )
     parts = overrides.get(_PARTS, 1)
     if not re.fullmatch(r"0*[1-9]\d{0,3}", str(parts)):
         error(ValueError, "compile", f"{_PARTS} must be from 1 to 9,999.", got=repr(parts))
@@ -218,6 +219,23 @@ def options_for(
         num_args, devices[0].platform
     )
     return compile_options
+
+
+def set_efforts(build: _jax.ExecutableBuildOptions) -> None:
+    """Sets the efforts that the user has chosen, or warns that this jaxlib has no such options."""
+    efforts = {
+        "exec_time_optimization_effort": config.exec_time_optimization_effort.value,
+        "memory_fitting_effort": config.memory_fitting_effort.value,
+    }
+    if capabilities.has_compilation_efforts(build):
+        for name, effort in efforts.items():
+            setattr(build, name, effort)
+        return
+    for name, effort in efforts.items():
+        if effort:
+            level = name.replace("exec_time_", "").replace("effort", "level")
+            problem = "has no effect: this version of jaxlib compiles by levels only."
+            warn(UserWarning, name, problem, got=str(effort), fix=f"set {level}, such as 'O1'")
 
 
 _PARTS = "xla_cpu_parallel_codegen_split_count"

@@ -249,7 +249,9 @@ class Executable:
         if self.has_effects or self.callbacks or self.joint or self.foreign:
             return False
         is_usual = self.build.are_buffers and not any(x.layout for x in self.place.targets)
-        return is_usual and (len(self.devices) == 1 or not self.donated)
+        if self.donated:
+            return is_usual and len(self.devices) == 1 and placement.may_donate_in_cpp()
+        return is_usual
 
     def fast_path(self, num_args: int, result: Any) -> FastPathData | None:
         """What C++ needs to make the same call, whose results are a tree like `result`."""

@@ -184,8 +184,13 @@ def claim(client: Any) -> None:
     is_alone = not starts.are_several and len(sys._current_frames()) == 1
     by_cpp.set_local(is_alone)
     if is_alone:
-        _change.set_global(object())
+        ask_python_again()
         starts.alone = me
+
+
+def ask_python_again() -> None:
+    """Makes C++ ask Python about the next call of each program, as if it knew none."""
+    _change.set_global(object())
 
 
 class Started:

@@ -11,6 +11,7 @@ JAX itself is never imported.
 from __future__ import annotations
 
 import collections
+import functools
 import os
 import sys
 import threading
@@ -22,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import dtypes, meshes, monitoring
+from minijax.core import capabilities, dtypes, meshes, monitoring
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.core.native import delete
@@ -92,6 +93,18 @@ class FormerPlacement(_Placement):
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return hlo.REPLICATED
+
+
+class StandInPlacement(_Placement):
+    """The sharding of an array whose memory is swapped with another's; it equals every sharding.
+
+    jaxlib 0.11 and later swap the memory of two arrays only if their shardings are equal.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        return True
+
+    __hash__ = object.__hash__
 
 
 # In bytes: pieces up to this size are copied faster than work on them is shared out.
@@ -511,6 +524,32 @@ def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
     buffer.parts = pieces
 
 
+_users_pieces = types.SimpleNamespace(exist=False)
+
+
+def describe_as_piece(buffer: Any, memory_kind: str | None) -> None:
+    """Has C++ leave alone the memory of an array on one device that becomes part of another.
+
+    C++ would give it to the result of a program to which the array is donated.  A sharding of its
+    own sends calls with the array to Python.  Where an array cannot be given another one, all calls
+    of programs with donated arguments go to Python from then on.  Needs `memory_lock`.
+    """
+    source = buffer._sharding
+    if source.of_piece:
+        return
+    if replaces_shardings():
+        there = piece_sharding(source.device, memory_kind)
+        buffer._replace_with(assemble(buffer.aval, there, [buffer], committed=buffer._committed))
+    elif not _users_pieces.exist:
+        _users_pieces.exist = True
+        in_flight.ask_python_again()
+
+
+def may_donate_in_cpp() -> bool:
+    """Returns whether C++ may give the memory of an argument to a result."""
+    return not _users_pieces.exist
+
+
 def join_fate(buffer: _jax.Array, other: object) -> None:
     """Notes that two buffers on one device are of the same memory."""
     buffer.holders = _holders(other)
@@ -548,15 +587,54 @@ def let_go(buffer: Any) -> None:
     """Deletes an array; its memory stays for others that have it too.  Needs `memory_lock`."""
     if type(buffer._sharding) is FormerPlacement:
         return
-    there = former(buffer._sharding)
     for piece in getattr(buffer, "parts", ()):
         _holders(piece).pop(id(buffer), None)
+    if not replaces_shardings():
+        _let_go_of_memory(buffer)
+        return
+    there = former(buffer._sharding)
     made, room = (
         assemble(buffer.aval, there, [there.gone], committed=buffer._committed) for _ in range(2)
     )
     in_flight.keep_for_readers(buffer, room)
     vars(buffer).clear()
     buffer._replace_with(made)
+
+
+def _let_go_of_memory(buffer: Any) -> None:
+    """Like `let_go`, for an array that cannot be given another sharding.
+
+    Where jaxlib refuses that, its C++ call path checks its arguments: an array without memory
+    raises, and so needs no sharding that sends the call to Python.
+    """
+    if not buffer.is_deleted():
+        in_flight.keep_for_readers(buffer, _stand_in(buffer))
+        made = _stand_in(buffer)
+        buffer._replace_with(made)
+        # Both arrays refer to the same memory now: that of the stand-in.
+        delete(made)
+    vars(buffer).clear()
+
+
+def _stand_in(buffer: Any) -> Any:
+    """An array of the type of `buffer` whose memory is a scalar, to swap for the memory of it."""
+    device = min(buffer._sharding.public.addressable_devices, key=lambda device: device.id)
+    here = native_sharding(device)
+    scalar = put_host_value(np.zeros((), np.bool_), ShapedArray((), np.dtype(np.bool_)), here)
+    there = StandInPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
+    vars(there).update(vars(here))
+    return assemble(buffer.aval, there, [scalar], committed=buffer._committed)
+
+
+@functools.cache
+def replaces_shardings() -> bool:
+    """Returns whether C++ gives an array another sharding in place."""
+    here = native_sharding(client.cpu_client().local_devices()[0])
+    aval = ShapedArray((), np.dtype(np.bool_))
+    scalar = put_host_value(np.zeros((), np.bool_), aval, here)
+    other = FormerPlacement(native_devices(here.devices), hlo.REPLICATED, memory_kind=None)
+    vars(other).update(vars(here))
+    return capabilities.replaces_shardings(scalar, assemble(aval, other, [scalar]))
 
 
 class _WithoutJax:

@@ -28,7 +28,7 @@ from typing import Any
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import dtypes, monitoring, native
+from minijax.core import capabilities, dtypes, monitoring, native
 from minijax.core.aval import AbstractValue, Shape, ShapedArray, abstract_token
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
@@ -311,11 +311,7 @@ def as_piece(x: Array, kind: str | None) -> Any:
     source = buffer._sharding
     if source.layout:
         return moved(buffer, placement.piece_sharding(source.device, kind))
-    if not source.of_piece:
-        there = placement.piece_sharding(source.device, kind)
-        buffer._replace_with(
-            placement.assemble(buffer.aval, there, [buffer], committed=buffer._committed)
-        )
+    placement.describe_as_piece(buffer, kind)
     return buffer
 
 
@@ -473,9 +469,9 @@ class ResultsHandler:
         self.targets = list(targets)
         self.buffer_avals = list(map(_buffer_aval, avals, targets))
         self.native = [
-            client.result_handler(TOKEN, everywhere, committed) for everywhere in token_places
+            capabilities.array_result_handler(TOKEN, everywhere, committed) for everywhere in token_places
         ] + [
-            client.result_handler(aval, target, committed)
+            capabilities.array_result_handler(aval, target, committed)
             for aval, target in zip(self.buffer_avals, targets, strict=True)
         ]
         self._num_tokens = len(token_places)

@@ -6,6 +6,7 @@ import subprocess
 import sys
 import threading
 import timeit
+import types
 
 import numpy as np
 import pytest
@@ -13,8 +14,8 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import random
-from minijax.core import config
-from minijax.runtime.compile import options_for
+from minijax.core import capabilities, config
+from minijax.runtime.compile import options_for, set_efforts
 
 STATES = {state.name: state for state in config.config}
 
@@ -246,19 +247,32 @@ def test_modules_are_dumped(tmp_path):
 
 @pytest.mark.feature("UX-02")
 @pytest.mark.parametrize(
-    ("name", "value", "field", "number"),
-    [
-        ("exec_time_optimization_effort", -0.5, "exec_time_optimization_effort", -0.5),
-        ("memory_fitting_effort", 0.5, "memory_fitting_effort", 0.5),
-        ("optimization_level", "O1", "optimization_level", 19),
-        ("memory_fitting_level", "O0", "memory_fitting_level", 9),
-    ],
+    ("name", "value", "number"),
+    [("optimization_level", "O1", 19), ("memory_fitting_level", "O0", 9)],
 )
-def test_effort_is_told_to_the_compiler(name, value, field, number):
+def test_levels_of_optimization_are_passed_to_the_compiler(name, value, number):
     with STATES[name](value):
         options = options_for(tuple(jax.devices()[:1]))
-        assert getattr(options.executable_build_options, field) == number
+        assert getattr(options.executable_build_options, name) == number
         assert jax.jit(lambda x: x * 2.5)(jnp.ones(3)).sum() == 7.5
+
+
+@pytest.mark.feature("UX-02")
+@pytest.mark.parametrize(
+    ("name", "value"), [("exec_time_optimization_effort", -0.5), ("memory_fitting_effort", 0.5)]
+)
+@pytest.mark.parametrize("has_efforts", [True, False])
+def test_efforts_are_passed_to_compilers_that_have_them(name, value, has_efforts, monkeypatch):
+    monkeypatch.setattr(capabilities, "has_compilation_efforts", lambda build: has_efforts)
+    build = types.SimpleNamespace()
+    with STATES[name](value):
+        if has_efforts:
+            set_efforts(build)
+            assert getattr(build, name) == value
+        else:
+            with pytest.warns(UserWarning, match=f"{name}: has no effect"):
+                set_efforts(build)
+            assert vars(build) == {}
 
 
 @pytest.mark.feature("UX-02")

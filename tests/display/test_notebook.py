@@ -98,6 +98,7 @@ def test_outputs_are_rich(run):
 
 def test_terminal_of_ipython_gets_colours(monkeypatch):
     monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "dumb")
     monkeypatch.delenv("NO_COLOR", raising=False)
 
     class TerminalInteractiveShell(IPython.InteractiveShell):

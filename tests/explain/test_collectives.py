@@ -297,6 +297,7 @@ def test_the_table_shows_totals():
 
 
 @pytest.mark.feature("PG-06")
+@pytest.mark.usefixtures("mesh")
 def test_collectives_of_a_pmap_name_its_axis():
     scale = jax.pmap(lambda x: x / jax.lax.psum(x, "i"), axis_name="i")
     found = jax.explain.collectives(scale)(jnp.ones((8, 3)))
@@ -304,6 +305,7 @@ def test_collectives_of_a_pmap_name_its_axis():
 
 
 @pytest.mark.feature("PG-06")
+@pytest.mark.usefixtures("mesh")
 def test_collective_of_a_constraint_is_on_the_line_of_the_constraint():
     mesh = jax.make_mesh((8,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
 

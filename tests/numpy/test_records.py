@@ -33,7 +33,7 @@ RECORDS: list[Record] = sorted(
 
 # A fourth of what the profile asks for: each example is a program that has to be compiled.
 _EXAMPLES = max(6, settings().max_examples // 4)
-_OPTIONS = dict(client.ONE_OP_OPTIONS)
+_OPTIONS = dict(client.ONE_OPERATION)
 _STEP = 1e-6
 _BATCH = 2
 
