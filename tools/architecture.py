@@ -82,6 +82,7 @@ ROOMS = {
 FACADE = Room(12, _NUMPY)
 
 OUTSIDE_OF_MODULE = {
+    "minijax.core.capabilities": ("jaxlib.version",),
     "minijax.runtime.profiling": ("jaxlib._profiler", "jaxlib._profile_data"),
     "minijax.sharding.hlo": ("jaxlib.xla_client",),
     "minijax.testing.interpreter": ("jaxlib.mlir",),

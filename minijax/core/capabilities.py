@@ -9,6 +9,8 @@ except for the keys under which compiled programs are stored.
 from __future__ import annotations
 
 import functools
+import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,17 +23,31 @@ NEWEST = "0.12.0.1"
 """The newest version of jaxlib that the test suite is run with."""
 
 
-def is_newer_than_tested(installed: str = version.__version__) -> bool:
-    """Returns whether a jaxlib belongs to a later series than the newest one that is tested.
+def check_version(installed: str) -> None:
+    """Checks the version of jaxlib when minijax is imported.
 
-    Patch releases of the newest series are taken to be as good as tested.
+    A later series than the newest tested one is used with a warning.  Later patch releases of that
+    series are taken to be as good as tested.
+
+    Raises:
+        ImportError: it is too old.
     """
-    return _series(installed) > _series(NEWEST)
+    if _numbers(installed) < _numbers(OLDEST):
+        raise ImportError(
+            f"minijax requires jaxlib {OLDEST} or newer, but {installed} is installed.\n"
+            f"  fix       python -m pip install --upgrade jaxlib"
+        )
+    if _numbers(installed)[:2] > _numbers(NEWEST)[:2]:
+        warnings.warn(
+            f"minijax is tested with jaxlib {OLDEST} to {NEWEST}; {installed} is newer.\n"
+            f'  fix       if something fails: python -m pip install "jaxlib<={NEWEST}"',
+            stacklevel=2,
+        )
 
 
-def _series(release: str) -> tuple[int, ...]:
-    """Returns the first two numbers of a version, such as (0, 12) for "0.12.0.1"."""
-    return tuple(int(part) for part in release.split(".")[:2] if part.isdigit())
+def _numbers(release: str) -> tuple[int, ...]:
+    """Returns the leading numbers of a version, such as (0, 12, 0, 1) for "0.12.0.1.dev3"."""
+    return tuple(map(int, re.match(r"\d+(\.\d+)*", release)[0].split(".")))  # type: ignore[index]
 
 
 def has_compilation_efforts(build_options: _jax.ExecutableBuildOptions) -> bool:
@@ -90,3 +106,6 @@ def replaces_shardings(array: _jax.ArrayImpl, other: _jax.ArrayImpl) -> bool:
     except _jax.JaxRuntimeError:
         return False
     return array._sharding is other._sharding
+
+
+check_version(version.__version__)

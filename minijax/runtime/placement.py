@@ -95,7 +95,7 @@ class FormerPlacement(_Placement):
         return hlo.REPLICATED
 
 
-class StandInPlacement(_Placement):
+class StandInPlacement(FormerPlacement):
     """The sharding of an array whose memory is swapped with another's; it equals every sharding.
 
     jaxlib 0.11 and later swap the memory of two arrays only if their shardings are equal.
@@ -622,7 +622,7 @@ def _stand_in(buffer: Any) -> Any:
     here = native_sharding(device)
     scalar = put_host_value(np.zeros((), np.bool_), ShapedArray((), np.dtype(np.bool_)), here)
     there = StandInPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
-    vars(there).update(vars(here))
+    vars(there).update(vars(buffer._sharding))
     return assemble(buffer.aval, there, [scalar], committed=buffer._committed)
 
 

@@ -146,12 +146,12 @@ def of_tiling(tiling: Tiling) -> Any:
     return HloSharding.subgroup_with_device_ordering(order, subgroup_types=[_Kind.REPLICATED])
 
 
-def is_plain(hlo: _jax.HloSharding) -> bool:
+def is_plain(hlo: HloSharding) -> bool:
     """Whether a description says nothing but which tile each device holds."""
     return bool(hlo.is_tiled()) and set(hlo.subgroup_types()) <= {_Kind.REPLICATED}
 
 
-def tiling_of(hlo: _jax.HloSharding, ndim: int, count: int) -> Tiling:
+def tiling_of(hlo: HloSharding, ndim: int, count: int) -> Tiling:
     """Which tile each of `count` devices holds of an array of rank `ndim`."""
     coordinates = np.zeros((count, ndim), np.int64)
     if hlo.is_replicated() or not hlo.is_tiled():
@@ -163,7 +163,7 @@ def tiling_of(hlo: _jax.HloSharding, ndim: int, count: int) -> Tiling:
 
 
 @_translations.function
-def spec_of(hlo: _jax.HloSharding, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
+def spec_of(hlo: HloSharding, mesh: MeshAxes, ndim: int) -> PartitionSpec | None:
     """The spec on `mesh` that gives this tiling, or None where no spec does."""
     if hlo.is_replicated():
         return PartitionSpec()

@@ -397,7 +397,7 @@ class GSPMDSharding(Sharding):
     def __init__(
         self,
         devices: Sequence[Any],
-        hlo_sharding: _jax.HloSharding,
+        hlo_sharding: hlo.HloSharding,
         *,
         memory_kind: str | None = None,
     ) -> None:
@@ -449,7 +449,7 @@ def _unpickle_gspmd(devices: Sequence[Device], text: str, memory_kind: Any) -> G
 
 
 @cached("equal tilings", key="XLA's tiling, rank", most=4096, emptied=True)
-def semantic_key(hlo_sharding: _jax.HloSharding, ndim: int) -> Any:
+def semantic_key(hlo_sharding: hlo.HloSharding, ndim: int) -> Any:
     """A value that is equal for tilings that give every device the same tile at this rank.
 
     All replicated forms are equal.  Tilings with manual or unreduced parts, which are more than
