@@ -80,14 +80,16 @@ _FOR_READERS = 1.0
 _unread: deque[tuple[float, Any]] = deque()
 
 
-def keep_for_readers(buffer: Any, room: Any) -> None:
+def keep_for_readers(buffer: Any, make_room: Callable[[], Any]) -> None:
     """Keeps what is behind an array that is about to be deleted, while other threads may read it.
 
-    C++ reads, and waits to, without a hold on what it reads.  `room` is an array to keep it in.
+    C++ reads, and waits to, without a hold on what it reads.  `make_room` makes an array to keep
+    it in.
     """
     with memory_lock:
         # One of the threads is that which lets go, later on, of what is kept.
         if len(sys._current_frames()) - bool(_unread) > 1:
+            room = make_room()
             room._replace_with(buffer)
             room.is_no_users = True
             _unread.append((time.monotonic(), room))

@@ -593,12 +593,13 @@ def let_go(buffer: Any) -> None:
         _let_go_of_memory(buffer)
         return
     there = former(buffer._sharding)
-    made, room = (
-        assemble(buffer.aval, there, [there.gone], committed=buffer._committed) for _ in range(2)
-    )
-    in_flight.keep_for_readers(buffer, room)
+
+    def gone() -> Any:
+        return assemble(buffer.aval, there, [there.gone], committed=buffer._committed)
+
+    in_flight.keep_for_readers(buffer, gone)
     vars(buffer).clear()
-    buffer._replace_with(made)
+    buffer._replace_with(gone())
 
 
 def _let_go_of_memory(buffer: Any) -> None:
@@ -608,7 +609,7 @@ def _let_go_of_memory(buffer: Any) -> None:
     raises, and so needs no sharding that sends the call to Python.
     """
     if not buffer.is_deleted():
-        in_flight.keep_for_readers(buffer, _stand_in(buffer))
+        in_flight.keep_for_readers(buffer, lambda: _stand_in(buffer))
         made = _stand_in(buffer)
         buffer._replace_with(made)
         # Both arrays refer to the same memory now: that of the stand-in.
