@@ -1,5 +1,3 @@
-"""Mutable references to arrays.  Mirrors jax.ref."""
-
 from minijax.core.refs import AbstractRef as AbstractRef
 from minijax.lax.reference_indexing import ds as ds
 from minijax.lax.references import (

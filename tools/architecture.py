@@ -63,7 +63,7 @@ ROOMS = {
     "ffi": Room(9, _NUMPY),
     "explain": Room(9, _NUMPY),
     # Additions (decision 0024).
-    "as_jax": Room(10, (*_NUMPY, "jaxlib.mlir")),
+    "as_jax": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
     "display": Room(10, (*_NUMPY, "pygments")),
     "example_libraries": Room(10, _NUMPY),
     "beside_jax": Room(10),
@@ -103,7 +103,10 @@ ALIASES = frozenset({"np", "hlo"})
 
 HOMELESS_NAMES = frozenset({"util", "utils", "helper", "helpers", "common", "misc"})
 PUBLIC_PATHS = frozenset(
-    {"flatten_util", "mesh_utils", "multihost_utils", "test_util", "tree_util"}
+    {
+        *("flatten_util", "mesh_utils", "multihost_utils", "test_util", "tree_util"),
+        *("ad_util", "api_util", "linear_util", "source_info_util", "traceback_util"),
+    }
 )
 """Module names owed to JAX's public paths, whatever we think of them."""
 
@@ -337,9 +340,9 @@ def _dynamic_imports(source: Source) -> Iterator[Violation]:
 
 
 def check_facades(root: Path) -> Iterator[Violation]:
-    """`minijax/*.py` and every `__init__.py` re-export and hold no logic."""
+    """`minijax/*.py`, every `__init__.py` and every public module re-export and hold no logic."""
     for source in package_sources(root):
-        if not source.is_facade:
+        if not source.is_facade and "\ndeferral.publish(" not in source.parsed.text:
             continue
         for node in source.tree.body:
             if not (_is_facade_statement(node) or _is_hook(node)):
@@ -347,10 +350,12 @@ def check_facades(root: Path) -> Iterator[Violation]:
 
 
 def check_stubs(root: Path) -> Iterator[Violation]:
-    """A public path that is no package is a stub or a file of Python, and not both."""
-    for source in package_sources(root):
-        if source.stem != "__init__" and (root / f"{source.path}i").exists():
-            yield Violation(source.path, 1, "its stub is the module by itself")
+    """Every stub belongs to the module beside it, which loads the stub's names."""
+    attached = {s.path for s in package_sources(root) if "deferral.attach(" in s.parsed.text}
+    for path in project_files(root):
+        stub = str(path.relative_to(root))
+        if path.suffix == ".pyi" and stub.removesuffix("i") not in attached:
+            yield Violation(stub, 1, "no module beside it attaches the stub")
 
 
 def _is_hook(node: ast.stmt) -> bool:
@@ -359,8 +364,8 @@ def _is_hook(node: ast.stmt) -> bool:
         case ast.FunctionDef(name="__dir__"):
             return True
         case ast.If():
-            return ast.unparse(node.test) == "TYPE_CHECKING"
-        case ast.Assign(value=ast.Call(func=function)):
+            return ast.unparse(node.test) in {"TYPE_CHECKING", "__name__ == '__main__'"}
+        case ast.Assign(value=ast.Call(func=function)) | ast.Expr(value=ast.Call(func=function)):
             return ast.unparse(function).startswith("deferral.")
     return False
 

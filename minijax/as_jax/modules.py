@@ -48,7 +48,7 @@ _LACKING = {
     f"{ROOT}.extend.batching": f"{_NAMES}.extend.batching",
     f"{ROOT}.extend.mlir": f"{_NAMES}.extend.mlir",
 }
-"""Modules that have more names while `jax` means minijax, and where these are listed."""
+"""Modules that have more names while `jax` means minijax, and the modules that define these."""
 
 
 def _heed_flags(self: Config) -> None:
@@ -134,9 +134,6 @@ class Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
 
 _finder = Finder()
 
-_lent: dict[str, list[str]] = {}
-"""The names that modules of minijax have now, and will not have after `uninstall`."""
-
 
 def _home(name: str) -> str | None:
     """The module of minijax that stands for one of JAX; None if there is none."""
@@ -180,25 +177,16 @@ def install() -> None:
         sys.meta_path.insert(0, _finder)
     for cls, name, value in _ATTRIBUTES:
         setattr(cls, name, value)
-    for package, more in _LACKING.items() if not _lent else ():
-        importlib.import_module(package)
-        importlib.import_module(more)
-        homes = deferral.homes_of[package]
-        _lent[package] = [name for name in deferral.homes_of[more] if name not in homes]
-        homes.update((name, (more, name)) for name in _lent[package])
+    deferral.fallbacks.update(_LACKING)
 
 
 def uninstall() -> None:
     """Undoes `install`: what imports `jax` from now on gets what is installed by that name."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
-    for package, names in _lent.items():
-        for name in names:
-            deferral.homes_of[package].pop(name, None)
-            vars(sys.modules[package]).pop(name, None)
-    for cls, name, _ in _ATTRIBUTES if _lent else ():
+    for cls, name, _ in _ATTRIBUTES if deferral.fallbacks else ():
         delattr(cls, name)
-    _lent.clear()
+    deferral.fallbacks.clear()
     if isinstance(sys.modules.get(_JAX), Jax):
         for name in [name for name in sys.modules if f"{name}.".startswith(f"{_JAX}.")]:
             del sys.modules[name]

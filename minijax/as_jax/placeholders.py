@@ -151,18 +151,18 @@ def reached_preemption_sync_point(step_id: int) -> bool:
     return False
 
 
-_exclude_paths: list[str] = []
+exclude_paths: list[str] = []
 
 
 def register_exclusion(path: str) -> None:
     """Says that a file belongs to a package, not to a user's program."""
-    _exclude_paths.append(path)
+    exclude_paths.append(path)
 
 
 def include_frame(frame: FrameType) -> bool:
     """Whether a frame is of a user's program: neither minijax's, nor of a package that said so."""
     file = frame.f_code.co_filename
-    return not source.is_internal(file) and file not in _exclude_paths
+    return not source.is_internal(file) and file not in exclude_paths
 
 
 def api_boundary(fun: Function, **_: object) -> Function:
@@ -177,7 +177,7 @@ class TreeRegistry:
         return tree.is_tree_node(typ)
 
 
-_registry = TreeRegistry()
+registry = TreeRegistry()
 
 
 class GlobalState:
@@ -213,4 +213,4 @@ class Backends:
         return client.get_backend(platform) if self else default
 
 
-_backends = Backends()
+backends = Backends()

@@ -6,21 +6,23 @@ those that are set here are removed again, so that child processes see the user'
 Modules are imported while the garbage collector waits: the objects that imports make stay alive,
 and looking through them again and again took a seventh of the time.
 
-A façade is a package whose parts are loaded when a program first names them.  The stub beside it,
-which type checkers read, lists its names, each once, with the module that it comes from:
+A façade is a package whose names are loaded when a program first uses them.  The stub beside it,
+which type checkers read, lists each name once, with the module that defines it:
 
     import minijax.core.tree
     from minijax.numpy.ranges import hanning as hanning, kaiser as kaiser
 
     tree_all = minijax.core.tree.all_true
 
-`attach` makes of the stub what the façade is at run time:
+`attach` reads the stub and returns what the façade needs at run time:
 
     __getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)
 
-That keeps `import minijax` light: it loads what most programs use, and no more.  A public path that
-is not a package is the stub alone (`minijax/debug.pyi`): Python finds no module there, and asks
-`Finder`, which makes one of the stub.
+That keeps `import minijax` light: it loads what most programs use, and no more.  A public module
+that is not a package (`minijax/debug.py`) is loaded only when a program names it, so it imports its
+names as any module does.  It ends with a call that gives them the same treatment (decision 0038):
+
+    deferral.publish(globals())
 """
 
 from __future__ import annotations
@@ -34,8 +36,8 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType, FrameType, FunctionType, ModuleType
+from importlib.machinery import ModuleSpec, PathFinder
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")
@@ -127,7 +129,10 @@ ROOT = "minijax"
 
 
 homes_of: dict[str, dict[str, tuple[str, str]]] = {}
-"""For each package with a stub, the names that it shows, with module and name in that."""
+"""For each module with a stub, its public names, with the module and the name that define them."""
+
+fallbacks: dict[str, str] = {}
+"""Modules in which names are looked up that a public module lacks; `as_jax` adds JAX's names."""
 
 # Stubs have the form that the formatter gives them.
 _IMPORT = re.compile(r"^from (\S+) import (?:\(([^)]*)\)|([^(#\n]*))", re.MULTILINE)
@@ -148,28 +153,21 @@ def attach(
     A function that is called like its module loads at once too: later, its name would be the
     module's.
     """
-    with open(file.rpartition(".")[0] + ".pyi", encoding="utf-8") as stub:
-        text = stub.read()
+    # The loader also reads from archives, where `open` finds no file.
+    loader: Any = sys.modules[package].__spec__.loader
+    text = loader.get_data(file.rpartition(".")[0] + ".pyi").decode()
     homes = homes_of[package] = exports(text)
     declared = _DECLARATION.findall(text)
 
     def load(name: str) -> Any:
         """Loads a part of the package when it is first named."""
         if name not in homes:
-            try:
-                raise _no_attribute(package, name)
-            except AttributeError as missing:
-                missing.__traceback__ = None  # The user's line is the last one.
-                raise
+            return _look_up_fallback(package, name)
         home, original = homes[name]
         if home == package:
             value = import_module(f"{home}.{original}")
         else:
-            value = getattr(import_module(home), original)
-            if isinstance(value, FunctionType | type) and value.__module__.startswith(ROOT):
-                if type(value) is FunctionType:
-                    value = sys.modules[f"{ROOT}.core.source"].public(value, package, name)
-                value.__doc__ = _with_source(value.__doc__, package, name)
+            value = _public(getattr(import_module(home), original), package, name)
         setattr(sys.modules[package], name, value)
         return value
 
@@ -183,6 +181,57 @@ def attach(
     for name in [name for name, (home, _) in homes.items() if home == f"{package}.{name}"]:
         load(name)
     return load, shown, public
+
+
+def publish(module: dict[str, Any]) -> None:
+    """Completes a module of imported names as a public one, as `attach` does for a façade.
+
+    Functions become boundaries, docstrings name their source, and `__all__` and `dir` list the
+    public names: all but private ones, this module, and packages that an `import a.b` binds.
+
+    Args:
+        module: the module's globals.
+    """
+    path = module["__spec__"].name  # `__name__` is `__main__` under `python -m`.
+    names = [name for name, value in module.items() if name[0] != "_" and not _is_tool(value)]
+    for name in names:
+        module[name] = _public(module[name], path, name)
+    module["__all__"] = sorted(names)
+    module["__dir__"] = lambda: list(module["__all__"])
+    module["__getattr__"] = functools.partial(_look_up_fallback, path)
+
+
+def _is_tool(value: Any) -> bool:
+    """Returns whether a public module only uses a value in order to define its names."""
+    if not isinstance(value, ModuleType):
+        return False
+    return value.__name__ == __name__ or "." not in value.__name__
+
+
+def _public(value: Any, package: str, name: str) -> Any:
+    """Returns `value` as users see it; our functions become boundaries with a source line."""
+    if isinstance(value, FunctionType) and value.__module__.startswith(ROOT):
+        boundary = sys.modules[f"{ROOT}.core.source"].public(value, package, name)
+        if boundary is not value:
+            package, name = boundary.__module__, boundary.__qualname__
+        boundary.__doc__ = _with_source(value.__doc__, package, name)
+        return boundary
+    if isinstance(value, type) and value.__module__.startswith(ROOT):
+        value.__doc__ = _with_source(value.__doc__, package, name)
+    return value
+
+
+def _look_up_fallback(package: str, name: str) -> Any:
+    """Returns a name that a public module lacks from its fallback, or raises AttributeError."""
+    if package in fallbacks and not name.startswith("__"):
+        names = import_module(fallbacks[package])
+        if hasattr(names, name):
+            return getattr(names, name)
+    try:
+        raise _no_attribute(package, name)
+    except AttributeError as missing:
+        missing.__traceback__ = None  # The traceback ends with the user's line.
+        raise
 
 
 # What follows the paragraphs of a docstring.
@@ -250,16 +299,13 @@ def _no_attribute(package: str, name: str) -> AttributeError:
 
 
 class Finder:
-    """Finds the package's modules, and those of jaxlib that declare dialects, which load whole.
-
-    Some modules of the package are a stub and nothing else.
-    """
+    """Finds our modules and jaxlib's MLIR dialects, which signals must not leave half loaded."""
 
     @staticmethod
     def find_spec(
         fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
-        """How to load `minijax.debug`: by `debug.pyi` in the folder of `minijax`."""
+        """Returns the spec of Python's own finder, with a loader that signals cannot interrupt."""
         if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
             if fullname == "jax" and f"{ROOT}.runtime.array" in sys.modules:
                 importlib.import_module(f"{ROOT}.beside_jax")
@@ -267,27 +313,7 @@ class Finder:
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
             spec.loader.exec_module = whole(spec.loader.exec_module)  # type: ignore[method-assign]
-            return spec
-        for folder in path or ():
-            file = os.path.join(folder, f"{fullname.rpartition('.')[2]}.pyi")
-            if os.path.isfile(file):
-                spec = ModuleSpec(fullname, _StubLoader(fullname, file), origin=file)
-                spec.has_location = True
-                return spec
-        return None
-
-
-class _StubLoader(SourceFileLoader):
-    """Makes a façade of a stub, with the docstring that opens it."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__doc__ = self.get_data(self.path).decode().split('"""')[1]
-        attached = attach(module.__name__, self.path)
-        vars(module).update(zip(("__getattr__", "__dir__", "__all__"), attached, strict=True))
-
-    def get_code(self, fullname: str) -> CodeType:
-        """What `python -m` runs: the function `main` of the module."""
-        return compile(f"from {fullname} import main\nraise SystemExit(main())", self.path, "exec")
+        return spec
 
 
 sys.meta_path.insert(0, Finder)

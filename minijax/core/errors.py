@@ -322,3 +322,7 @@ class NoMeshError(RuntimeError, ValueError):
 
 class ResourceTypingError(TypeError):
     """One mesh resource carries two logical axes of one value."""
+
+
+class InconclusiveDimensionOperation(Exception):  # noqa: N818  mirrors jax.errors
+    """The result of an operation on symbolic dimensions depends on their values."""

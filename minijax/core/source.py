@@ -415,13 +415,19 @@ _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
 
 
 def public(function: F, package: str, name: str) -> F:
-    """What a package shows by a name in place of one of its functions: the boundary of that."""
+    """Returns the boundary of a function that a package makes public under a name.
+
+    A function with several public names is called by the shortest, whichever is loaded first:
+    `tree.map`, not `tree_util.tree_map`.  Pickles and messages use that name.
+    """
     shown = vars(function).get("_boundary")
-    if getattr(shown, "__wrapped__", None) is not function:
+    is_new = getattr(shown, "__wrapped__", None) is not function
+    if is_new:
         shown = vars(function)["_boundary"] = boundary(function)
-        if shown is not function:
-            # By these, functions are pickled.
-            shown.__module__, shown.__qualname__ = package, name
+    if shown is not function and (
+        is_new or len(f"{package}.{name}") < len(f"{shown.__module__}.{shown.__qualname__}")
+    ):
+        shown.__module__, shown.__qualname__ = package, name
     return cast(F, shown)
 
 

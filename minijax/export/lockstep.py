@@ -12,10 +12,10 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 from jaxlib.mlir import ir
 
-from minijax.core.errors import error
+from minijax.core.errors import InconclusiveDimensionOperation, error
 from minijax.export import artifacts, symbols
 from minijax.export.polynomials import Polynomial
-from minijax.export.scopes import PROBES, InconclusiveDimensionOperation, SymbolicScope
+from minijax.export.scopes import PROBES, SymbolicScope
 
 Size = int | Polynomial
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 from minijax.core import source
-from minijax.core.errors import error
+from minijax.core.errors import InconclusiveDimensionOperation, error
 from minijax.export import polynomials
 from minijax.export.polynomials import Operation, Polynomial
 
@@ -21,10 +21,6 @@ _RANGES = ((101, 200), (211, 500), (503, 1500))
 
 PROBES = len(_RANGES)
 _INFINITE = float("inf")
-
-
-class InconclusiveDimensionOperation(Exception):  # noqa: N818  mirrors jax.errors
-    """An operation on sizes that are symbols has no answer that holds for all sizes."""
 
 
 @source.boundaries("__init__")

@@ -19,7 +19,14 @@ ROOT = Path(minijax.__file__).parent
 
 
 # Packages import modules of JAX of which they need nothing, or one private name.
-MAY_BE_EMPTY = set((ROOT / "as_jax" / "names").rglob("*.pyi"))
+MAY_BE_EMPTY = {
+    path for path in (ROOT / "as_jax" / "names").rglob("*") if path.suffix in {".py", ".pyi"}
+}
+PUBLISHED = [
+    path
+    for path in sorted(ROOT.rglob("*.py"))
+    if "\ndeferral.publish(globals())\n" in path.read_text(encoding="utf-8")
+]
 
 
 def _package(path: Path) -> str:
@@ -28,7 +35,7 @@ def _package(path: Path) -> str:
 
 
 def _imports(text: str) -> dict[str, tuple[str, str]]:
-    """What the text of a stub passes on, as Python reads it."""
+    """Parses the names that a stub or a public module re-exports, with module and name there."""
     found = {}
     for node in ast.parse(text).body:
         if isinstance(node, ast.ImportFrom):
@@ -43,7 +50,7 @@ def _imports(text: str) -> dict[str, tuple[str, str]]:
 def _promised() -> list[tuple[str, str, str, str]]:
     """What façades promise to type checkers: façade, name there, module, and name in it."""
     found = []
-    for path in sorted(ROOT.rglob("*.pyi")):
+    for path in [*sorted(ROOT.rglob("*.pyi")), *PUBLISHED]:
         exports = _imports(path.read_text(encoding="utf-8"))
         found += [(_package(path), shown, *home) for shown, home in exports.items()]
     for path in sorted(ROOT.rglob("__init__.py")):
@@ -121,27 +128,40 @@ def test_name_that_loads_later_is_found_once(tmp_path, monkeypatch):
         del sys.modules[module]
 
 
-ALONE = [path for path in sorted(ROOT.rglob("*.pyi")) if not path.with_suffix(".py").exists()]
-
-
-@pytest.mark.parametrize("path", ALONE, ids=_package)
-def test_stub_alone_is_a_module(path):
-    name = _package(path)
-    spec = importlib.util.find_spec(name)
+@pytest.mark.parametrize("path", PUBLISHED, ids=_package)
+def test_public_module_lists_what_it_imports(path):
+    name, text = _package(path), path.read_text("utf-8")
     module = importlib.import_module(name)
+    exported = sorted(shown for shown in _imports(text) if not shown.startswith("_"))
 
-    assert spec is not None
-    assert spec.origin == module.__file__ == str(path)
-    assert module.__doc__ == ast.get_docstring(ast.parse(path.read_text("utf-8")), clean=False)
-    assert inspect.getsource(module) == path.read_text("utf-8")
+    assert module.__file__ == str(path)
+    assert module.__all__ == dir(module) == exported
+    assert exported or path in MAY_BE_EMPTY
+    assert inspect.getsource(module) == text
     assert str(module.__doc__).splitlines()[0] in pydoc.plain(pydoc.render_doc(module))
-    assert set(dir(module)) >= set(module.__all__)
-    assert module.__all__ or path in MAY_BE_EMPTY
     with pytest.raises(AttributeError, match=f"module '{name}' has no attribute 'nothing'"):
         _ = module.nothing
 
 
-def test_stubs_alone_are_found_by_every_kind_of_import():
+def test_function_of_two_public_modules_has_its_shortest_name():
+    script = (
+        "from minijax import tree_util\n"
+        "print(tree_util.tree_map.__module__, tree_util.tree_map.__qualname__)\n"
+        "from minijax import tree\n"
+        "print(tree.map is tree_util.tree_map, tree.map.__module__, tree.map.__qualname__)\n"
+        "print('mirrors jax.tree.map' in tree.map.__doc__)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+
+    assert done.stdout.split() == [
+        *("minijax.tree_util", "tree_map"),
+        *("True", "minijax.tree", "map", "True"),
+    ]
+
+
+def test_public_modules_are_found_by_every_kind_of_import():
     script = (
         "import minijax.stages; print(minijax.stages.Traced.__name__)\n"
         "from minijax.tree_util import tree_map; print(tree_map.__name__)\n"
@@ -161,8 +181,8 @@ def test_stubs_alone_are_found_by_every_kind_of_import():
         importlib.import_module("minijax.nothing")
 
 
-def test_stub_outside_the_package_is_no_module(tmp_path):
-    tmp_path.joinpath("alone.pyi").write_text("from minijax.lax import add as add\n", "utf-8")
+def test_finder_serves_no_other_package(tmp_path):
+    tmp_path.joinpath("alone.py").write_text("", "utf-8")
 
     assert deferral.Finder.find_spec("alone", [str(tmp_path)]) is None
     assert deferral.Finder.find_spec("other.alone", [str(tmp_path)]) is None
@@ -195,6 +215,8 @@ def test_plain_import_leaves_what_few_programs_use():
             "nn",
             "random",
             "testing",
+            "debug",
+            "tree_util",
         ),
     ):
         assert f"minijax.{module}" not in loaded

@@ -114,7 +114,7 @@ minijax.as_jax.uninstall()
 
 
 def every_module() -> list[str]:
-    """The names of all modules of the package, public or not, stubs alone included."""
+    """Returns the names of all modules of the package, public or not, from its files."""
     root = Path(minijax.__file__).parent
     files = [*root.rglob("*.py"), *root.rglob("*.pyi")]
     paths = {path.relative_to(root.parent).with_suffix("") for path in files}

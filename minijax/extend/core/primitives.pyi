@@ -1,5 +1,3 @@
-"""The primitives by name, for rules of users' own.  Mirrors jax.extend.core.primitives."""
-
 from minijax.lax import (
     abs_p as abs_p,
     acos_p as acos_p,

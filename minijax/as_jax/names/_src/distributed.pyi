@@ -1,3 +1,0 @@
-"""Needed by orbax."""
-
-from minijax.as_jax.placeholders import global_state as global_state

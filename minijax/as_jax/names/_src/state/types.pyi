@@ -1,3 +1,0 @@
-"""Needed by flax.nnx."""
-
-from minijax.core.refs import AbstractRef as AbstractRef

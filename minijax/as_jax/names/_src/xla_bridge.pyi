@@ -1,3 +1,0 @@
-"""Needed by chex."""
-
-from minijax.as_jax.placeholders import _backends as _backends

@@ -1,3 +1,0 @@
-"""The folder of compiled programs."""
-
-from minijax.runtime.program_store import reset_cache as reset_cache, set_cache_dir as set_cache_dir

@@ -1,4 +1,0 @@
-"""Layouts of arrays in memory.  Mirrors jax.experimental.layout."""
-
-from minijax.placing.layout_constraint import with_layout_constraint as with_layout_constraint
-from minijax.sharding.base import Format as Format, Layout as Layout

@@ -1,6 +1,0 @@
-"""Layouts of devices in meshes."""
-
-from minijax.runtime.mesh_layout import (
-    create_device_mesh as create_device_mesh,
-    create_hybrid_device_mesh as create_hybrid_device_mesh,
-)

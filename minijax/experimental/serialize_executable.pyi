@@ -1,6 +1,0 @@
-"""Compiled programs as bytes.  Mirrors jax.experimental.serialize_executable."""
-
-from minijax.export.executables import (
-    deserialize_and_load as deserialize_and_load,
-    serialize as serialize,
-)

@@ -1,3 +1,0 @@
-"""`shard_map` under its former path, with its former arguments."""
-
-from minijax.transforms.legacy.older import shard_map as shard_map

@@ -1,3 +1,0 @@
-"""Memories of devices.  Mirrors jax.memory."""
-
-from minijax.core.meshes import Space as Space
