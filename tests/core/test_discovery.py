@@ -54,7 +54,7 @@ print(json.dumps(modules))
 """
     shown = run(script)
     assert len(shown) > 30
-    assert walked >= {*public.NAMES, *shown}
+    assert walked >= {*public.NAMES, *shown} - {*public.DISTRIBUTIONS}
 
 
 def test_public_modules_need_no_finder_of_ours() -> None:
@@ -77,7 +77,17 @@ for name in sys.argv[1:]:
 print(json.dumps(lacking))
 """
     names = [name for name in public.every_module() if name.startswith("minijax.as_jax.names.")]
-    assert run(script, *public.NAMES[1:], *names) == []
+    files = [name for name in public.NAMES[1:] if name not in public.DISTRIBUTIONS]
+    assert run(script, *files, *names) == []
+
+
+def test_distributions_exist_once_their_package_does() -> None:
+    script = """
+import json, sys
+import minijax.scipy.stats
+print(json.dumps([name for name in sys.argv[1:] if name not in sys.modules]))
+"""
+    assert run(script, *public.DISTRIBUTIONS) == []
 
 
 def test_names_load_from_an_archive(tmp_path: Path) -> None:

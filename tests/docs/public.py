@@ -20,6 +20,9 @@ _STATS = (
     *("vonmises", "wrapcauchy"),
 )
 
+DISTRIBUTIONS = tuple(f"minijax.scipy.stats.{name}" for name in _STATS)
+"""Modules without a file, which `minijax.scipy.stats` makes of classes when it is imported."""
+
 # What two modules share belongs to the first.
 NAMES = (
     "minijax",
@@ -47,7 +50,7 @@ NAMES = (
     "minijax.scipy.spatial.transform",
     "minijax.scipy.special",
     "minijax.scipy.stats",
-    *(f"minijax.scipy.stats.{name}" for name in _STATS),
+    *DISTRIBUTIONS,
     "minijax.image",
     "minijax.ops",
     "minijax.flatten_util",
