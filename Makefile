@@ -101,7 +101,8 @@ clean: ## remove the environments and everything generated
 $(FEATURES): $(SOURCES) | $(INSTALLED)
 	-$(PYTEST) -q --sample=$(SEED) --features-report=$@
 
-$(INSTALLED): pyproject.toml
+# The metadata of the installation contain the version, which is in minijax/__init__.py.
+$(INSTALLED): pyproject.toml minijax/__init__.py
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,examples]'

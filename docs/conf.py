@@ -4,6 +4,8 @@ import os
 import sys
 from pathlib import Path
 
+import minijax
+
 ROOT = Path(__file__).resolve().parents[1]
 # Notebooks run the package of this checkout, and so does what Sphinx imports.
 sys.path.insert(0, str(ROOT))
@@ -11,6 +13,7 @@ os.environ["PYTHONPATH"] = str(ROOT)
 
 project = "minijax"
 author = "the authors of minijax"
+version = release = minijax.__version__
 language = "en"
 
 extensions = ["myst_nb", "sphinx_copybutton", "tools.site.sources"]
@@ -28,7 +31,7 @@ nb_execution_timeout = 120
 nb_merge_streams = True
 
 html_theme = "sphinx_book_theme"
-html_title = "minijax"
+html_title = f"minijax {release}"
 html_extra_path = [os.environ["MINIJAX_SITE_EXTRA"]]
 html_static_path = [str(ROOT / "docs" / "static")]
 html_css_files = ["site.css"]

@@ -13,4 +13,4 @@ __getattr__, __dir__, __all__ = deferral.attach(
     ),
 )
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

