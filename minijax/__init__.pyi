@@ -75,6 +75,7 @@ from minijax.core.guards import (
 from minijax.core.jaxpr import ClosedJaxpr as ClosedJaxpr, Jaxpr as Jaxpr
 from minijax.core.native import Device as Device
 from minijax.core.cache import cache_stats as cache_stats
+from minijax.display.glossary import help as help
 from minijax.display.notebook import load_ipython_extension as load_ipython_extension
 from minijax.explain.report import no_retrace as no_retrace
 from minijax.interpreters.staging import eval_jaxpr as eval_jaxpr

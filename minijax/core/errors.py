@@ -2,7 +2,7 @@
 
 Every message has the same shape: the public name that the user called and what is wrong; then
 what was given, what was expected, how to mend it, and the line of the user's code.  Where a word
-may be new to the reader, the last line says that docs/glossary.md explains it.
+may be new to the reader, the last line is the call of `minijax.help` that explains it.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def message(
         expected: what would have been right.
         fix: what the user can do.
         at: the place in the user's code; found from the stack where absent.
-        more: words of docs/glossary.md, separated by commas, for those to whom they are new.  Those
-            that the types in `got` show are added, also if it is empty.
+        more: terms of the glossary that the text uses, separated by commas.  Terms for the notation
+            of the types in `got` are added, also if it is empty.
     """
     if isinstance(got, Mapping):
         got = "   ".join(f"{key}: {value}" for key, value in got.items())
@@ -66,10 +66,10 @@ def message(
 
 
 def _reference(more: str, got: str) -> str:
-    """Where the words `more`, and those for the notation of types in `got`, are explained."""
+    """Returns the call that explains the terms `more`, and those for the notation in `got`."""
     words = more.split(", ") if more else []
     words += [w for w, notation in _NOTATION.items() if re.search(notation, got) and w not in words]
-    return f"docs/glossary.md: {', '.join(words)}" if words else ""
+    return 'minijax.help("' + '", "'.join(words) + '")' if words else ""
 
 
 _ROOMS_OF_FUNCTIONS = ("numpy.", "lax.", "nn.", "random.", "scipy.", "image.", "ops.", "operator ")
@@ -112,7 +112,7 @@ def error(
         expected: what would have been right.
         fix: what the user can do.
         at: the place in the user's code.
-        more: words of docs/glossary.md; those that the class of the error is about where absent.
+        more: terms of the glossary; by default those that the class of the error is about.
         cause: the error that this one comes `from`; `None` hides the one being handled.
     """
     more = getattr(exception, "_glossary", None) if more is None else more

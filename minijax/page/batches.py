@@ -24,7 +24,7 @@ Data = dict[str, Any]
 
 
 def data_of(closed: ClosedJaxpr, dims: Sequence[int | None], size: int, linked: Linker) -> Data:
-    """The table of a batch: `size`, `arguments` and `rows`, as `docs/page.md` describes it.
+    """Returns the table of a batch as JSON: `size`, `arguments` and `rows`.
 
     Args:
         closed: the program of one example.

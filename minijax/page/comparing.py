@@ -115,7 +115,7 @@ class Comparison(communication.Listing[Choice]):
 
     @property
     def data(self) -> Data:
-        """What is compared, as JSON: `docs/page.md` describes it."""
+        """The comparison as JSON: the mesh, the speeds of its axes, and each choice."""
         return {
             "mesh": [[name, size] for name, size in self.mesh.shape_tuple],
             "speeds": self.link_speeds,

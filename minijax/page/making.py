@@ -63,7 +63,8 @@ class Page:
 
     Attributes:
         name: the name of the function.
-        data: what the page shows, as JSON: `docs/page.md` describes it.
+        data: what the page shows, as JSON: `columns` of text, the `equations` to which their lines
+            belong, and `values` of arguments and results, among others.
 
     Source:     minijax's own.
 
