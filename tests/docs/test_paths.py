@@ -1,5 +1,6 @@
-"""Every file that the documents, and the package itself, name exists."""
+"""Every file that the documents, and the package itself, name exists where it is named."""
 
+import ast
 import re
 from pathlib import Path
 
@@ -48,3 +49,46 @@ def test_files_that_sources_name_exist() -> None:
         if not any(place.exists() for place in places(path, name))
     ]
     assert wrong == []
+
+
+# What a checkout has and an installed package has not.
+OF_THE_CHECKOUT = re.compile(
+    r"\b(?:benchmarks|docs|examples|tests|tools|web)/\w|\b(?:CHANGELOG|README|SECURITY)\b|Makefile"
+)
+
+
+def texts(path: Path) -> list[tuple[int, str]]:
+    """Returns the strings of a file with their lines, without the docstring of the module.
+
+    They are what errors, reports and `help` print. Docstrings of modules are for developers.
+    """
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    statements = tree.body[1:] if ast.get_docstring(tree) is not None else tree.body
+    nodes = [node for statement in statements for node in ast.walk(statement)]
+    return [
+        (node.lineno, node.value)
+        for node in nodes
+        if isinstance(node, ast.Constant) and isinstance(node.value, str)
+    ]
+
+
+def test_texts_of_the_package_name_no_file_of_the_checkout() -> None:
+    paths = [p for pattern in ("*.py", "*.pyi") for p in (ROOT / "minijax").rglob(pattern)]
+    named = [
+        (path.relative_to(ROOT).as_posix(), line, text)
+        for path in sorted(paths)
+        for line, text in texts(path)
+        if OF_THE_CHECKOUT.search(text)
+    ]
+    assert named == []
+    # The commands print the docstrings of their modules.
+    commands = sorted((ROOT / "minijax").rglob("__main__.py"))
+    assert [p for p in commands if OF_THE_CHECKOUT.search(p.read_text(encoding="utf-8"))] == []
+
+
+def test_texts_are_found_wherever_they_are(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""See docs/a.md."""\n\ndef f():\n    """B."""\n    return f"c {1} d"\n')
+    assert texts(path) == [(4, "B."), (5, "c "), (5, " d")]
+    assert OF_THE_CHECKOUT.search("see docs/glossary.md")
+    assert not OF_THE_CHECKOUT.search("see core/trace.py")
