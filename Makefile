@@ -35,7 +35,7 @@ SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) d
 
 WEB := web/node_modules/.package-lock.json
 
-.PHONY: help demo test test-all test-web test-docs web docs bench check features size parity packages exports fuzz soak mutants clean
+.PHONY: help demo test test-all test-web test-docs web docs wheel release bench check features size parity packages exports fuzz soak mutants clean
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -60,6 +60,12 @@ docs: $(INSTALLED_DOCS) ## build the site of the documents into out/site, withou
 
 test-docs: docs $(WEB) ## look for dead links in the site, and in Chromium for blank figures
 	MINIJAX_SITE=out/site $(BIN)/python -m pytest -q tests/docs/test_site.py
+
+wheel: $(INSTALLED) ## build the wheel and the source distribution into dist
+	$(BIN)/python -m tools.release build
+
+release: $(INSTALLED) ## check that this version can be released, and print the commands that do it
+	$(BIN)/python -m tools.release
 
 check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
 	$(BIN)/python -m tools.check
