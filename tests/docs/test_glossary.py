@@ -108,7 +108,7 @@ def test_help_proposes_terms_for_an_unknown_one(term: str, near: str) -> None:
 
 
 def test_help_of_a_word_without_neighbours_points_to_the_list() -> None:
-    with pytest.raises(ValueError, match="minijax.help\\(\\) lists all terms") as failure:
+    with pytest.raises(ValueError, match=r"minijax\.help\(\) lists all terms") as failure:
         minijax.help("xyzzy")
     assert "expected" not in str(failure.value)
 
