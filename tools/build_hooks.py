@@ -1,6 +1,7 @@
-"""What hatchling runs in each build: it completes the metadata, and adds the glossary to wheels.
+"""Hooks of the build: one completes the metadata, the other adds the glossary to the wheel.
 
-pyproject.toml names this file as a hook for both; the URL of the repository is set there.
+Hatchling runs them, because pyproject.toml names this file as both a metadata and a build hook.
+The URL of the repository is configured there.
 """
 
 from __future__ import annotations

@@ -64,7 +64,7 @@ def test_hook_is_written_where_python_reads_it(directory: Path, tmp_path: Path) 
         assert str(directory) in str(failure.value)
 
 
-def test_python_outside_of_environments_needs_a_directory(
+def test_outside_an_environment_the_directory_must_be_named(
     directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sys, "prefix", sys.base_prefix)
@@ -74,7 +74,7 @@ def test_python_outside_of_environments_needs_a_directory(
 
 
 @pytest.mark.parametrize("method", ["write_text", "unlink"])
-def test_directory_of_somebody_else(
+def test_unwritable_directory_is_reported(
     method: str, directory: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     # Tests may run as root, who can write to any directory.

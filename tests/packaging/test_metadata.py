@@ -1,4 +1,4 @@
-"""What the metadata of the distributions say, and what documents say about installing them."""
+"""The metadata of the distributions are right, and no text installs another distribution."""
 
 import email
 import email.message
@@ -91,34 +91,34 @@ def test_one_file_names_the_repository() -> None:
 
 
 _INSTALLING = re.compile(r"\b(?:pip3?|pipx|uv|poetry|conda)\b.*?\b(?:install|add)\b([^`]*)")
-_PACKAGE_OF_STRANGERS = re.compile(r"(?<![\w./-])minijax(?![\w./-])")
+_OTHER_DISTRIBUTION = re.compile(r"(?<![\w./-])minijax(?![\w./-])")
 
 
-def recommends_strangers(line: str) -> bool:
+def installs_other_distribution(line: str) -> bool:
     """Returns whether a line installs the distribution `minijax`, which is another project's."""
     commands = _INSTALLING.findall(line)
-    return any(_PACKAGE_OF_STRANGERS.search(arguments) for arguments in commands)
+    return any(_OTHER_DISTRIBUTION.search(arguments) for arguments in commands)
 
 
 @pytest.mark.parametrize("package", ["minijax", "minijax[display]", "-U minijax==0.1", "a minijax"])
-def test_recommendations_are_recognized(package: str) -> None:
-    assert recommends_strangers(f"elsewhere `pip install {package}`. Without it")
-    assert recommends_strangers(f"    python -m pip install {package}")
+def test_commands_that_install_it_are_recognized(package: str) -> None:
+    assert installs_other_distribution(f"elsewhere `pip install {package}`. Without it")
+    assert installs_other_distribution(f"    python -m pip install {package}")
 
 
 @pytest.mark.parametrize("package", ["minijax-compiler[test]", "./minijax", "dist/minijax.whl"])
-def test_other_packages_may_be_recommended(package: str) -> None:
-    assert not recommends_strangers(f"`pip install {package}` where minijax is installed")
+def test_commands_that_install_minijax_pass(package: str) -> None:
+    assert not installs_other_distribution(f"`pip install {package}` where minijax is installed")
 
 
-def test_nothing_recommends_the_package_of_strangers() -> None:
+def test_no_text_installs_the_distribution_of_another_project() -> None:
     suffixes = {".md", ".py", ".pyi", ".toml", ".yml", ".yaml", ".txt", ".json", ""}
     paths = [p for p in architecture.project_files(ROOT) if p.suffix in suffixes]
     assert {ROOT / "README.md", ROOT / "docs" / "notebooks.md", ROOT / "Makefile"} <= set(paths)
-    recommending = [
+    lines = [
         (path.relative_to(ROOT).as_posix(), line)
         for path in paths
         for line in path.read_text(encoding="utf-8", errors="ignore").splitlines()
-        if recommends_strangers(line)
+        if installs_other_distribution(line)
     ]
-    assert recommending == []
+    assert lines == []
