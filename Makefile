@@ -9,9 +9,10 @@ JAX_VENV := .venv-jax
 PACKAGES_VENV := .venv-packages
 
 # The first Python that runs, is new enough and can make environments; `make PYTHON=...` overrides.
-PYTHON ?= $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
+# The search takes a second or two: it runs on first use, and `eval` keeps its result.
+PYTHON ?= $(eval PYTHON := $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
 	if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
-		>/dev/null 2>&1; then command -v $$python; break; fi; done)
+		>/dev/null 2>&1; then command -v $$python; break; fi; done))$(PYTHON)
 
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEV := $(VENV)/.installed-dev
@@ -22,8 +23,14 @@ INSTALLED_PACKAGES := $(PACKAGES_VENV)/.installed
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
 
-# What draws the sample of `make test`: the date, or the number of a run that is to be repeated.
-SEED ?= today
+# The folders of tests that `make quick` can run.
+ROOMS := $(patsubst tests/%/,%,$(sort $(dir $(wildcard tests/*/test_*.py))))
+
+# What selects the sample of `make test`: the commit, or the number that the header of a run printed.
+SEED ?= commit
+
+# With CPU_REPORT=FILE `make test` writes the CPU time of each test to the file.
+CPU_REPORT ?=
 
 # How long `make fuzz` and `make soak` run.
 MINUTES ?= 30
@@ -35,7 +42,7 @@ SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) d
 
 WEB := web/node_modules/.package-lock.json
 
-.PHONY: help demo test test-all test-web test-docs web docs wheel release bench check features size parity packages exports fuzz soak mutants clean
+.PHONY: help demo test test-all test-web test-docs web docs wheel release bench check features size parity packages exports fuzz soak mutants clean quick known-room
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -43,8 +50,15 @@ help: ## say what can be made
 demo: $(INSTALLED) ## train a network on real digits and show every stage of the compiler
 	$(BIN)/python examples/demo.py
 
-test: $(INSTALLED) ## run tests on a sample of their parameters, within six minutes on two cores
-	$(PYTEST) --sample=$(SEED) --features-report=$(FEATURES)
+test: $(INSTALLED) ## run a sample of the tests, within six minutes on two cores
+	$(PYTEST) --sample=$(SEED) --features-report=$(FEATURES) $(if $(CPU_REPORT),--cpu-report=$(CPU_REPORT))
+
+quick: known-room $(INSTALLED) ## run a few tests of one room within a minute: make quick ROOM=lax
+	$(PYTEST) --sample=$(SEED) --quick $(addprefix tests/,$(ROOM))
+
+# A separate target, so that a misspelt name is reported before anything is installed.
+known-room:
+	@$(if $(and $(ROOM),$(if $(filter-out $(ROOMS),$(ROOM)),,known)),:,$(error make quick: ROOM must be one of the rooms below, got '$(ROOM)'; for example make quick ROOM=lax. Rooms: $(ROOMS)))
 
 test-all: $(INSTALLED) ## run every test on all of its parameters, compiled as users compile
 	$(PYTEST) --features-report=$(FEATURES)

@@ -1,40 +1,95 @@
-"""Which parameters of the tests a run takes: `make test` takes a sample, `make test-all` takes all.
+"""Selects the tests of a sample: `make test` runs a sample, `make test-all` runs everything.
 
-A test with many parameters holds one law against many programs.  With `--sample=SEED` a run takes
-a few of them, drawn by the seed, and another seed takes others.  Each test stays, with two
-parameters at least, and so does each row of docs/features.md that some parameter of it shows.
-A test that costs more than most says how many it keeps: `@pytest.mark.sampled(4)`.
+A test with many parameters checks one property on many programs.  `--sample=SEED` keeps a few
+parameters of each test, and other seeds keep others.  At least two parameters of each test are
+kept, and every row of docs/features.md that a parameter shows is shown in each sample.
 
-Tests that cost as much as hundreds of others, such as whole programs, take turns:
-`@pytest.mark.turns(3)` has each in the samples of one day in three; decision 0033.
+Two marks make a sample cheaper (decisions 0020, 0033 and 0041):
+
+- `@pytest.mark.sampled(4)` keeps four parameters of an expensive test, instead of one in twelve.
+- `@pytest.mark.turns(3)` keeps a test that costs as much as hundreds of others, such as a whole
+  program, in one sample of three: each seed keeps it with probability 1/3.
+
+`--sample=commit` derives the seed from the commit that is checked out, so that all runs on a
+commit select the same tests, on every day and on every machine.
+
+`--quick` selects a smaller sample, for `make quick ROOM=lax`: one parameter of each test, and of
+a large room only some tests.  It does not keep the rows of docs/features.md.
 """
 
 from __future__ import annotations
 
-import datetime
+import subprocess
 import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
-_FEW = 4
-"""A test with as many parameters keeps them all; of what it has beyond, it keeps one in twelve."""
+SEED_WITHOUT_COMMIT = 1
+"""The seed in a tree that is not a git checkout, such as an unpacked source distribution."""
 
-_LEAST = 2
+_ALWAYS_KEPT = 4
+"""A test with at most this many parameters keeps all; beyond these, one in twelve is kept."""
+
+_MIN_KEPT = 2
+
+_QUICK_BUDGET = 400
+_QUICK_COST_OF_SLOW = 20
+"""How much `--quick` runs: so many tests, where a test marked `slow` or `turns` counts as 20.
+
+Tests without these marks take about a tenth of a second of CPU time each."""
 
 
-def seed_from_option(option: str) -> str:
-    """The seed that an option means: `all` and numbers are themselves, `today` is the date.
+class Seed(NamedTuple):
+    """A seed and where it comes from.
+
+    Attributes:
+        value: a decimal number, or `all`, which keeps every test.
+        origin: a few words for the header of the report.
+    """
+
+    value: str
+    origin: str
+
+
+def commit_of(root: Path) -> str | None:
+    """Returns the hash of the commit checked out at `root`, or None if `root` is not a checkout.
+
+    A repository that merely contains `root`, for example around an unpacked source distribution,
+    is not asked: its commits say nothing about these tests.
+    """
+    if not (root / ".git").exists():
+        return None
+    # git rejects a checkout that belongs to another user, as is common in containers, because it
+    # could contain hooks.  Reading a hash runs none.
+    command = ("git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "--verify", "HEAD")
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return None
+    return result.stdout.strip() if result.returncode == 0 else None
+
+
+def resolve_seed(option: str, root: Path) -> Seed:
+    """Returns the seed that `--sample=option` stands for in the checkout at `root`.
 
     Raises:
-        UsageError: the option is none of them.
+        UsageError: the option is not a number, `commit` or `all`.
     """
-    if option == "today":
-        return f"{datetime.datetime.now(datetime.UTC):%Y%m%d}"
-    if option != "all" and not option.isdecimal():
-        raise pytest.UsageError(f"--sample={option}: expected a number, `today` or `all`")
-    return option
+    if option == "commit":
+        commit = commit_of(root)
+        if commit is None:
+            return Seed(str(SEED_WITHOUT_COMMIT), "fixed, because this is not a git checkout")
+        return Seed(str(int(commit[:8], 16)), f"from commit {commit[:8]}")
+    if option != "all" and not (option.isascii() and option.isdecimal()):
+        raise pytest.UsageError(f"--sample={option}: expected a number, `commit` or `all`")
+    return Seed(option, "as specified")
+
+
+_SEED = pytest.StashKey[Seed]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -43,80 +98,128 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--sample",
         default="all",
         metavar="SEED",
-        help="run a few parameters of each test, drawn by this number or by `today`; or `all`",
+        help="run a sample of the tests, selected by this number or by the `commit`; or run `all`",
+    )
+    parser.addoption(
+        "--quick",
+        action="store_true",
+        help="with --sample: keep one parameter of a test, and of a large room some of the tests",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Settles the seed before workers start: all of them have to draw the same tests."""
+    """Resolves the seed before workers start, so that all of them select the same tests."""
     config.addinivalue_line(
-        "markers", "sampled(n): a sample keeps about n of the test's parameters, which cost much"
+        "markers", "sampled(n): a sample keeps about n parameters of this expensive test"
     )
-    config.addinivalue_line("markers", "turns(n): one sample in n has the test, which costs much")
-    config.option.sample = seed_from_option(config.getoption("--sample"))
+    config.addinivalue_line("markers", "turns(n): a sample keeps this test with probability 1/n")
+    seed = resolve_seed(config.getoption("--sample"), config.rootpath)
+    if config.getoption("--quick") and seed.value == "all":
+        raise pytest.UsageError("--quick: expected a sample too, such as --sample=commit")
+    config.stash[_SEED] = seed
+    config.option.sample = seed.value
 
 
 def pytest_report_header(config: pytest.Config) -> list[str]:
-    """Says in one line what is run, and how to run the same again."""
-    seed = config.getoption("--sample")
-    if seed == "all":
+    """Returns a line with the seed, its origin, and the command that repeats the sample."""
+    seed = config.stash[_SEED]
+    if seed.value == "all":
         return []
-    return [f"sample: --sample={seed} draws the same parameters again, --sample=all takes all"]
+    if config.getoption("--quick"):
+        return [f"quick sample: seed {seed.value}, {seed.origin}; SEED={seed.value} repeats it"]
+    return [
+        f"sample: seed {seed.value}, {seed.origin}; `make test SEED={seed.value}` "
+        f"(pytest --sample={seed.value}) repeats it, `make test-all` runs everything"
+    ]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Deselects what the sample leaves out."""
+    """Deselects the tests that are not in the sample."""
     seed = config.getoption("--sample")
     if seed == "all":
         return
-    of_test = defaultdict(list)
+    items_by_test = defaultdict(list)
     for item in items:
-        of_test[item.nodeid.partition("[")[0]].append(item)
-    kept = {item for test in of_test.values() for item in drawn(test, seed)}
-    waiting = [item for item in items if item in kept and not _has_its_turn(item, seed)]
-    kept -= set(waiting)
-    shown = _features(kept)
-    for item in waiting:
-        if new := _features([item]) - shown:
-            kept.add(item)
-            shown |= new
+        items_by_test[_test_name(item)].append(item)
+    tests = list(items_by_test.values())
+    select = quick_sample if config.getoption("--quick") else full_sample
+    kept = select(tests, seed)
     config.hook.pytest_deselected(items=[item for item in items if item not in kept])
     items[:] = [item for item in items if item in kept]
 
 
-def drawn(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
-    """The sample of one test's items, in an order that depends on the seed."""
-    ranked = sorted(items, key=lambda item: _rank(item, seed))
-    sample = ranked[: _size(items)]
-    shown = _features(sample)
-    for item in ranked[len(sample) :]:
-        if new := _features([item]) - shown:
-            sample.append(item)
+def full_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest.Item]:
+    """Returns the sample of `make test`, in which each row of docs/features.md is shown."""
+    sampled = [item for test in tests for item in sample(test, seed)]
+    kept = {item for item in sampled if _has_its_turn(item, seed)}
+    shown = _features(kept)
+    for item in sampled:
+        if item not in kept and (new := _features([item]) - shown):
+            kept.add(item)
             shown |= new
-    return sample
+    return kept
+
+
+def quick_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest.Item]:
+    """Returns one item of each test until the budget is spent, cheap tests first."""
+    candidates = [min(test, key=lambda item: _rank(item, seed)) for test in tests]
+    candidates.sort(key=lambda item: (_is_slow(item), _hash(seed, _test_name(item))))
+    kept: set[pytest.Item] = set()
+    budget = _QUICK_BUDGET
+    for item in candidates:
+        if budget <= 0:
+            break
+        kept.add(item)
+        budget -= _QUICK_COST_OF_SLOW if _is_slow(item) else 1
+    return kept
+
+
+def _is_slow(item: pytest.Item) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in ("slow", "turns"))
+
+
+def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
+    """Returns the items of one test that a seed keeps, in an order that depends on the seed."""
+    ranked = sorted(items, key=lambda item: _rank(item, seed))
+    size = _sample_size(items)
+    kept = ranked[:size]
+    shown = _features(kept)
+    for item in ranked[size:]:
+        if new := _features([item]) - shown:
+            kept.append(item)
+            shown |= new
+    return kept
 
 
 def _has_its_turn(item: pytest.Item, seed: str) -> bool:
-    """Whether a test is in the sample of a seed; seeds in a row take all tests in turn."""
     mark = item.get_closest_marker("turns")
-    name = item.nodeid.partition("[")[0]
-    return mark is None or (zlib.crc32(name.encode()) + int(seed)) % mark.args[0] == 0
+    return mark is None or _hash(seed, _test_name(item)) % mark.args[0] == 0
 
 
-def _size(items: Sequence[pytest.Item]) -> int:
+def _sample_size(items: Sequence[pytest.Item]) -> int:
     mark = items[0].get_closest_marker("sampled")
     if mark is not None:
-        return max(_LEAST, mark.args[0])
-    return len(items) if len(items) <= _FEW else _FEW + (len(items) - _FEW) // 12
+        return max(_MIN_KEPT, mark.args[0])
+    if len(items) <= _ALWAYS_KEPT:
+        return len(items)
+    return _ALWAYS_KEPT + (len(items) - _ALWAYS_KEPT) // 12
 
 
 def _rank(item: pytest.Item, seed: str) -> tuple[int, int, str]:
-    """Where a seed puts an item: those of one record together, so that they share programs."""
+    """Returns an item's sort key.
+
+    Items with the same record get close ranks in all tests, so that the tests which a sample keeps
+    share compiled programs.
+    """
     callspec = getattr(item, "callspec", None)
     record = callspec.params.get("record") if callspec else None
     name = getattr(record, "id", item.name.partition("[")[2])
     return _hash(seed, name), _hash(seed, item.name), item.name
+
+
+def _test_name(item: pytest.Item) -> str:
+    return item.nodeid.partition("[")[0]
 
 
 def _hash(seed: str, text: str) -> int:

@@ -24,7 +24,7 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     (
         "fast tests",
         (
-            *("pytest", "-q", "-n", "auto", "--sample=today"),
+            *("pytest", "-q", "-n", "auto", "--sample=commit"),
             *("-m", "not slow", "--ignore=tests/architecture"),
         ),
     ),

@@ -1,5 +1,10 @@
-"""A sample of the parameters loses no test and no row, and its seed draws it again."""
+"""A sample keeps every test and every row, and its seed selects the same tests again."""
 
+import datetime
+import os
+import shutil
+import subprocess
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -8,6 +13,9 @@ import pytest
 from tests import sampling
 
 ROOT = Path(__file__).resolve().parents[2]
+
+needs_git = pytest.mark.skipif(shutil.which("git") is None, reason="makes git repositories")
+
 SUITE = """
 import pytest
 
@@ -37,15 +45,18 @@ TURNS = """
 import pytest
 
 @pytest.mark.turns(3)
-@pytest.mark.parametrize("x", range(2))
-def test_program(x):
-    pass
-
-@pytest.mark.turns(3)
 @pytest.mark.feature("CR-01")
 def test_row():
     pass
+""" + "".join(
+    f"""
+@pytest.mark.turns(3)
+@pytest.mark.parametrize("x", range(2))
+def test_program_{number}(x):
+    pass
 """
+    for number in range(60)
+)
 
 
 def names(pytester: pytest.Pytester, *arguments: str) -> list[str]:
@@ -78,7 +89,7 @@ def test_sample_keeps_every_test_and_every_row(suite: pytest.Pytester) -> None:
 
 
 @pytest.mark.feature("HO-05")
-def test_seed_draws_the_same_sample_again_and_another_draws_another(
+def test_a_seed_selects_the_same_tests_again_and_another_seed_selects_others(
     suite: pytest.Pytester,
 ) -> None:
     first, again, other = (names(suite, f"--sample={seed}") for seed in (7, 7, 8))
@@ -87,13 +98,20 @@ def test_seed_draws_the_same_sample_again_and_another_draws_another(
 
 
 @pytest.mark.feature("HO-05")
-def test_costly_tests_take_turns_but_keep_their_rows(pytester: pytest.Pytester) -> None:
+def test_turns_keeps_a_test_in_one_sample_of_n_but_always_keeps_its_rows(
+    pytester: pytest.Pytester,
+) -> None:
     pytester.makeini("[pytest]\nmarkers = feature(*ids): rows")
     pytester.makepyfile(TURNS)
-    runs = [names(pytester, f"--sample={seed}") for seed in range(20260101, 20260107)]
-    assert all("test_row" in run for run in runs)
-    counts = [sum(name.startswith("test_program") for name in run) for run in runs]
-    assert sorted(counts[:3]) == sorted(counts[3:]) == [0, 0, 2]
+    runs = [names(pytester, f"--sample={seed}") for seed in (1, 2)]
+    programs = []
+    for run in runs:
+        assert "test_row" in run
+        counts = Counter(name.partition("[")[0] for name in run if name != "test_row")
+        assert set(counts.values()) == {2}  # a test is kept with all of its sample or not at all
+        assert 10 <= len(counts) <= 30  # a third of 60, within three standard deviations
+        programs.append(set(counts))
+    assert programs[0] != programs[1]
 
 
 @pytest.mark.feature("HO-05")
@@ -101,21 +119,98 @@ def test_without_a_seed_all_run(suite: pytest.Pytester) -> None:
     assert len(names(suite)) == 100 + 20 + 4 + 30 + 1
 
 
-@pytest.mark.slow
-def test_workers_draw_the_same_sample_and_the_header_names_the_seed(
+def commit(root: Path, message: str) -> str:
+    """Commits nothing in a repository at `root`, which is made if need be; returns the hash."""
+    # Neither the user's settings nor the date may change the hash.
+    fixed = {
+        "GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null", "HOME": str(root),
+        "GIT_AUTHOR_NAME": "A", "GIT_AUTHOR_EMAIL": "a", "GIT_AUTHOR_DATE": "2026-01-01T00:00Z",
+        "GIT_COMMITTER_NAME": "A", "GIT_COMMITTER_EMAIL": "a",
+        "GIT_COMMITTER_DATE": "2026-01-01T00:00Z",
+    }  # fmt: skip
+    for arguments in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", message]):
+        environment = {"PATH": os.environ["PATH"], **fixed}
+        subprocess.run(["git", "-C", str(root), *arguments], check=True, env=environment)
+    head = ["git", "-C", str(root), "rev-parse", "HEAD"]
+    return subprocess.run(head, check=True, capture_output=True, text=True).stdout.strip()
+
+
+def advance_clock(monkeypatch: pytest.MonkeyPatch, days: int) -> None:
+    """Sets the clock that Python programs read forward by some days."""
+    now, date_time = time.time, datetime.datetime
+
+    class Later(date_time):
+        @classmethod
+        def now(cls, tz: datetime.tzinfo | None = None) -> datetime.datetime:
+            return date_time.now(tz) + datetime.timedelta(days)
+
+    class LaterDate(datetime.date):
+        @classmethod
+        def today(cls) -> datetime.date:
+            return Later.now().date()
+
+    monkeypatch.setattr(time, "time", lambda: now() + 86400 * days)
+    monkeypatch.setattr(datetime, "datetime", Later)
+    monkeypatch.setattr(datetime, "date", LaterDate)
+
+
+@needs_git
+@pytest.mark.feature("HO-05")
+def test_sample_depends_on_the_commit_and_not_on_the_day(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first_hash = commit(suite.path, "first")
+    first = names(suite, "--sample=commit")
+    with monkeypatch.context() as patch:
+        advance_clock(patch, days=2)
+        assert names(suite, "--sample=commit") == first
+    assert names(suite, f"--sample={int(first_hash[:8], 16)}") == first
+    assert commit(suite.path, "second") != first_hash
+    assert set(names(suite, "--sample=commit")) != set(first)
+
+
+@pytest.mark.feature("HO-05")
+def test_without_a_git_checkout_the_seed_is_fixed(suite: pytest.Pytester) -> None:
+    expected = names(suite, f"--sample={sampling.SEED_WITHOUT_COMMIT}")
+    assert names(suite, "--sample=commit") == expected
+
+
+@needs_git
+def test_a_repository_around_the_tree_is_not_its_commit(tmp_path: Path) -> None:
+    assert sampling.commit_of(tmp_path) is None
+    assert commit(tmp_path, "outer") == sampling.commit_of(tmp_path)
+    unpacked = tmp_path / "unpacked"
+    unpacked.mkdir()
+    assert sampling.commit_of(unpacked) is None
+
+
+def test_a_machine_without_git_has_no_commit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / ".git").mkdir()
+    assert sampling.commit_of(tmp_path) is None  # not a repository that git can read
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert sampling.commit_of(tmp_path) is None
+
+
+def test_workers_select_the_same_sample_and_the_header_names_the_seed(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
-    result = suite.runpytest_subprocess("-p", "tests.sampling", "-n", "2", "--sample=today")
-    result.stdout.fnmatch_lines(["sample: --sample=20?????? draws *"])
+    # Importing all plugins that are installed takes most of the time of such short processes.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    plugins = ("-p", "xdist", "-p", "tests.sampling")
+    result = suite.runpytest_subprocess(*plugins, "-n", "2", "--sample=commit")
+    result.stdout.fnmatch_lines(["sample: seed 1, fixed, *; `make test SEED=1` *"])
     result.assert_outcomes(passed=12 + 3 + 4 + 30 + 1)
 
 
-def test_seed_is_a_number_or_a_word() -> None:
-    assert sampling.seed_from_option("20260101") == "20260101"
-    assert sampling.seed_from_option("all") == "all"
-    with pytest.raises(pytest.UsageError, match="--sample=some: expected a number"):
-        sampling.seed_from_option("some")
+def test_seed_is_a_number_or_a_word(tmp_path: Path) -> None:
+    assert sampling.resolve_seed("20260101", tmp_path).value == "20260101"
+    assert sampling.resolve_seed("all", tmp_path).value == "all"
+    for option in ("some", "today", "-1", "²"):
+        with pytest.raises(pytest.UsageError, match="expected a number, `commit` or `all`"):
+            sampling.resolve_seed(option, tmp_path)
 
 
 def test_tests_of_one_record_are_drawn_together(suite: pytest.Pytester) -> None:
@@ -143,3 +238,20 @@ def test_tests_of_one_record_are_drawn_together(suite: pytest.Pytester) -> None:
     plain = {name.partition("[")[2][:-1] for name in found if name.startswith("test_law")}
     seeded = {name.partition("[")[2].rpartition("-")[0] for name in found if "seeded" in name}
     assert seeded < plain
+
+
+def test_quick_keeps_one_parameter_of_each_test_and_few_expensive_tests(
+    pytester: pytest.Pytester,
+) -> None:
+    pytester.makeini("[pytest]\nmarkers = feature(*ids): rows\n  slow: slow")
+    slow = "".join(
+        f"@pytest.mark.slow\ndef test_slow_{number}(): pass\n" for number in range(40)
+    )
+    pytester.makepyfile(test_small=SUITE + slow)
+    counts = Counter(name.partition("[")[0] for name in names(pytester, "--sample=7", "--quick"))
+    assert set(counts.values()) == {1}
+    # Five cheap tests leave 395 of 400, which 20 expensive ones use up.
+    assert len(counts) == 5 + 20
+    assert {"test_law", "test_costly_law", "test_few", "test_rows", "test_alone"} <= set(counts)
+    result = pytester.inline_run("-p", "tests.sampling", "--quick")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
