@@ -15,10 +15,15 @@ PYTHON ?= $(eval PYTHON := $(shell for python in python3.13 python3.12 python3.1
 		>/dev/null 2>&1; then command -v $$python; break; fi; done))$(PYTHON)
 
 INSTALLED := $(VENV)/.installed
+INSTALLED_DEMO := $(VENV)/.installed-demo
 INSTALLED_DEV := $(VENV)/.installed-dev
 INSTALLED_DOCS := $(VENV)/.installed-docs
 INSTALLED_JAX := $(JAX_VENV)/.installed
 INSTALLED_PACKAGES := $(PACKAGES_VENV)/.installed
+
+# Compiling all modules of all packages takes half of an installation; Python compiles those that
+# are imported, when they are.
+PIP_OPTIONS := --quiet --disable-pip-version-check --no-compile
 
 WORKERS ?= auto
 PYTEST := $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses=8 --dist=worksteal
@@ -47,7 +52,7 @@ WEB := web/node_modules/.package-lock.json
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
 
-demo: $(INSTALLED) ## train a network on real digits and show every stage of the compiler
+demo: $(INSTALLED_DEMO) ## train a network on real digits and show every stage of the compiler
 	$(BIN)/python examples/demo.py
 
 test: $(INSTALLED) ## run a sample of the tests, within six minutes on two cores
@@ -122,18 +127,25 @@ $(FEATURES): $(SOURCES) | $(INSTALLED)
 	-$(PYTEST) -q --sample=$(SEED) --features-report=$@
 
 # The metadata of the installation contain the version, which is in minijax/__init__.py.
+# The demo starts sooner without what only tests need.
+$(INSTALLED_DEMO): pyproject.toml minijax/__init__.py
+	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[examples]'
+	touch $@
+
 $(INSTALLED): pyproject.toml minijax/__init__.py
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[test,examples]'
-	touch $@
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,examples]'
+	touch $(INSTALLED_DEMO) $@
 
 $(INSTALLED_DEV): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[dev]'
 	touch $@
 
 $(INSTALLED_DOCS): $(INSTALLED)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[docs]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[docs]'
 	touch $@
 
 $(WEB): web/package-lock.json
@@ -143,12 +155,12 @@ $(WEB): web/package-lock.json
 $(INSTALLED_JAX): benchmarks/requirements.txt
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(JAX_VENV)/bin/python || $(PYTHON) -m venv $(JAX_VENV)
-	$(JAX_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --requirement $<
+	$(JAX_VENV)/bin/python -m pip install $(PIP_OPTIONS) --requirement $<
 	touch $@
 
 $(INSTALLED_PACKAGES): $(wildcard benchmarks/packages/requirements*.txt) | $(INSTALLED)
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(PACKAGES_VENV)/bin/python || $(PYTHON) -m venv $(PACKAGES_VENV)
-	$(PACKAGES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --editable . --requirement benchmarks/packages/requirements-rest.txt
-	$(PACKAGES_VENV)/bin/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement benchmarks/packages/requirements.txt
+	$(PACKAGES_VENV)/bin/python -m pip install $(PIP_OPTIONS) --editable . --requirement benchmarks/packages/requirements-rest.txt
+	$(PACKAGES_VENV)/bin/python -m pip install $(PIP_OPTIONS) --no-deps --requirement benchmarks/packages/requirements.txt
 	touch $@
