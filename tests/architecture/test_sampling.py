@@ -244,9 +244,7 @@ def test_quick_keeps_one_parameter_of_each_test_and_few_expensive_tests(
     pytester: pytest.Pytester,
 ) -> None:
     pytester.makeini("[pytest]\nmarkers = feature(*ids): rows\n  slow: slow")
-    slow = "".join(
-        f"@pytest.mark.slow\ndef test_slow_{number}(): pass\n" for number in range(40)
-    )
+    slow = "".join(f"@pytest.mark.slow\ndef test_slow_{number}(): pass\n" for number in range(40))
     pytester.makepyfile(test_small=SUITE + slow)
     counts = Counter(name.partition("[")[0] for name in names(pytester, "--sample=7", "--quick"))
     assert set(counts.values()) == {1}

@@ -1,4 +1,4 @@
-"""`make` prints the commands that the targets promise, and says what is wrong with its variables."""
+"""`make` runs the commands that its targets promise, and rejects wrong variables."""
 
 import os
 import shutil
