@@ -337,7 +337,7 @@ def default_device() -> Any:
     return chosen
 
 
-def devices(backend: _jax.Client | None = None) -> list[Device]:
+def devices(backend: str | Any | None = None) -> list[Device]:
     """All devices of a platform (a name or a client), in order.
 
     Example:
@@ -348,7 +348,7 @@ def devices(backend: _jax.Client | None = None) -> list[Device]:
 
 
 def local_devices(
-    process_index: int | None = None, backend: _jax.Client | None = None, host_id: int | None = None
+    process_index: int | None = None, backend: str | Any | None = None, host_id: int | None = None
 ) -> list[Device]:
     """The devices of one process; `host_id` is an old name of its number.
 
@@ -363,7 +363,7 @@ def local_devices(
     return [d for d in client.devices() if d.process_index == process_index]
 
 
-def device_count(backend: _jax.Client | None = None) -> int:
+def device_count(backend: str | Any | None = None) -> int:
     """How many devices there are.
 
     Example:
@@ -373,7 +373,7 @@ def device_count(backend: _jax.Client | None = None) -> int:
     return int(get_backend(backend).device_count())
 
 
-def local_device_count(backend: _jax.Client | None = None) -> int:
+def local_device_count(backend: str | Any | None = None) -> int:
     """How many devices this process has.
 
     Example:
@@ -383,7 +383,7 @@ def local_device_count(backend: _jax.Client | None = None) -> int:
     return int(get_backend(backend).local_device_count())
 
 
-def process_index(backend: _jax.Client | None = None) -> int:
+def process_index(backend: str | Any | None = None) -> int:
     """The number of this process.
 
     Example:
@@ -393,7 +393,7 @@ def process_index(backend: _jax.Client | None = None) -> int:
     return int(get_backend(backend).process_index())
 
 
-def process_count(backend: _jax.Client | None = None) -> int:
+def process_count(backend: str | Any | None = None) -> int:
     """How many processes there are.
 
     Example:
@@ -403,7 +403,7 @@ def process_count(backend: _jax.Client | None = None) -> int:
     return 1 + max(int(d.process_index) for d in get_backend(backend).devices())
 
 
-def process_indices(backend: _jax.Client | None = None) -> list[int]:
+def process_indices(backend: str | Any | None = None) -> list[int]:
     """The numbers of all processes.
 
     Example:
