@@ -6,7 +6,8 @@ kept, and every row of docs/features.md that a parameter shows is shown in each 
 
 Two marks make a sample cheaper (decisions 0020, 0033 and 0041):
 
-- `@pytest.mark.sampled(4)` keeps four parameters of an expensive test, instead of one in twelve.
+- `@pytest.mark.sampled(4)` keeps four parameters of an expensive test, instead of two and one in
+  16 of the rest.
 - `@pytest.mark.turns(3)` keeps a test that costs as much as hundreds of others, such as a whole
   program, in one sample of three: each seed keeps it with probability 1/3.
 
@@ -31,10 +32,9 @@ import pytest
 SEED_WITHOUT_COMMIT = 1
 """The seed in a tree that is not a git checkout, such as an unpacked source distribution."""
 
-_ALWAYS_KEPT = 4
-"""A test with at most this many parameters keeps all; beyond these, one in twelve is kept."""
-
 _MIN_KEPT = 2
+_KEPT_OF_REST = 16
+"""A test keeps two parameters, and one in 16 of the rest."""
 
 _QUICK_BUDGET = 400
 _QUICK_COST_OF_SLOW = 20
@@ -201,9 +201,7 @@ def _sample_size(items: Sequence[pytest.Item]) -> int:
     mark = items[0].get_closest_marker("sampled")
     if mark is not None:
         return max(_MIN_KEPT, mark.args[0])
-    if len(items) <= _ALWAYS_KEPT:
-        return len(items)
-    return _ALWAYS_KEPT + (len(items) - _ALWAYS_KEPT) // 12
+    return _MIN_KEPT + max(0, len(items) - _MIN_KEPT) // _KEPT_OF_REST
 
 
 def _rank(item: pytest.Item, seed: str) -> tuple[int, int, str]:

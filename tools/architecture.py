@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import ast
 import functools
+import gc
 import graphlib
 import os
 import re
@@ -231,8 +232,16 @@ def project_files(root: Path) -> list[Path]:
 
 @functools.cache
 def sources(root: Path) -> tuple[Source, ...]:
-    """All Python files of the checkout, parsed once."""
-    return tuple(Source(root, path) for path in project_files(root) if path.suffix == ".py")
+    """Returns all Python files of the checkout, parsed once."""
+    # 1.6 million nodes survive, and the garbage collector would traverse them again each time
+    # their number grew by a quarter: parsing took 27 s with it, and takes 5 s without.
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        return tuple(Source(root, path) for path in project_files(root) if path.suffix == ".py")
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def package_sources(root: Path) -> list[Source]:

@@ -129,11 +129,21 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(_Recorder(path), "features-recorder")
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Writes the marks into each test's properties, which travel with its report."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Adds the marked rows to each test's properties, which are sent with its report.
+
+    Raises:
+        UsageError: a mark names a row that the inventory does not have.
+    """
+    path = config.rootpath / INVENTORY
+    known = inventory(path).keys() if path.exists() else None
     for item in items:
         for mark in item.iter_markers("feature"):
-            item.user_properties.extend((_PROPERTY, feature) for feature in mark.args)
+            for row in mark.args:
+                if known is not None and row not in known:
+                    problem = f"feature({row!r}) names no row of {INVENTORY}"
+                    raise pytest.UsageError(f"{item.nodeid}: {problem}")
+                item.user_properties.append((_PROPERTY, row))
 
 
 def main(arguments: list[str] | None = None) -> int:

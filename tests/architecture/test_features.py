@@ -5,29 +5,25 @@ from pathlib import Path
 
 import pytest
 
-from tools import architecture, features
+from tools import features
 from tools.features import Feature
 
 ROOT = Path(__file__).resolve().parents[2]
 PATH = ROOT / features.INVENTORY
 
 
-def marked_features() -> list[tuple[str, str]]:
-    """Every id that a mark in the source text of the tests names, with its place."""
-    found = []
-    for source in architecture.sources(ROOT):
-        for node in ast.walk(source.tree):
-            if not (isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)):
-                continue
-            if node.func.attr == "feature" and ast.unparse(node.func) == "pytest.mark.feature":
-                place = f"{source.path}:{node.lineno}"
-                found += [(place, ast.literal_eval(argument)) for argument in node.args]
-    return found
-
-
-def test_marks_name_rows_of_the_inventory() -> None:
-    known = features.inventory(PATH)
-    assert [(place, name) for place, name in marked_features() if name not in known] == []
+def test_marks_name_rows_of_the_inventory(pytester: pytest.Pytester) -> None:
+    pytester.makeini("[pytest]\nmarkers = feature(*ids): rows")
+    pytester.makepyfile("import pytest\n@pytest.mark.feature('CR-02')\ndef test_it(): pass")
+    inventory = pytester.path / features.INVENTORY
+    inventory.parent.mkdir()
+    inventory.write_text("| CR-01 | a | b | c |\n", encoding="utf-8")
+    result = pytester.runpytest_inprocess("-p", "tools.features")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    message = "*test_it: feature('CR-02') names no row of docs/features.md*"
+    result.stderr.fnmatch_lines([message])
+    inventory.write_text("| CR-02 | a | b | c |\n", encoding="utf-8")
+    assert pytester.runpytest_inprocess("-p", "tools.features").ret == pytest.ExitCode.OK
 
 
 def test_every_row_belongs_to_an_area() -> None:
@@ -74,6 +70,8 @@ def test_report_records_outcomes_by_row(
     tmp_path: Path, pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    # Importing all plugins that are installed takes most of the time of such short processes.
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
     pytester.makepyfile(
         """
         import pytest
@@ -93,7 +91,8 @@ def test_report_records_outcomes_by_row(
         """
     )
     path = tmp_path / "report.json"
-    pytester.runpytest_subprocess("-p", "tools.features", "-n", "2", "--features-report", str(path))
+    plugins = ("-p", "xdist", "-p", "tools.features")
+    pytester.runpytest_subprocess(*plugins, "-n", "2", "--features-report", str(path))
     recorded = ast.literal_eval(path.read_text(encoding="utf-8"))
     results = {row: sorted(tests.values()) for row, tests in recorded.items()}
     assert results == {"CR-01": ["passed"], "CR-02": ["failed", "passed"], "CR-03": ["skipped"]}

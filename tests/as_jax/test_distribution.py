@@ -30,6 +30,7 @@ def run(*arguments: str, path: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.turns(3)
 def test_what_it_installs_makes_jax_mean_minijax(wheel: Path) -> None:
     # Python imports from a wheel as if it were installed.
     text = """
@@ -67,6 +68,7 @@ def test_it_is_a_wheel_of_jax_that_is_the_same_each_time(wheel: Path, tmp_path: 
         assert f"Version: {RELEASE}\n" in files.read(f"{about}/METADATA").decode()
 
 
+@pytest.mark.turns(3)
 def test_the_command_line_writes_it(tmp_path: Path) -> None:
     done = run("-m", "minijax.as_jax", "--wheel", str(tmp_path / "wheels"), path=str(ROOT))
     assert done.stdout.strip() == str(tmp_path / "wheels" / f"jax-{RELEASE}-py3-none-any.whl")

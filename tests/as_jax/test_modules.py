@@ -49,6 +49,7 @@ print(minijax.numpy.__spec__.name, jax.jit(lambda x: x + 1)(jnp.ones(2)))
     ]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EC-01")
 def test_versions_are_those_of_jax() -> None:
     text = """
@@ -60,6 +61,7 @@ print(importlib.metadata.version("numpy") == __import__("numpy").__version__)
     assert answers(text) == ["0.10.2 (0, 10, 2) 0.10.2", "True", "True"]
 
 
+@pytest.mark.turns(3)
 def test_a_module_that_is_not_there_is_missing() -> None:
     text = """
 import minijax.as_jax, jax, traceback
@@ -80,6 +82,7 @@ for statement in ("import jax.absent", "from jax import absent", "jax.absent", "
     ]
 
 
+@pytest.mark.turns(3)
 def test_two_lines_undo_it() -> None:
     text = """
 import minijax.as_jax, jax.numpy, sys
@@ -96,6 +99,7 @@ print(jax.__version__)
     assert answers(text) == ["[]", "No module named 'jax'", "0.10.2"]
 
 
+@pytest.mark.turns(3)
 def test_jax_itself_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "jax.py").write_text('__version__ = "0.10.2"\n')
     done = run("-c", "import jax, minijax.as_jax", cwd=tmp_path)
@@ -104,6 +108,7 @@ def test_jax_itself_is_not_replaced(tmp_path: Path) -> None:
     assert "import minijax.as_jax before anything that imports jax" in done.stderr
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EC-01")
 def test_programs_and_modules_run_so(tmp_path: Path) -> None:
     program = "import sys, beside, jax\nprint(__name__, sys.argv[1:], beside.x, jax.__version__)\n"
@@ -120,11 +125,13 @@ def test_programs_and_modules_run_so(tmp_path: Path) -> None:
     assert run("-m", "minijax.as_jax").returncode == 1
 
 
+@pytest.mark.turns(3)
 def test_it_is_not_imported_with_the_package() -> None:
     text = "import minijax, sys; minijax.jit; print('minijax.as_jax' in sys.modules)"
     assert answers(text) == ["False"]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EC-01")
 def test_variables_of_jax_are_heard_until_it_is_imported() -> None:
     text = """
@@ -140,6 +147,7 @@ print(jax.numpy.ones(2).dtype, jax.config.jax_debug_nans, jax.config.jax_numpy_r
     assert run("-c", text, **ours, **theirs).stdout.split() == ["float64", "False", "allow"]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EC-01")
 def test_flags_of_jax_are_heard_where_a_program_parses_them() -> None:
     text = """

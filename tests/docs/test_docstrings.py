@@ -68,6 +68,7 @@ def _failures(name: str, text: str) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("chunk", range(len(CHUNKS)))
 def test_examples_print_what_they_show(chunk: int) -> None:
     with minijax.cpu_devices(8):

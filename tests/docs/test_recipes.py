@@ -28,6 +28,7 @@ def _blocks(path: Path, language: str) -> list[str]:
 
 
 @pytest.mark.slow
+@pytest.mark.sampled(3)
 @pytest.mark.feature("NP-07")
 @pytest.mark.parametrize(
     "path",
