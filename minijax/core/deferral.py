@@ -245,7 +245,9 @@ def _with_source(doc: str | None, package: str, name: str) -> str | None:
         return doc
     section = _SECTION.search(doc)
     paragraphs, rest = (doc[: section.start()], doc[section.start() :]) if section else (doc, "")
-    indentation = section[1] if section else "    "
+    # Python 3.13 removes the indentation of docstrings, earlier versions keep it.
+    last_line = paragraphs.rpartition("\n")[2]
+    indentation = section[1] if section else " " * (len(last_line) - len(last_line.lstrip()))
     first, _, last = paragraphs.rpartition("\n\n")
     gap = "\n" if first and _FACTS.match(last) else "\n\n"
     path = f"{package}.{name}".replace(ROOT, "jax", 1)

@@ -210,29 +210,49 @@ def public_call(traceback: Traceback | None) -> str | None:
 
 
 def user_operation() -> str:
-    """What the user's code does on the line that is running now, as far as its bytecode tells.
+    """Returns what the user's code does on the line that is running, as far as bytecode shows it.
 
     Returns:
-        The name that a call begins with, as `max` and `math`; `[]`, `not`, `assert`, or `and` for
-        `and`, `or` and chains of comparisons; or nothing.
+        The name that a call begins with, as `max` and `math`; `[]`, `[:]`, `not`, `assert`, or
+        `and` for `and`, `or` and chains of comparisons; or nothing.
     """
     frame = _user_frame()
-    if frame is None:
-        return ""
-    code = list(dis.get_instructions(frame.f_code))
-    place = next((i for i, step in enumerate(code) if step.offset == frame.f_lasti), 0)
-    step, before, after = code[place], code[place - 1], code[min(place + 1, len(code) - 1)]
+    return "" if frame is None else operation_at(dis.get_instructions(frame.f_code), frame.f_lasti)
+
+
+def operation_at(instructions: Iterable[dis.Instruction], offset: int) -> str:
+    """Returns what `user_operation` does, for the instruction at an offset of a function's code.
+
+    CPython 3.11 to 3.14 compile the same expression differently; `tests/core/test_pythons.py` has
+    the instructions of each:
+
+    - `and`: 3.11 has JUMP_IF_..._OR_POP; later versions copy the value before they test it.
+    - `a < b < c`: the middle value is copied, compared and tested. 3.13 lets COMPARE_OP do the test.
+    - `x[i]`: BINARY_SUBSCR until 3.13, then BINARY_OP. `x[:i]` has BINARY_SLICE since 3.12.
+    - `assert`: LOAD_ASSERTION_ERROR until 3.13, then LOAD_COMMON_CONSTANT. 3.14 puts NOT_TAKEN
+      between the jump and what follows it.
+    """
+    code = list(instructions)
+    place = next((i for i, step in enumerate(code) if step.offset == offset), 0)
+    step, before, following = code[place], code[max(place - 2, 0) : place], code[place + 1 :]
     if step.opname.startswith("CALL"):
         for other in code[:place]:
             if other.opname.startswith("LOAD_") and _start(other) == _start(step):
                 return str(other.argval)
-    if step.opname == "BINARY_SUBSCR" or step.argrepr == "[]":
-        return "[]"
-    if "UNARY_NOT" in (step.opname, after.opname):
+    if step.opname in {"BINARY_SUBSCR", "BINARY_SLICE"} or step.argrepr == "[]":
+        makes_slice = any(one.opname == "BUILD_SLICE" for one in before[-1:])
+        return "[:]" if makes_slice or step.opname == "BINARY_SLICE" else "[]"
+    if any(one.opname == "UNARY_NOT" for one in (step, *following[:1])):
         return "not"
-    if any(later.opname == "LOAD_ASSERTION_ERROR" for later in code[place : place + 3]):
+    if any(
+        one.opname == "LOAD_ASSERTION_ERROR" or one.argrepr == "AssertionError"
+        for one in following[:3]
+    ):
         return "assert"
-    return "and" if "OR_POP" in step.opname or before.opname == "COPY" else ""
+    if before and before[-1].opname == "COMPARE_OP":
+        before.pop()
+    is_tested_copy = bool(before) and before[-1].opname == "COPY"
+    return "and" if is_tested_copy or "OR_POP" in step.opname else ""
 
 
 def _start(step: dis.Instruction) -> tuple[int | None, int | None] | None:

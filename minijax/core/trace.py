@@ -355,6 +355,7 @@ _INSTEAD = {
     "all": "numpy.all(x)",
     "math": "the functions of minijax.numpy in place of those of math",
     "[]": "numpy.asarray(values)[i] for numbers, lax.switch(i, functions, x) for functions",
+    "[:]": "lax.dynamic_slice(numpy.asarray(values), starts, sizes), whose sizes are static",
     "not": "~x, or numpy.logical_not(x)",
     "assert": "experimental.checkify.check(condition, message)",
     "and": "& and | in place of and, or and chained comparisons: (0 < x) & (x < 1)",

@@ -243,9 +243,21 @@ def _stores(code: CodeType) -> dict[str, list[int]]:
     found: dict[str, set[int]] = {}
     for step in dis.get_instructions(code):
         row = step.positions.lineno if step.positions else None
-        if step.opname.startswith("STORE_") and row is not None:
-            found.setdefault(str(step.argval), set()).add(row)
+        if row is not None:
+            for name in stored_names(step):
+                found.setdefault(name, set()).add(row)
     return {name: sorted(rows) for name, rows in found.items()}
+
+
+def stored_names(step: dis.Instruction) -> list[str]:
+    """Returns the names that an instruction assigns to.
+
+    Since Python 3.13, one instruction can do two things: STORE_FAST_STORE_FAST assigns to both of
+    its variables, STORE_FAST_LOAD_FAST to the first one.
+    """
+    names = step.argval if isinstance(step.argval, tuple) else (step.argval,)
+    actions = [part for part in step.opname.split("_") if part in {"STORE", "LOAD"}]
+    return [str(x) for x, action in zip(names, actions, strict=False) if action == "STORE"]
 
 
 def _first_row(code: CodeType) -> int:

@@ -487,8 +487,14 @@ class Token:
         return "Token()"
 
 
+class _Bare:
+    """Has the attributes that every class statement defines; Python 3.13 and 3.14 added some."""
+
+    __slots__ = ()
+
+
 # What C++ knows of arrays itself, and what every class has; extended arrays ask their buffers.
-_NOT_CARRIED = {"is_deleted", "__annotations__", *vars(type("Any", (), {"__slots__": ()}))}
+_NOT_CARRIED = {"is_deleted", "__annotations__", *vars(_Bare)}
 
 
 def carry() -> None:

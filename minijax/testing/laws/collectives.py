@@ -185,8 +185,9 @@ class Case:
 
 
 def statement_of(law: Callable[..., Any]) -> str:
-    """What a law says: its docstring up to the facts about it, in one line."""
-    text = (law.__doc__ or "").partition("\n\n    Source:")[0]
+    """Returns the law in one sentence, for reports: its docstring up to `Source:`."""
+    # Python 3.13 removes the indentation of docstrings; getdoc does so on every version.
+    text = (inspect.getdoc(law) or "").partition("\n\nSource:")[0]
     return " ".join(text.split())
 
 
