@@ -3,6 +3,7 @@
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
+# Pythons can live side by side: make PYTHON=python3.14 VENV=.venv-3.14 test
 VENV := .venv
 BIN := $(VENV)/bin
 JAX_VENV := .venv-jax
@@ -10,9 +11,17 @@ PACKAGES_VENV := .venv-packages
 
 # The first Python that runs, is new enough and can make environments; `make PYTHON=...` overrides.
 # The search takes a second or two: it runs on first use, and `eval` keeps its result.
-PYTHON ?= $(eval PYTHON := $(shell for python in python3.13 python3.12 python3.11 python3 python; do \
+PYTHON ?= $(eval PYTHON := $(shell for python in python3.14 python3.13 python3.12 python3.11 python3 python; do \
 	if $$python -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' \
 		>/dev/null 2>&1; then command -v $$python; break; fi; done))$(PYTHON)
+
+# The version of jaxlib to install; by default the newest that pyproject.toml allows.
+JAXLIB ?=
+CONSTRAINT := $(if $(JAXLIB),jaxlib==$(JAXLIB))
+
+# The image and the command of `make newest`.
+PYTHON_IMAGE ?= python:3.14
+COMMAND ?= make test
 
 INSTALLED := $(VENV)/.installed
 INSTALLED_DEMO := $(VENV)/.installed-demo
@@ -47,7 +56,7 @@ SOURCES := $(shell find minijax tools tests examples -name '*.py' 2>/dev/null) d
 
 WEB := web/node_modules/.package-lock.json
 
-.PHONY: help demo test test-all test-web test-docs web docs wheel release bench check features size parity packages exports fuzz soak mutants clean quick known-room
+.PHONY: help demo test test-all test-web test-docs web docs wheel release bench check features size parity packages exports fuzz soak mutants clean quick known-room newest
 
 help: ## say what can be made
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s%s\n", $$1, $$2}' Makefile
@@ -64,6 +73,12 @@ quick: known-room $(INSTALLED) ## run a few tests of one room within a minute: m
 # A separate target, so that a misspelt name is reported before anything is installed.
 known-room:
 	@$(if $(and $(ROOM),$(if $(filter-out $(ROOMS),$(ROOM)),,known)),:,$(error make quick: ROOM must be one of the rooms below, got '$(ROOM)'; for example make quick ROOM=lax. Rooms: $(ROOMS)))
+
+newest: export PYTHON_IMAGE := $(PYTHON_IMAGE)
+newest: export COMMAND := $(COMMAND)
+newest: export JAXLIB := $(JAXLIB)
+newest: ## run COMMAND='make test' on the newest Python, in a container; JAXLIB=x.y.z selects jaxlib
+	@sh tools/newest.sh
 
 test-all: $(INSTALLED) ## run every test on all of its parameters, compiled as users compile
 	$(PYTEST) --features-report=$(FEATURES)
@@ -119,7 +134,7 @@ mutants: $(INSTALLED) ## plant faults in the rules of collectives, and count tho
 	$(BIN)/python -m tests.mutants.run
 
 clean: ## remove the environments and everything generated
-	rm -rf $(VENV) $(JAX_VENV) $(PACKAGES_VENV) $(FEATURES) web/node_modules build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
+	rm -rf $(VENV) .venv-[0-9]* $(JAX_VENV) $(PACKAGES_VENV) $(FEATURES) web/node_modules build dist out .pytest_cache .ruff_cache .mypy_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # A failing test must not hide the table: the report counts it as not passing.
@@ -131,13 +146,13 @@ $(FEATURES): $(SOURCES) | $(INSTALLED)
 $(INSTALLED_DEMO): pyproject.toml minijax/__init__.py
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[examples]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[examples]' $(CONSTRAINT)
 	touch $@
 
 $(INSTALLED): pyproject.toml minijax/__init__.py
 	$(if $(PYTHON),,$(error Python 3.11 or newer with the venv module was not found; say make PYTHON=/path/to/python))
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,examples]'
+	$(BIN)/python -m pip install $(PIP_OPTIONS) --editable '.[test,examples]' $(CONSTRAINT)
 	touch $(INSTALLED_DEMO) $@
 
 $(INSTALLED_DEV): $(INSTALLED)

@@ -137,11 +137,14 @@ _TEXT_SUFFIXES = frozenset(
         ".mlir",
         ".py",
         ".pyi",
+        ".sh",
         ".toml",
         ".txt",
         ".yaml",
+        ".yml",
     }
 )
+_HIDDEN_BUT_WRITTEN = frozenset({".ci", ".github"})
 _GENERATED_FOLDERS = frozenset({"__pycache__", "build", "dist", "out"})
 
 
@@ -223,7 +226,8 @@ def project_files(root: Path) -> list[Path]:
         subfolders[:] = sorted(
             name
             for name in subfolders
-            if name not in _GENERATED_FOLDERS and (name == ".ci" or not name.startswith("."))
+            if name not in _GENERATED_FOLDERS
+            and (name in _HIDDEN_BUT_WRITTEN or not name.startswith("."))
         )
         # In a second worktree `.git` is a file that says where the first one is.
         found.extend(Path(folder, name) for name in sorted(names) if name != ".git")
