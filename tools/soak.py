@@ -18,6 +18,7 @@ import importlib
 import json
 import os
 import statistics
+import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -168,17 +169,41 @@ def load(library: str) -> Any:
 
 
 def sample(seconds: float, rounds: int, *, is_cleared: bool) -> Sample:
-    """What this process holds now."""
-    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+    """Returns what this process holds now."""
     return Sample(
         round(seconds, 2),
         rounds,
-        pages * os.sysconf("SC_PAGESIZE"),
-        len(os.listdir("/proc/self/fd")),
-        len(os.listdir("/proc/self/task")),
+        _resident_bytes(),
+        len(os.listdir("/dev/fd")),
+        _number_of_threads(),
         len(gc.get_objects()),
         is_cleared,
     )
+
+
+def _resident_bytes() -> int:
+    if _PROC.exists():
+        pages = int((_PROC / "statm").read_text(encoding="ascii").split()[1])
+        return pages * os.sysconf("SC_PAGESIZE")
+    # macOS: in KiB.
+    return int(_listed("-o", "rss=")[0]) * 1024
+
+
+def _number_of_threads() -> int:
+    if _PROC.exists():
+        return len(os.listdir(_PROC / "task"))
+    # macOS: one line for each thread, below a heading.
+    return len(_listed("-M")) - 1
+
+
+def _listed(*options: str) -> list[str]:
+    """Returns the lines that `ps` prints about this process."""
+    command = ["ps", *options, "-p", str(os.getpid())]
+    return subprocess.check_output(command, encoding="utf-8").splitlines()
+
+
+_PROC = Path("/proc/self")
+"""What Linux tells about this process."""
 
 
 def return_free_memory() -> None:

@@ -20,7 +20,7 @@ from typing import Generic, TypeVar, cast
 
 from jaxlib import _jax
 
-from minijax.core import deferral, source
+from minijax.core import deferral, source, system
 from minijax.core.errors import error
 from minijax.core.operators import Function, Param, Tree, Value
 from minijax.core.sequences import UNSPECIFIED
@@ -721,7 +721,7 @@ def _folder_of_programs() -> str | None:
     """The user's own folder of programs; None where there is none, or processors look alike."""
     caches = os.path.join(os.path.expanduser("~"), ".cache")
     caches = os.path.join(caches, os.environ.get("XDG_CACHE_HOME", ""), "minijax", "programs")
-    return caches if os.path.isabs(caches) and os.path.exists("/proc/cpuinfo") else None
+    return caches if os.path.isabs(caches) and system.identifies_processor() else None
 
 
 @state(_folder_of_programs(), parse=_parse_path)

@@ -40,6 +40,8 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import FrameType, FunctionType, ModuleType
 from typing import Any, ParamSpec, TypeVar
 
+from minijax.core import system
+
 P = ParamSpec("P")
 T = TypeVar("T")
 
@@ -123,6 +125,7 @@ def _call_it_old() -> None:
         gc.unfreeze()
 
 
+system.check_python()
 load_jaxlib()
 
 ROOT = "minijax"

@@ -25,10 +25,9 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
-from minijax.core import native, source
+from minijax.core import native, source, system
 from minijax.core.errors import error
 from minijax.runtime.watch import Group, Joint, Place, Said
 
@@ -487,15 +486,7 @@ def _how_silent(wire: Wire, number: int | None, seconds: float, most: float) -> 
     """Why a process counts as gone that has not been heard for some seconds, if it does."""
     if seconds > most:
         return f"has given no sign of life for {most:g} seconds"
-    return "has been stopped" if wire.is_local() and _is_stopped(number) else ""
-
-
-def _is_stopped(number: int | None) -> bool:
-    """Whether a process of this machine was stopped by a signal, as far as can be known."""
-    with contextlib.suppress(OSError):
-        facts = Path(f"/proc/{number}/stat").read_text(encoding="utf-8")
-        return facts.rpartition(")")[2].split()[0] == "T"
-    return False
+    return "has been stopped" if wire.is_local() and system.is_stopped(number) else ""
 
 
 def _started(function: Callable[..., object], *args: Any) -> threading.Thread:
@@ -506,10 +497,10 @@ def _started(function: Callable[..., object], *args: Any) -> threading.Thread:
 
 def _connections() -> Iterator[socket.socket]:
     """The TCP sockets of this process, whoever has made them."""
-    for name in os.listdir("/dev/fd"):
+    for descriptor in system.open_descriptors():
         with contextlib.suppress(OSError):
-            if stat.S_ISSOCK(os.stat(f"/dev/fd/{name}").st_mode):
-                with socket.socket(fileno=os.dup(int(name))) as found:
+            if stat.S_ISSOCK(os.fstat(descriptor).st_mode):
+                with socket.socket(fileno=os.dup(descriptor)) as found:
                     if found.family in (socket.AF_INET, socket.AF_INET6):
                         yield found
 

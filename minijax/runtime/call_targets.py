@@ -17,7 +17,7 @@ from typing import Any
 
 from jaxlib import _jax, xla_client
 
-from minijax.core import deferral
+from minijax.core import deferral, system
 from minijax.core.errors import error
 
 LEGACY, TYPED = 0, 1
@@ -75,7 +75,7 @@ def _check_addresses(user: str, given: object, right: str) -> int | None:
     for capsule in given.values() if isinstance(given, Mapping) else [given]:
         if type(capsule).__name__ == "PyCapsule":
             address = _pointer(capsule, _name(capsule))
-            if not _has_right(address, right):
+            if not system.may_access(address, right):
                 problem = "there is neither a function nor a declaration at an address."
                 error(ValueError, user, problem, got=f"{capsule} of {address:#x}")
     return address
@@ -87,17 +87,6 @@ _name = ctypes.PYFUNCTYPE(ctypes.c_char_p, ctypes.py_object)(
 _pointer = ctypes.PYFUNCTYPE(ctypes.c_void_p, ctypes.py_object, ctypes.c_char_p)(
     ("PyCapsule_GetPointer", ctypes.pythonapi)
 )
-_MAPS = Path("/proc/self/maps")
-
-
-def _has_right(address: int, right: str) -> bool:
-    """Whether memory may be used so, where the system tells."""
-    for line in _MAPS.read_text().splitlines() if _MAPS.exists() else ():
-        bounds, rights = line.split(maxsplit=2)[:2]
-        first, end = (int(bound, 16) for bound in bounds.split("-"))
-        if first <= address < end:
-            return right in rights
-    return not _MAPS.exists()
 
 
 def register(

@@ -23,7 +23,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 from jaxlib import _jax, version, xla_client
 
-from minijax.core import cache, capabilities, config, deferral
+from minijax.core import cache, capabilities, config, deferral, system
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
@@ -169,12 +169,6 @@ def _number_of_cpu_devices(count: int) -> int:
     return count
 
 
-def cores() -> int:
-    """How many processors this process may use."""
-    has_affinity = hasattr(os, "sched_getaffinity")
-    return len(os.sched_getaffinity(0)) if has_affinity else os.cpu_count() or 1
-
-
 @contextlib.contextmanager
 def _thread_beside(number: int) -> Iterator[None]:
     """While a client is made: it gets more threads than it has devices.
@@ -182,7 +176,7 @@ def _thread_beside(number: int) -> Iterator[None]:
     A program that calls Python keeps one for each device, and what Python starts needs one more.
     """
     before = os.environ.get("NPROC", "")
-    if number >= (int(before) if before.isdecimal() else cores()):
+    if number >= (int(before) if before.isdecimal() else system.cores()):
         os.environ["NPROC"] = str(number + 1)
     try:
         yield

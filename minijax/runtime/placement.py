@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib import _jax, xla_client
 
-from minijax.core import capabilities, dtypes, meshes, monitoring
+from minijax.core import capabilities, dtypes, meshes, monitoring, system
 from minijax.core.aval import Shape, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.core.native import delete
@@ -419,7 +419,7 @@ def _copies(pieces: Sequence[Any]) -> list[Any]:
     first_byte = -raw.ctypes.data % _ALIGNMENT
     blocks = [raw[first_byte + i * size :][: x.nbytes] for i, x in enumerate(pieces)]
     made = [block.view(x.dtype).reshape(x.shape) for x, block in zip(pieces, blocks, strict=True)]
-    count = min(client.cores(), len(pieces))
+    count = min(system.cores(), len(pieces))
 
     def copy(first: int) -> None:
         for to, x in zip(made[first::count], pieces[first::count], strict=True):

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import functools
 import os
-import platform
 import re
 import stat
 import time
@@ -21,11 +20,10 @@ from typing import Any, Protocol, runtime_checkable
 
 from jaxlib import _jax, version
 
-from minijax.core import config, deferral
+from minijax.core import config, deferral, system
 from minijax.core.cache import Cache
 from minijax.core.errors import error, warn
 from minijax.runtime import in_flight, placement
-from minijax.runtime.client import cores
 
 hashlib = deferral.module("hashlib")
 
@@ -356,7 +354,7 @@ def program_key(module: str | bytes, devices: Sequence[Any], options: _jax.Compi
         backend.platform_version,
         [device.device_kind for device in devices],
         # XLA cuts loops into as many parts as there are cores, and has threads for all devices.
-        (_processor(), cores(), backend.device_count()) if backend.platform == "cpu" else "",
+        (_processor(), system.cores(), backend.device_count()) if backend.platform == "cpu" else "",
         # In the order of the flags: the last one of a name counts.
         sorted((k, v.split()) for k, v in os.environ.items() if _decides(k)),
         options.SerializeAsString(),
@@ -378,15 +376,7 @@ def _decides(name: str) -> bool:
     return is_option and not name.startswith("XLA_PYTHON_CLIENT_")
 
 
-@functools.cache
-def _processor() -> str:
-    """What host programs are compiled for: the kind of processor and its abilities."""
-    listed = Path("/proc/cpuinfo")
-    if not listed.exists():
-        return f"{platform.machine()} {platform.processor()}"
-    first = listed.read_text(encoding="utf-8", errors="replace").partition("\n\n")[0]
-    kept = ("model name", "flags", "Features", "CPU part")
-    return "\n".join(line for line in first.splitlines() if line.startswith(kept))
+_processor = functools.cache(system.processor)
 
 
 def set_cache_dir(path: str | None) -> None:

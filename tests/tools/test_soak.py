@@ -1,11 +1,13 @@
 """A soak tells what grows; and what a round of new work makes dies with the caches."""
 
 import gc
+import os
 import subprocess
 import sys
 import textwrap
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -108,3 +110,14 @@ def test_mlir_forgets_with_the_caches() -> None:
         timeout=240,
     )
     assert found.stdout.splitlines() == [*(f"{w.__name__} 0" for w in soak.WORK), "made True"]
+
+
+def test_sample_needs_no_proc(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    before = soak.sample(0.0, 0, is_cleared=False)
+    # As on macOS, where `ps` lists the threads of a process.
+    monkeypatch.setattr(soak, "_PROC", tmp_path / "proc")
+    assert soak._resident_bytes() == pytest.approx(before.memory, rel=0.2)
+    (tmp_path / "ps").write_text("#!/bin/sh\nprintf 'USER PID\\na 1\\n  1\\n  1\\n'\n", "utf-8")
+    (tmp_path / "ps").chmod(0o755)
+    monkeypatch.setenv("PATH", str(tmp_path), prepend=os.pathsep)
+    assert soak._number_of_threads() == 3
