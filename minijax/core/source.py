@@ -227,32 +227,29 @@ def operation_at(instructions: Iterable[dis.Instruction], offset: int) -> str:
     the instructions of each:
 
     - `and`: 3.11 has JUMP_IF_..._OR_POP; later versions copy the value before they test it.
-    - `a < b < c`: the middle value is copied, compared and tested. 3.13 lets COMPARE_OP do the test.
+    - `a < b < c`: the middle value is copied, compared and tested, since 3.13 by COMPARE_OP.
     - `x[i]`: BINARY_SUBSCR until 3.13, then BINARY_OP. `x[:i]` has BINARY_SLICE since 3.12.
     - `assert`: LOAD_ASSERTION_ERROR until 3.13, then LOAD_COMMON_CONSTANT. 3.14 puts NOT_TAKEN
       between the jump and what follows it.
     """
     code = list(instructions)
     place = next((i for i, step in enumerate(code) if step.offset == offset), 0)
-    step, before, following = code[place], code[max(place - 2, 0) : place], code[place + 1 :]
+    step = code[place]
+    before = [one.opname for one in code[:place]]
+    following = [one.argrepr or one.opname for one in code[place + 1 : place + 4]]
     if step.opname.startswith("CALL"):
         for other in code[:place]:
             if other.opname.startswith("LOAD_") and _start(other) == _start(step):
                 return str(other.argval)
     if step.opname in {"BINARY_SUBSCR", "BINARY_SLICE"} or step.argrepr == "[]":
-        makes_slice = any(one.opname == "BUILD_SLICE" for one in before[-1:])
-        return "[:]" if makes_slice or step.opname == "BINARY_SLICE" else "[]"
-    if any(one.opname == "UNARY_NOT" for one in (step, *following[:1])):
+        return "[:]" if step.opname == "BINARY_SLICE" or "BUILD_SLICE" in before[-1:] else "[]"
+    if "UNARY_NOT" in (step.opname, *following[:1]):
         return "not"
-    if any(
-        one.opname == "LOAD_ASSERTION_ERROR" or one.argrepr == "AssertionError"
-        for one in following[:3]
-    ):
+    if "LOAD_ASSERTION_ERROR" in following or "AssertionError" in following:
         return "assert"
-    if before and before[-1].opname == "COMPARE_OP":
+    if before[-1:] == ["COMPARE_OP"]:
         before.pop()
-    is_tested_copy = bool(before) and before[-1].opname == "COPY"
-    return "and" if is_tested_copy or "OR_POP" in step.opname else ""
+    return "and" if "OR_POP" in step.opname or before[-1:] == ["COPY"] else ""
 
 
 def _start(step: dis.Instruction) -> tuple[int | None, int | None] | None:

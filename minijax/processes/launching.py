@@ -167,7 +167,8 @@ class _Processes:
         """Sends a signal to all that run, and to what they have started."""
         for process in self._running:
             if process.poll() is None:
-                with contextlib.suppress(ProcessLookupError):
+                # macOS answers EPERM for a group of which only zombies are left, Linux ESRCH.
+                with contextlib.suppress(ProcessLookupError, PermissionError):
                     os.killpg(process.pid, number)
 
     def _end(self) -> None:

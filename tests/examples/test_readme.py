@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import minijax as jax
+from tests.printed import agrees
 
 README = Path(__file__).parents[2] / "README.md"
 
@@ -26,4 +27,6 @@ def test_readme_programs_print_what_is_shown(capsys: pytest.CaptureFixture[str])
         exec(compile(program, README.name, "exec"), namespace)
         printed.append(capsys.readouterr().out.strip())
 
-    assert printed == [output.strip() for output in outputs]
+    assert len(printed) == len(outputs)
+    for expected, found in zip(outputs, printed, strict=True):
+        assert agrees(expected.strip(), found), found
