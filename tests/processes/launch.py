@@ -1,5 +1,6 @@
 """Runs a module of this folder in several processes at once, and gathers what they find."""
 
+import contextlib
 import json
 import os
 import signal
@@ -52,7 +53,9 @@ def run(module: str, *arguments: str, processes: int = 2, seconds: float = 60) -
         finally:
             for each in running:
                 if each.poll() is None:
-                    os.killpg(each.pid, signal.SIGKILL)
+                    # macOS answers EPERM for a group of which only zombies are left.
+                    with contextlib.suppress(ProcessLookupError, PermissionError):
+                        os.killpg(each.pid, signal.SIGKILL)
                 each.wait()
         return [
             Ended(

@@ -52,6 +52,20 @@ def test_open_mpi_starts_processes_that_find_one_another() -> None:
     assert sorted(lines) == ["process 0 of 2: 11", "process 1 of 2: 11"]
 
 
+def test_groups_of_zombies_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    # macOS answers EPERM for the group of a process that has just ended; Linux answers ESRCH.
+    def refused(*_: int) -> None:
+        asked.append(True)
+        raise PermissionError
+
+    asked: list[bool] = []
+    monkeypatch.setattr(os, "killpg", refused)
+    with launching._Processes([sys.executable, "-c", "input()"], 1, {}) as processes:
+        processes._tell(signal.SIGTERM)
+        assert asked == [True]
+        processes._wait(10)
+
+
 FAILS = """\
 import os, sys, time
 number = os.environ["MINIJAX_PROCESS_ID"]
