@@ -195,7 +195,9 @@ def _asked_of_kubernetes(what: str) -> Any:
     env = os.environ
     server = f"{env['KUBERNETES_SERVICE_HOST']}:{env.get('KUBERNETES_SERVICE_PORT', '443')}"
     try:
-        space, token = ((_SECRETS / x).read_text().strip() for x in ("namespace", "token"))
+        space, token = (
+            (_SECRETS / x).read_text(encoding="utf-8").strip() for x in ("namespace", "token")
+        )
         context = ssl.create_default_context(cafile=str(_SECRETS / "ca.crt"))
         asked = urllib_request.Request(
             f"https://{server}/apis/batch/v1/namespaces/{space}/{what}",

@@ -160,3 +160,16 @@ def test_nothing_else_of_the_package_reads_proc() -> None:
     assert len(files) > 100
     reading = re.compile(r"[\"'f]/(?:proc|dev/fd|dev/shm)\b|sched_getaffinity|malloc_trim|memfd")
     assert [path for path in files if reading.search(path.read_text(encoding="utf-8"))] == []
+
+
+def test_package_names_the_encoding_of_text_files() -> None:
+    # The default is the locale's, which need not be UTF-8.
+    calls = r"\.read_text\(|\.write_text\(|(?<!def )(?<![.\w])open\("
+    unnamed = re.compile(rf"(?:{calls})(?!.*(?:encoding=|\"[rwx]b\"))")
+    lines = [
+        f"{path.name}:{number}: {line.strip()}"
+        for path in (ROOT / "minijax").rglob("*.py")
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if unnamed.search(line)
+    ]
+    assert lines == []
