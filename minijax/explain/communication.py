@@ -334,6 +334,19 @@ def kind_of(opcode: str) -> str | None:
     return kind if kind in KINDS else None
 
 
+# jaxlib 0.11 and later mark what the partitioner adds. It then has the origin of the operation that
+# gives the value; earlier versions attribute it to the operation that needs the value elsewhere.
+_GENERATED = 'is_spmd_generated="true"'
+
+
+def _parameter(computation: Neighbours, number: int) -> str:
+    """Returns the name of a parameter of a computation."""
+    text = str(number)
+    return next(
+        x.name for x in computation.values() if x.opcode == "parameter" and x.operands == [text]
+    )
+
+
 class _Search(NamedTuple):
     """Finds the collectives of a program, whose groups of devices are matched with meshes."""
 
@@ -378,13 +391,31 @@ class _Search(NamedTuple):
         else:
             found = groups.read_groups(instruction.attributes, self.module.devices)
             axes = groups.axes_of_groups(found, self.meshes)
-        own = self.module.frame(instruction)
-        operation = instruction.metadata.get("op_name", "")
+        origin = instruction
+        if kind not in planning.REDUCTIONS and _GENERATED in instruction.attributes:
+            origin = self._consumer(neighbours, instruction.name) or instruction
+        own = self.module.frame(origin)
+        operation = origin.metadata.get("op_name", "")
         own = own if kind in planning.REDUCTIONS else self.lines.get((operation, own), own)
         line = own or self._line_nearby(neighbours, instruction)
         return Collective(
             kind, axes, operands, times, inside, line, own is not None, operation, instruction.name
         )
+
+    def _consumer(self, computation: Neighbours, name: str) -> Instruction | None:
+        """Returns the first instruction of the user's that takes a value, also inside fusions."""
+        for other in computation.values():
+            if f"%{name}" not in other.text or name not in other.operands:
+                continue
+            found: Instruction | None = other
+            if other.opcode == "fusion":
+                fused = self.module.computations[other.calls[0][1]]
+                found = self._consumer(fused, _parameter(fused, other.operands.index(name)))
+            elif self.module.frame(other) is None:
+                found = self._consumer(computation, other.name)
+            if found is not None:
+                return found
+        return None
 
     def _line_nearby(self, neighbours: Neighbours, instruction: Instruction) -> Frame | None:
         """The line of the nearest instruction that takes a value, or else of one that gives it."""

@@ -15,6 +15,8 @@ from minijax.core.source import Frame
 
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) (?:\(.*\) -> .*)?\{")
 _INSTRUCTION = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*)$")
+# jaxlib 0.12 prints `%t#1` for an element of a tuple, in place of an instruction that takes it.
+_ELEMENT = re.compile(r"%([\w.\-]+)#(\d+)")
 _TABLE_ROW = re.compile(r"^(\d+) (.*)$")
 _TABLES = ("FileNames", "FunctionNames", "FileLocations", "StackFrames")
 _FIELD = re.compile(r"(\w+)=(\d+)")
@@ -151,6 +153,8 @@ class HloModule:
             rows = self._tables.setdefault(line, {}) if line in _TABLES else None
             found = _INSTRUCTION.match(line)
             if found:
+                if "#" in line:
+                    _add_elements(instructions, line)
                 instructions[found.group(2)] = Instruction(*found.groups())
                 continue
             head = _COMPUTATION.match(line)
@@ -173,6 +177,16 @@ class HloModule:
             for table, key in (("FileNames", "file_name_id"), ("FunctionNames", "function_name_id"))
         ]
         return Frame(names[0], int(fields["line"]), names[1])
+
+
+def _add_elements(instructions: dict[str, Instruction], line: str) -> None:
+    """Adds the instructions that older versions of XLA print for elements of tuples in a line."""
+    for name, index in _ELEMENT.findall(line):
+        whole, element = instructions.get(name), f"{name}#{index}"
+        if whole is not None and element not in instructions:
+            kind = split(_COUNT.sub("", whole.type_text)[1:-1])[int(index)]
+            text = f"{kind} get-tuple-element(%{name}), index={index}"
+            instructions[element] = Instruction(None, element, text)
 
 
 def split(text: str) -> list[str]:

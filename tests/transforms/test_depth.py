@@ -87,7 +87,7 @@ def test_jitted_functions_inside_each_other_cost_no_more_than_their_number() -> 
 DEEP = """
 import minijax as jax
 tree = 1.0
-for _ in range(5000):
+for _ in range(100_000):
     tree = [tree]
 compiled = jax.jit(lambda x: x).lower(1.0).compile()
 for call in (
