@@ -567,7 +567,8 @@ def _leave(membership: _Membership, current: Watch, failure: BaseException | Non
         # What has been started may never end, and the service may be gone.
         _state.is_abandoned = True
         atexit.unregister(transfer.effects_barrier)
-        client.abandon(membership.connection, membership.service)
+        # A connection that is closed while the interpreter ends finds modules that are gone.
+        client.abandon(membership.connection, membership.service, current)
     if membership.service is not None:
         current.wait_for_others(_SECONDS_AFTER_FAILURE)
     if is_fine:

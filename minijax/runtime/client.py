@@ -229,7 +229,10 @@ def leave_processes() -> None:
 
 
 def abandon(*objects: Any) -> None:
-    """Keeps objects of C++, and all clients, from being destroyed, which might wait for ever."""
+    """Keeps objects, and all clients, from being destroyed when the process ends.
+
+    Destroying a client may wait for ever.
+    """
     for each in (*objects, *_cpu_clients.values(), *_clients.values()):
         ctypes.pythonapi.Py_IncRef(ctypes.py_object(each))
 
