@@ -324,5 +324,5 @@ class ResourceTypingError(TypeError):
     """One mesh resource carries two logical axes of one value."""
 
 
-class InconclusiveDimensionOperation(Exception):  # noqa: N818  mirrors jax.errors
+class InconclusiveDimensionOperation(Exception):
     """The result of an operation on symbolic dimensions depends on their values."""

@@ -234,9 +234,7 @@ class Other:
 def public_callables() -> Iterator[tuple[str, Callable[..., object]]]:
     seen: set[int] = set()
     calls = ("source.shown(globals())", "\ndeferral.publish(globals())")
-    showing = [
-        file for file in PACKAGE.rglob("*.py") if any(c in file.read_text() for c in calls)
-    ]
+    showing = [file for file in PACKAGE.rglob("*.py") if any(c in file.read_text() for c in calls)]
     for stub in sorted([*PACKAGE.rglob("*.pyi"), *showing]):
         path = ".".join(stub.relative_to(PACKAGE.parent).with_suffix("").parts)
         path = path.removesuffix(".__init__")
