@@ -157,8 +157,8 @@ def attach(
     module's.
     """
     # The loader also reads from archives, where `open` finds no file.
-    loader: Any = sys.modules[package].__spec__.loader
-    text = loader.get_data(file.rpartition(".")[0] + ".pyi").decode()
+    spec: Any = sys.modules[package].__spec__
+    text = spec.loader.get_data(file.rpartition(".")[0] + ".pyi").decode()
     homes = homes_of[package] = exports(text)
     declared = _DECLARATION.findall(text)
 

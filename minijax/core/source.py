@@ -437,7 +437,7 @@ def public(function: F, package: str, name: str) -> F:
     A function with several public names is called by the shortest, whichever is loaded first:
     `tree.map`, not `tree_util.tree_map`.  Pickles and messages use that name.
     """
-    shown = vars(function).get("_boundary")
+    shown: Any = vars(function).get("_boundary")
     is_new = getattr(shown, "__wrapped__", None) is not function
     if is_new:
         shown = vars(function)["_boundary"] = boundary(function)

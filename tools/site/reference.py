@@ -1,7 +1,7 @@
 """The reference: a page for each public module, of the docstrings of what it shows.
 
-A function may be public in several modules (decisions 0017 and 0038): the first one describes it, and
-the others link to that description.
+A function may be public in several modules (decisions 0017 and 0038): the first one describes it,
+and the others link to that description.
 """
 
 from __future__ import annotations
