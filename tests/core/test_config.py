@@ -134,11 +134,15 @@ def test_context_is_a_decorator_too(name):
 @pytest.mark.feature("UX-02")
 @pytest.mark.parametrize("name", STATES)
 def test_state_is_read_and_updated_by_each_of_its_names(name):
+    native = STATES[name].native
+    global_value = native.get_global()
     for prefix in ("", "jax_"):
         assert jax.config.read(prefix + name) == getattr(jax.config, prefix + name)
         value = jax.config.values[prefix + name]
         jax.config.update(prefix + name, value)
         assert jax.config.read(name) == value
+    # `value` can be that of a context, such as the one in which a sample compiles.
+    native.set_global(global_value)
     assert STATES[name].env_name == f"MINIJAX_{name.upper()}"
 
 
