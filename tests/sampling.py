@@ -193,8 +193,15 @@ def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
 
 
 def _has_its_turn(item: pytest.Item, seed: str) -> bool:
-    mark = item.get_closest_marker("turns")
-    return mark is None or _hash(seed, _test_name(item)) % mark.args[0] == 0
+    """Returns whether a sample keeps an item, as far as its mark `turns` is concerned.
+
+    Tests of a module that is marked as a whole take their turn together, because they share what
+    costs most: the processes that a fixture of the module starts.
+    """
+    for marked_node, mark in item.iter_markers_with_node("turns"):
+        name = marked_node.nodeid.partition("[")[0]
+        return _hash(seed, name) % mark.args[0] == 0
+    return True
 
 
 def _sample_size(items: Sequence[pytest.Item]) -> int:

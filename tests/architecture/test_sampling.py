@@ -59,14 +59,16 @@ def test_program_{number}(x):
 )
 
 
-def names(pytester: pytest.Pytester, *arguments: str) -> list[str]:
-    """The tests of the suite that run with these arguments, in their order."""
+def node_ids(pytester: pytest.Pytester, *arguments: str) -> list[str]:
+    """Returns the tests of the suite that run with these arguments, in their order."""
     result = pytester.inline_run("-p", "tests.sampling", *arguments)
-    return [
-        report.nodeid.partition("::")[2]
-        for report in result.getreports("pytest_runtest_logreport")
-        if report.when == "call"
-    ]
+    reports = result.getreports("pytest_runtest_logreport")
+    return [report.nodeid for report in reports if report.when == "call"]
+
+
+def names(pytester: pytest.Pytester, *arguments: str) -> list[str]:
+    """Returns what `node_ids` does, without the names of files."""
+    return [node_id.partition("::")[2] for node_id in node_ids(pytester, *arguments)]
 
 
 @pytest.fixture
@@ -112,6 +114,16 @@ def test_turns_keeps_a_test_in_one_sample_of_n_but_always_keeps_its_rows(
         assert 10 <= len(counts) <= 30  # a third of 60, within three standard deviations
         programs.append(set(counts))
     assert programs[0] != programs[1]
+
+
+@pytest.mark.feature("HO-05")
+def test_tests_of_a_marked_module_take_their_turn_together(pytester: pytest.Pytester) -> None:
+    tests = "".join(f"def test_{number}(): pass\n" for number in range(5))
+    text = f"import pytest\npytestmark = pytest.mark.turns(2)\n{tests}"
+    pytester.makepyfile(**{f"test_module_{number}": text for number in range(20)})
+    modules = Counter(name.partition("::")[0] for name in node_ids(pytester, "--sample=1"))
+    assert set(modules.values()) == {5}
+    assert 3 <= len(modules) <= 17  # half of 20, within three standard deviations
 
 
 @pytest.mark.feature("HO-05")
