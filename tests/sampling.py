@@ -112,7 +112,11 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "sampled(n): a sample keeps about n parameters of this expensive test"
     )
-    config.addinivalue_line("markers", "turns(n): a sample keeps this test with probability 1/n")
+    config.addinivalue_line(
+        "markers",
+        "turns(n, together=False): a sample keeps this test with probability 1/n, "
+        "or all marked tests of its module together",
+    )
     seed = resolve_seed(config.getoption("--sample"), config.rootpath)
     if config.getoption("--quick") and seed.value == "all":
         raise pytest.UsageError("--quick: expected a sample too, such as --sample=commit")
@@ -154,8 +158,11 @@ def full_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest
     sampled = [item for test in tests for item in sample(test, seed)]
     kept = {item for item in sampled if _has_its_turn(item, seed)}
     shown = _features(kept)
-    for item in sampled:
-        if item not in kept and (new := _features([item]) - shown):
+    # Of the tests that show a missing row, the cheapest is kept: rarer turns mean a higher cost.
+    out_of_turn = [item for item in sampled if item not in kept]
+    out_of_turn.sort(key=lambda item: item.get_closest_marker("turns").args[0])
+    for item in out_of_turn:
+        if new := _features([item]) - shown:
             kept.add(item)
             shown |= new
     return kept
@@ -193,15 +200,13 @@ def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
 
 
 def _has_its_turn(item: pytest.Item, seed: str) -> bool:
-    """Returns whether a sample keeps an item, as far as its mark `turns` is concerned.
-
-    Tests of a module that is marked as a whole take their turn together, because they share what
-    costs most: the processes that a fixture of the module starts.
-    """
-    for marked_node, mark in item.iter_markers_with_node("turns"):
-        name = marked_node.nodeid.partition("[")[0]
-        return _hash(seed, name) % mark.args[0] == 0
-    return True
+    mark = item.get_closest_marker("turns")
+    if mark is None:
+        return True
+    # Tests of a module which share a fixture that starts processes are cheap only together.
+    module = item.nodeid.partition("::")[0]
+    name = module if mark.kwargs.get("together") else _test_name(item)
+    return _hash(seed, name) % mark.args[0] == 0
 
 
 def _sample_size(items: Sequence[pytest.Item]) -> int:

@@ -117,9 +117,9 @@ def test_turns_keeps_a_test_in_one_sample_of_n_but_always_keeps_its_rows(
 
 
 @pytest.mark.feature("HO-05")
-def test_tests_of_a_marked_module_take_their_turn_together(pytester: pytest.Pytester) -> None:
+def test_tests_of_a_module_can_take_their_turn_together(pytester: pytest.Pytester) -> None:
     tests = "".join(f"def test_{number}(): pass\n" for number in range(5))
-    text = f"import pytest\npytestmark = pytest.mark.turns(2)\n{tests}"
+    text = f"import pytest\npytestmark = pytest.mark.turns(2, together=True)\n{tests}"
     pytester.makepyfile(**{f"test_module_{number}": text for number in range(20)})
     modules = Counter(name.partition("::")[0] for name in node_ids(pytester, "--sample=1"))
     assert set(modules.values()) == {5}

@@ -27,6 +27,7 @@ def runs(name: str) -> pytest.MarkDecorator:
     return pytest.mark.parametrize("example", [name], indirect=True, ids=[name])
 
 
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @runs("demo")
 def test_demo_reads_97_percent_of_held_out_digits(example: ModuleType, tmp_path: Path) -> None:
@@ -63,6 +64,7 @@ def test_demo_shows_every_stage(example: ModuleType, capsys: pytest.CaptureFixtu
         assert mark in text
 
 
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @runs("charlm")
 def test_charlm_speaks_its_grammar(example: ModuleType) -> None:

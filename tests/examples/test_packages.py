@@ -19,6 +19,7 @@ def told_by(name: str) -> str:
     return done.stdout
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EC-03")
 @pytest.mark.slow
 def test_patches_of_einops_read_nine_of_ten_digits() -> None:

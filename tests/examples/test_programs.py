@@ -571,6 +571,7 @@ def test_fixed_point_lets_gradients_find_the_orbit(example: ModuleType) -> None:
     assert result.distance == pytest.approx(example.ERROR * math.sqrt(2), rel=0.15)
 
 
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @pytest.mark.feature("EX-10")
 @runs("epidemic")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.processes import launch
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns(3), pytest.mark.feature("NP-09")]
+pytestmark = [pytest.mark.slow, pytest.mark.turns(3, together=True), pytest.mark.feature("NP-09")]
 
 OTHERS = "RuntimeError: Array: other processes hold pieces of the array."
 

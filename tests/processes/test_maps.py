@@ -6,7 +6,11 @@ import pytest
 
 from tests.processes import launch
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns(3), pytest.mark.feature("PM-09", "NP-09")]
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.turns(3, together=True),
+    pytest.mark.feature("PM-09", "NP-09"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -7,7 +7,7 @@ import pytest
 
 from tests.processes import launch
 
-pytestmark = [pytest.mark.slow, pytest.mark.turns(3), pytest.mark.feature("NP-09")]
+pytestmark = [pytest.mark.slow, pytest.mark.turns(3, together=True), pytest.mark.feature("NP-09")]
 
 VALUES = np.arange(8, dtype=np.float32)
 BLOCKS = VALUES.reshape(4, 2)
