@@ -47,6 +47,7 @@ def printed(program: str) -> str:
     return done.stdout
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "program"),
@@ -75,6 +76,7 @@ def test_a_program_runs_after_its_first_run_was_interrupted(name: str, program: 
     assert printed("\n".join(lines)) == "interrupted 8.0 8.0\n"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "name",
@@ -114,6 +116,7 @@ for moment in range(12):
 """
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_programs_compile_after_an_interrupt_at_any_moment() -> None:
     assert printed(SWEEP).split() == ["0"] * 12

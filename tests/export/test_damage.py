@@ -39,6 +39,7 @@ def flipped(times, *paths):
     return int(done.stdout)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EX-03")
 @pytest.mark.slow
 def test_ten_thousand_flips_in_files_of_ours(tmp_path):
@@ -50,6 +51,7 @@ def test_ten_thousand_flips_in_files_of_ours(tmp_path):
     assert flipped(10_000, *paths) == 10_000
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EX-03")
 @pytest.mark.slow
 def test_flips_in_files_of_jax():

@@ -111,6 +111,7 @@ _STEPS = {
 }
 
 
+@pytest.mark.turns(3)
 @pytest.mark.feature("EX-04")
 @given(
     steps=st.lists(st.sampled_from(sorted(_STEPS)), min_size=1, max_size=4),

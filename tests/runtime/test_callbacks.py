@@ -52,6 +52,7 @@ PROGRAMS = {
 HARMLESS = {"copy async", "shape", "delete"}
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.sampled(2)
 @pytest.mark.feature("RB-11")
@@ -76,6 +77,7 @@ def test_late_callbacks_may_not_wait_for_effects(devices: int) -> None:
     assert all(CANNOT_WAIT in found[name] for name in WAITS)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.feature("RB-11")
@@ -89,6 +91,7 @@ def test_callbacks_of_programs_over_devices_compute_on_one(situation: str) -> No
         assert (CANNOT_WAIT if name in WAITS else CANNOT_RUN) in found[name], name
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.feature("RB-11")
 @pytest.mark.parametrize(
@@ -278,6 +281,7 @@ over = jax.jit(show)
 """
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.feature("RB-11")

@@ -31,6 +31,7 @@ def outcomes(*command: str) -> dict[str, Any]:
     return dict(map(json.loads, found.stdout.splitlines()))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_what_is_exported_stays_and_what_is_given_away_is_refused() -> None:
     tree = ast.parse(EXPORTED.read_text(encoding="utf-8"))

@@ -295,6 +295,7 @@ def test_compiled_programs_with_effects_run():
     assert seen == [2.0]
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_effects_happen_before_the_process_ends(tmp_path):
     program = tmp_path / "late.py"
