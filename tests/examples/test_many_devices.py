@@ -110,6 +110,7 @@ def test_tensor_parallel_layers_add_up_twice_each_way(example: ModuleType) -> No
     }
 
 
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @runs("mesh_or_one_device")
 def test_losses_do_not_depend_on_the_mesh(example: ModuleType) -> None:

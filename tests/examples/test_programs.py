@@ -445,6 +445,7 @@ def test_meta_gradient_of_a_linear_model_follows_the_formula(example: ModuleType
     np.testing.assert_allclose(found, shrink.T @ gradient, rtol=1e-10)
 
 
+@pytest.mark.turns(9)
 @pytest.mark.slow
 @runs("maml")
 def test_maml_adapts_where_plain_training_does_not(example: ModuleType) -> None:

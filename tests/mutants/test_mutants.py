@@ -53,6 +53,7 @@ def test_fault_is_noticed_and_shrunk(target, old, monkeypatch):
     assert 1 <= found.size <= run.SMALL_ENOUGH
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_rules_without_a_fault_are_not_complained_of(monkeypatch):
     monkeypatch.delitem(detector.CHECKS, "XLA")

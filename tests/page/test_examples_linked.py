@@ -44,7 +44,7 @@ def unlinked(page):
     ]
 
 
-@pytest.mark.turns(3)
+@pytest.mark.turns(9)
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", programs.NAMES)
 def test_programs_of_examples_are_linked(name):
@@ -55,6 +55,7 @@ def test_programs_of_examples_are_linked(name):
         assert len(page.html().encode()) < MOST_BYTES
 
 
+@pytest.mark.turns(3)
 @pytest.mark.sampled(1)
 @pytest.mark.parametrize("name", ["charlm", "tensor_parallel", "vae_digits", "ring_attention"])
 def test_largest_pages_are_made_quickly(name, compiling):

@@ -33,6 +33,7 @@ def test_figures_equal_those_of_jax(key, name):
     recorded.check(name, CALLS[name](jax, key), ulps=ulps_allowed(name))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", CALLS_X64)
 def test_figures_equal_those_of_jax_with_64_bits(name):
     with jax.enable_x64(True):
@@ -84,6 +85,7 @@ def test_draws_by_factors_are_close_to_those_of_jax_with_64_bits(name):
     recorded.check_close(name, actual, recorded.figure(name, x64=True))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("name", ["gamma", "poisson"])
 def test_vmap_over_keys_equals_a_loop(key, name):
     def call(k):
@@ -113,6 +115,7 @@ def test_batches_of_parameters_share_a_key(key):
     np.testing.assert_array_equal(batch, [random.gamma(key, column) for column in rows.T])
 
 
+@pytest.mark.turns(3)
 @pytest.mark.parametrize("explicit", [False, True])
 def test_gamma_does_not_depend_on_the_sharding(key, explicit):
     expected = random.gamma(key, jnp.arange(1.0, 17.0))

@@ -90,6 +90,7 @@ print("done")
 """
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("threads", [1, 8])
@@ -170,6 +171,7 @@ def test_a_callback_that_fails_on_one_device_leaves_nobody_waiting(call: str, ma
     assert last_line(program) == "'the third' 28.0"
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 def test_process_ends_with_programs_in_flight() -> None:
     program = """

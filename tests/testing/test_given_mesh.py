@@ -134,6 +134,7 @@ def test_fault_is_found_on_the_smallest_mesh_that_shows_it(fault):
     assert (found, x.shape) == (size, (size,))
 
 
+@pytest.mark.turns(3)
 @pytest.mark.slow
 @pytest.mark.parametrize("fault", list(FAULTS)[:-3])
 def test_right_twin_of_a_fault_passes(fault):

@@ -69,6 +69,7 @@ def objects() -> Counter[str]:
     return Counter(type(each).__name__ for each in gc.get_objects())
 
 
+@pytest.mark.turns(3)
 @pytest.mark.usefixtures("young_heap")
 @pytest.mark.parametrize("work", [w for w in soak.WORK if w is not soak.callbacks])
 def test_new_work_dies_with_the_caches(work: Callable[[Any, int], Any]) -> None:
