@@ -71,7 +71,6 @@ def test_process_that_leaves_early_is_named() -> None:
         assert "process 1: its end\n" in own.facts["error"]
 
 
-@pytest.mark.turns(9)
 def test_who_waits_for_a_process_that_lives_is_warned_and_can_be_interrupted() -> None:
     first, second = launch.run("gone", "away", "1")
     assert (first.status, second.status) == (0, 1)
