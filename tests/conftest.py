@@ -3,6 +3,7 @@
 import gc
 import importlib.abc
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -32,6 +33,10 @@ settings.load_profile("fast")
 
 config.update("check", True)
 
+# Shells start background jobs with SIGINT ignored, which programs that tests start would inherit.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
 # Nor do the programs that tests start write among the user's caches.
 config.update("compilation_cache_dir", os.environ.setdefault("MINIJAX_COMPILATION_CACHE_DIR", ""))
 
@@ -49,6 +54,9 @@ gc.disable()
 
 def pytest_collection_finish() -> None:
     """Exempts the collected tests from garbage collection, which starts here."""
+    if "minijax.as_jax" in sys.modules:
+        # Some modules of tests import parts of it, and with them `jax` comes to mean minijax.
+        sys.modules["minijax.as_jax"].uninstall()
     gc.collect()
     gc.freeze()
     gc.enable()

@@ -257,11 +257,11 @@ class Figure(NamedTuple):
 FIGURES = (
     Figure(
         "lines of code, without testing/ and additions",
-        60_600,
-        60_600,
+        60_800,
+        60_800,
         lambda package: package.lines_without({"testing", *ADDITIONS}),
     ),
-    Figure("files, without additions", 341, 341, Package.files),
+    Figure("files, without additions", 345, 345, Package.files),
     Figure("files of the reading path", 12, 12, lambda package: _count(package.reading_path)),
     Figure(
         "lines of code of the reading path",

@@ -223,8 +223,7 @@ def user_operation() -> str:
 def operation_at(instructions: Iterable[dis.Instruction], offset: int) -> str:
     """Returns what `user_operation` does, for the instruction at an offset of a function's code.
 
-    CPython 3.11 to 3.14 compile the same expression differently; `tests/core/test_pythons.py` has
-    the instructions of each:
+    CPython 3.11 to 3.14 compile the same expression differently:
 
     - `and`: 3.11 has JUMP_IF_..._OR_POP; later versions copy the value before they test it.
     - `a < b < c`: the middle value is copied, compared and tested, since 3.13 by COMPARE_OP.
@@ -232,6 +231,7 @@ def operation_at(instructions: Iterable[dis.Instruction], offset: int) -> str:
     - `assert`: LOAD_ASSERTION_ERROR until 3.13, then LOAD_COMMON_CONSTANT. 3.14 puts NOT_TAKEN
       between the jump and what follows it.
     """
+    # `tests/core/test_pythons.py` has the instructions of each version.
     code = list(instructions)
     place = next((i for i, step in enumerate(code) if step.offset == offset), 0)
     step = code[place]

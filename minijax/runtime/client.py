@@ -24,7 +24,6 @@ import numpy as np
 from jaxlib import _jax, version, xla_client
 
 from minijax.core import cache, capabilities, config, deferral, system
-from minijax.core.aval import AbstractValue
 from minijax.core.errors import error, warn
 from minijax.core.native import Device
 from minijax.runtime import in_flight, watch

@@ -623,7 +623,7 @@ def _stand_in(buffer: Any) -> Any:
     here = native_sharding(device)
     scalar = put_host_value(np.zeros((), np.bool_), ShapedArray((), np.dtype(np.bool_)), here)
     there = StandInPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
-    vars(there).update(vars(buffer._sharding))
+    there.__dict__.update(vars(buffer._sharding))
     return assemble(buffer.aval, there, [scalar], committed=buffer._committed)
 
 
@@ -634,7 +634,7 @@ def replaces_shardings() -> bool:
     aval = ShapedArray((), np.dtype(np.bool_))
     scalar = put_host_value(np.zeros((), np.bool_), aval, here)
     other = FormerPlacement(native_devices(here.devices), hlo.REPLICATED, memory_kind=None)
-    vars(other).update(vars(here))
+    other.__dict__.update(vars(here))
     return capabilities.replaces_shardings(scalar, assemble(aval, other, [scalar]))
 
 

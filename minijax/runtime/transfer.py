@@ -469,7 +469,8 @@ class ResultsHandler:
         self.targets = list(targets)
         self.buffer_avals = list(map(_buffer_aval, avals, targets))
         self.native = [
-            capabilities.array_result_handler(TOKEN, everywhere, committed) for everywhere in token_places
+            capabilities.array_result_handler(TOKEN, everywhere, committed)
+            for everywhere in token_places
         ] + [
             capabilities.array_result_handler(aval, target, committed)
             for aval, target in zip(self.buffer_avals, targets, strict=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 import math
 import string
 from collections.abc import Collection
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 from urllib import parse
 
 import numpy as np
-from jaxlib import _jax, xla_client
+from jaxlib import xla_client
 
 from minijax.core.cache import Cache, cached
 from minijax.core.meshes import UNCONSTRAINED, MeshAxes, PartitionSpec, names_of
@@ -60,7 +60,7 @@ def whole(ndim: int, count: int) -> Tiling:
     return Tiling((1,) * ndim, np.zeros((count, ndim), np.int64))
 
 
-HloSharding = xla_client.HloSharding
+HloSharding: TypeAlias = xla_client.HloSharding
 _Kind = xla_client.OpSharding.Type
 REPLICATED = HloSharding.replicate()
 

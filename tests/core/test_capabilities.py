@@ -14,14 +14,14 @@ import types
 from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
 import pytest
-from jaxlib import _jax, version, xla_client
+from jaxlib import _jax, xla_client
 
 import minijax as jax
-import minijax.numpy as jnp
 from minijax.core import capabilities
-from minijax.runtime import client, compile as compiling, placement
+from minijax.core.config import disable_most_optimizations
+from minijax.runtime import client
+from minijax.runtime.compile import options_for
 
 pytestmark = pytest.mark.feature("CW-03")
 
@@ -36,8 +36,8 @@ USED_OF_CLASSES = {
     _jax.ArrayImpl: (
         "__cuda_array_interface__ _arrays _committed _copy_single_device_array_to_host_async "
         "_npy_value _replace_with _rewrap_with_aval_and_sharding _sharding "
-        "_single_device_array_to_np_array_did_copy aval block_until_ready delete is_deleted is_ready "
-        "on_device_size_in_bytes unsafe_buffer_pointer"
+        "_single_device_array_to_np_array_did_copy aval block_until_ready delete is_deleted "
+        "is_ready on_device_size_in_bytes unsafe_buffer_pointer"
     ),
     _jax.Client: (
         "compile_and_load deserialize_executable device_count devices live_arrays "
@@ -141,7 +141,8 @@ def test_a_missing_name_is_noticed():
 
 
 def test_names_are_found_through_any_import_of_jaxlib():
-    tree = ast.parse("from jaxlib.mlir import ir\nfrom jaxlib import _jax\n_jax.config.Config(ir.A)")
+    text = "from jaxlib.mlir import ir\nfrom jaxlib import _jax\n_jax.config.Config(ir.A)"
+    tree = ast.parse(text)
     assert set(_names_in(tree)) == {
         "jaxlib.mlir.ir",
         "jaxlib._jax",
@@ -178,9 +179,10 @@ def test_single_operations_compile_with_or_without_the_option_for_them(monkeypat
     client._without_fusion.cache_clear()
     monkeypatch.setattr(capabilities, "knows_compile_option", lambda client, name: is_known)
     try:
-        options = compiling.options_for(
-            tuple(jax.devices()[:1]), options={**client.ONE_OPERATION, "xla_dump_to": "x"}
-        )
+        with disable_most_optimizations(False):
+            options = options_for(
+                tuple(jax.devices()[:1]), options={**client.ONE_OPERATION, "xla_dump_to": "x"}
+            )
     finally:
         client._without_fusion.cache_clear()
     extra = [("xla_cpu_use_fusion_emitters", False)] if is_known else []
