@@ -165,7 +165,11 @@ def attach(
     def load(name: str) -> Any:
         """Loads a part of the package when it is first named."""
         if name not in homes:
-            return _look_up_fallback(package, name)
+            try:
+                return _look_up_fallback(package, name)
+            except AttributeError as missing:
+                missing.__traceback__ = None  # The traceback ends with the user's line.
+                raise
         home, original = homes[name]
         if home == package:
             value = import_module(f"{home}.{original}")
