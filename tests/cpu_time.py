@@ -4,11 +4,17 @@ CPU time, unlike wall time, hardly depends on what else the machine runs, so two
 compared on a busy machine.  The time of a test includes all threads of its worker (XLA compiles and
 runs in threads) and the processes that it starts and waits for.  What remains of a worker's time is
 start-up: importing the tests, collecting them, and choosing the sample.
+
+`python -m tests.cpu_time FILE` copies what such a report says of expensive tests into
+tests/costs.txt, by which `make test` selects its sample.  Tests that the run left out keep the
+costs that they had.
 """
 
 from __future__ import annotations
 
 import os
+import re
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -118,3 +124,22 @@ def pytest_configure(config: pytest.Config) -> None:
     config.pluginmanager.register(_Clock(), "cpu-clock")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(_Report(path), "cpu-report")
+
+
+_COSTS = Path(__file__).with_name("costs.txt")
+_EXPENSIVE = 1.0
+
+
+def updated_costs(costs: str, report: str) -> str:
+    """Returns the text of tests/costs.txt with the costs that a report has measured."""
+    seconds = {name: float(cost) for cost, name in map(str.split, costs.splitlines())}
+    for cost, name in re.findall(r"^ *([\d.]+) +\d+  (\S+::\S+)$", report, re.MULTILINE):
+        seconds[name] = float(cost)
+    kept = {name: cost for name, cost in seconds.items() if cost >= _EXPENSIVE}
+    return "".join(f"{kept[name]:6.1f} {name}\n" for name in sorted(kept))
+
+
+if __name__ == "__main__":
+    costs = _COSTS.read_text(encoding="utf-8") if _COSTS.exists() else ""
+    report = Path(sys.argv[1]).read_text(encoding="utf-8")
+    _COSTS.write_text(updated_costs(costs, report), encoding="utf-8")

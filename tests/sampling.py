@@ -11,6 +11,9 @@ Two marks make a sample cheaper (decisions 0020, 0033 and 0041):
 - `@pytest.mark.turns(3)` keeps a test that costs as much as hundreds of others, such as a whole
   program, in one sample of three: each seed keeps it with probability 1/3.
 
+Tests without a mark that take more than a second of CPU time, by the table in tests/costs.txt, are
+in one sample of three as well, and those that take more than eight seconds in one of nine.
+
 `--sample=commit` derives the seed from the commit that is checked out, so that all runs on a
 commit select the same tests, on every day and on every machine.
 
@@ -31,6 +34,17 @@ import pytest
 
 SEED_WITHOUT_COMMIT = 1
 """The seed in a tree that is not a git checkout, such as an unpacked source distribution."""
+
+_COSTS = {
+    name: float(seconds)
+    for seconds, name in map(
+        str.split, Path(__file__).with_name("costs.txt").read_text("utf-8").splitlines()
+    )
+}
+"""CPU seconds of expensive test functions by name; `python -m tests.cpu_time` writes the file."""
+
+_TURNS_BY_COST = ((8.0, 9), (1.0, 3))
+"""From how many seconds on a test is in one sample of how many."""
 
 _MIN_KEPT = 2
 _KEPT_OF_REST = 16
@@ -160,7 +174,7 @@ def full_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest
     shown = _features(kept)
     # Of the tests that show a missing row, the cheapest is kept: rarer turns mean a higher cost.
     out_of_turn = [item for item in sampled if item not in kept]
-    out_of_turn.sort(key=lambda item: item.get_closest_marker("turns").args[0])
+    out_of_turn.sort(key=_turns)
     for item in out_of_turn:
         if new := _features([item]) - shown:
             kept.add(item)
@@ -183,7 +197,7 @@ def quick_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytes
 
 
 def _is_slow(item: pytest.Item) -> bool:
-    return any(item.get_closest_marker(name) is not None for name in ("slow", "turns"))
+    return item.get_closest_marker("slow") is not None or _turns(item) > 1
 
 
 def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
@@ -199,14 +213,21 @@ def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
     return kept
 
 
+def _turns(item: pytest.Item) -> int:
+    """Returns in one of how many samples a test is, by its mark or else by its cost."""
+    mark = item.get_closest_marker("turns")
+    if mark is not None:
+        return int(mark.args[0])
+    cost = _COSTS.get(_test_name(item), 0.0)
+    return next((turns for seconds, turns in _TURNS_BY_COST if cost >= seconds), 1)
+
+
 def _has_its_turn(item: pytest.Item, seed: str) -> bool:
     mark = item.get_closest_marker("turns")
-    if mark is None:
-        return True
     # Tests of a module which share a fixture that starts processes are cheap only together.
     module = item.nodeid.partition("::")[0]
-    name = module if mark.kwargs.get("together") else _test_name(item)
-    return _hash(seed, name) % mark.args[0] == 0
+    name = module if mark is not None and mark.kwargs.get("together") else _test_name(item)
+    return _hash(seed, name) % _turns(item) == 0
 
 
 def _sample_size(items: Sequence[pytest.Item]) -> int:

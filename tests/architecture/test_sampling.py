@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import sampling
+from tests import cpu_time, sampling
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -265,3 +265,38 @@ def test_quick_keeps_one_parameter_of_each_test_and_few_expensive_tests(
     assert {"test_law", "test_costly_law", "test_few", "test_rows", "test_alone"} <= set(counts)
     result = pytester.inline_run("-p", "tests.sampling", "--quick")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
+
+
+class Unmarked:
+    """A test without marks, as far as the selection of turns looks at it."""
+
+    def __init__(self, name: str) -> None:
+        self.nodeid = name
+
+    def get_closest_marker(self, name: str) -> None:
+        return None
+
+
+def test_expensive_tests_take_turns_by_their_measured_cost(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sampling, "_COSTS", {"test_long": 9.0, "test_longer_than_most": 2.0})
+    tests = [Unmarked(name) for name in ("test_long", "test_longer_than_most[3]", "test_cheap")]
+    counts = [sum(sampling._has_its_turn(test, str(seed)) for seed in range(900)) for test in tests]
+    assert 75 < counts[0] < 125
+    assert 250 < counts[1] < 350
+    assert counts[2] == 900
+
+
+def test_costs_are_those_of_the_last_report() -> None:
+    costs = "   3.0 tests/a.py::test_old\n   2.0 tests/b.py::test_x\n"
+    report = "     1.50      2  tests/b.py::test_y\n     0.20      1  tests/b.py::test_x\n"
+    assert cpu_time.updated_costs(costs, report) == (
+        "   3.0 tests/a.py::test_old\n   1.5 tests/b.py::test_y\n"
+    )
+
+
+def test_tests_with_a_cost_exist() -> None:
+    lines = (ROOT / "tests" / "costs.txt").read_text(encoding="utf-8").splitlines()
+    for name in [line.split()[1] for line in lines]:
+        path, _, function = name.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        assert f"def {function.rpartition('::')[2]}(" in text

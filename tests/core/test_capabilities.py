@@ -73,11 +73,8 @@ USED_OF_CLASSES = {
 
 def _names_of_modules() -> set[str]:
     """Returns the dotted names of jaxlib that the package's text refers to by a module."""
-    return {
-        name
-        for path in _PACKAGE.rglob("*.py")
-        for name in _names_in(ast.parse(path.read_text(encoding="utf-8")))
-    }
+    texts = [path.read_text(encoding="utf-8") for path in _PACKAGE.rglob("*.py")]
+    return {name for text in texts if "from jaxlib" in text for name in _names_in(ast.parse(text))}
 
 
 def _names_in(tree: ast.Module) -> Iterator[str]:
