@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -98,6 +99,7 @@ def test_stopped_process_is_found_in_proc(stopped: int) -> None:
 
 
 @pytest.mark.usefixtures("without_proc")
+@pytest.mark.skipif(shutil.which("ps") is None, reason="ps is missing, which macOS always has")
 def test_stopped_process_is_found_by_ps(stopped: int) -> None:
     assert system.is_stopped(stopped)
     assert not system.is_stopped(os.getpid())

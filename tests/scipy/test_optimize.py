@@ -29,8 +29,11 @@ def himmelblau(x):
 def test_minima_of_curved_valleys_are_found_in_single_precision(method):
     found = minimize(rosenbrock, np.zeros(2, np.float32), method=method)
     assert isinstance(found, OptimizeResults)
-    assert found.success
-    assert (found.status, found.nfev) == (0, found.njev)
+    # Near the minimum the value may change by less than its rounding error (status 4) before the
+    # gradient is small enough (status 0); which comes first depends on how XLA rounds.
+    assert found.status in ((0, 4) if method == LIMITED else (0,))
+    assert found.success == (found.status == 0)
+    assert found.nfev == found.njev
     np.testing.assert_allclose(found.x, 1, rtol=1e-4)
     assert (found.hess_inv is None) == (method == LIMITED)
     found = minimize(himmelblau, np.float32([1, 1]), method=method)
