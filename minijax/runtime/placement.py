@@ -620,7 +620,7 @@ def _let_go_of_memory(buffer: Any) -> None:
 def _stand_in(buffer: Any) -> Any:
     """An array of the type of `buffer` whose memory is a scalar, to swap for the memory of it."""
     device = min(buffer._sharding.public.addressable_devices, key=lambda device: device.id)
-    here = native_sharding(device)
+    here = native_sharding(device, buffer._sharding.memory)
     scalar = put_host_value(np.zeros((), np.bool_), ShapedArray((), np.dtype(np.bool_)), here)
     there = StandInPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
     there.__dict__.update(vars(buffer._sharding))

@@ -1,5 +1,6 @@
 """The checkout obeys the rules of the house, and each rule can tell a breach when it sees one."""
 
+import ast
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -226,3 +227,16 @@ def test_room_may_go_before_the_name_of_a_module(tmp_path: Path) -> None:
 def test_worktrees_are_checkouts(tmp_path: Path) -> None:
     root = write(tmp_path, {".git": "gitdir: /{}/someone/notes".format("home"), "docs/a.md": ""})
     assert [path.name for path in architecture.project_files(root)] == ["a.md"]
+
+
+def test_nodes_with_references_to_their_parents_are_visited_once() -> None:
+    tree = ast.parse("f(x)\n")
+    for node in ast.walk(tree):
+        for child in ast.iter_child_nodes(node):
+            child.parent = node  # type: ignore[attr-defined]
+    try:
+        assert [type(node) for node in size._all_nodes(tree)] == [type(n) for n in ast.walk(tree)]
+    finally:
+        # Python has one `Load` for all trees.
+        for node in ast.walk(tree):
+            vars(node).pop("parent", None)

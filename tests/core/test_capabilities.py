@@ -216,6 +216,10 @@ with jax.cpu_devices(4):
     alias = jax.device_put(shared, split, may_alias=True)
     shared.delete()
     print(shared.is_deleted(), alias.is_deleted(), alias)
+    for memory in ("pinned_host", "device"):
+        array = jax.device_put(np.arange(4), split.with_memory_kind(memory))
+        array.delete()
+        print(repr(array))
 """
 _REFUSES = """
 jaxlibs_own = _jax.ArrayImpl._replace_with
@@ -245,6 +249,8 @@ def test_arrays_are_deleted_and_donated_where_their_shardings_stay():
         "Array(deleted, i32[4@x]) [False, True, False, False]\n"
         "DeletedArrayError Array: the array has been deleted.\n"
         "True True Array(deleted, i32[4@x])\n"
+        "Array(deleted, i32<host>[4@x])\n"
+        "Array(deleted, i32[4@x])\n"
     }
 
 
