@@ -87,7 +87,7 @@ web: $(WEB) ## build the front end of pages anew; needs node and npm, which user
 	cd web && npm run --silent check && npm run --silent build
 
 test-web: $(INSTALLED) $(WEB) ## open pages in Chromium, point, click, search; screenshots go to out/pages
-	$(BIN)/python -m pytest -q tests/page/test_browser.py --sample=$(SEED)
+	$(BIN)/python -m pytest -q tests/explain/pages/test_browser.py --sample=$(SEED)
 
 docs: $(INSTALLED_DOCS) ## build the site of the documents into out/site, without a network
 	$(BIN)/python -m tools.site

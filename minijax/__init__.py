@@ -9,7 +9,7 @@ __getattr__, __dir__, __all__ = deferral.attach(
     __file__,
     at_once=(
         *("minijax.numpy", "minijax.transforms.autodiff.grad", "minijax.transforms.vmap"),
-        *(["minijax.beside_jax"] if "jax._src.array" in sys.modules else []),
+        *(["minijax.runtime.beside_jax"] if "jax._src.array" in sys.modules else []),
     ),
 )
 

@@ -75,8 +75,8 @@ from minijax.core.guards import (
 from minijax.core.jaxpr import ClosedJaxpr as ClosedJaxpr, Jaxpr as Jaxpr
 from minijax.core.native import Device as Device
 from minijax.core.cache import cache_stats as cache_stats
-from minijax.display.glossary import help as help
-from minijax.display.notebook import load_ipython_extension as load_ipython_extension
+from minijax.explain.display.glossary import help as help
+from minijax.explain.display.notebook import load_ipython_extension as load_ipython_extension
 from minijax.explain.report import no_retrace as no_retrace
 from minijax.interpreters.staging import eval_jaxpr as eval_jaxpr
 from minijax.lax.callbacks import pure_callback as pure_callback
@@ -143,7 +143,7 @@ from minijax.transforms.autodiff.jacobian import (
 from minijax.transforms.jit.jit import jit as jit
 from minijax.transforms.pmap import pmap as pmap
 from minijax.transforms.per_device.shard_map import shard_map as shard_map
-from minijax.transforms.legacy.older import smap as smap
+from minijax.experimental.legacy.older import smap as smap
 from minijax.transforms.jit.stages import ShapeDtypeStruct as ShapeDtypeStruct
 from minijax.transforms.jit.tracing import (
     checking_leaks as checking_leaks,

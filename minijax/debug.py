@@ -2,7 +2,7 @@
 
 import minijax.lax.debugging
 from minijax.core import deferral
-from minijax.display.drawing import (
+from minijax.explain.display.drawing import (
     visualize_array_sharding as visualize_array_sharding,
     visualize_sharding as visualize_sharding,
 )

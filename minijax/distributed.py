@@ -1,13 +1,13 @@
 """Programs of several processes, under the names of jax.distributed."""
 
 from minijax.core import deferral
-from minijax.processes.distributed import (
+from minijax.runtime.processes.distributed import (
     initialize as initialize,
     is_initialized as is_initialized,
     on_failure as on_failure,
     shutdown as shutdown,
 )
-from minijax.processes.launching import main as main
+from minijax.runtime.processes.launching import main as main
 
 deferral.publish(globals())
 

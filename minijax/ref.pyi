@@ -11,4 +11,4 @@ from minijax.lax.references import (
     set as set,
     swap as swap,
 )
-from minijax.transforms.cores.core_map import run_state as run_state
+from minijax.experimental.cores.core_map import run_state as run_state

@@ -26,7 +26,7 @@ def test_import_loads_no_room_that_few_programs_use() -> None:
         *(
             "minijax.testing",
             "minijax.explain",
-            "minijax.display",
+            "minijax.explain.display",
             "minijax.experimental",
             "scipy",
             "jaxlib.lapack",

@@ -43,7 +43,7 @@ class GlossaryInWheel(BuildHookInterface[Any]):
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Adds the file, unless the installation is editable and reads it from the checkout."""
         if version != "editable":
-            build_data["force_include"]["docs/glossary.md"] = "minijax/display/glossary.md"
+            build_data["force_include"]["docs/glossary.md"] = "minijax/explain/display/glossary.md"
 
 
 def with_absolute_links(text: str, repository: str, tag: str) -> str:

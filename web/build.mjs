@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const out = join(here, "..", "minijax", "page", "assets");
+const out = join(here, "..", "minijax", "explain", "pages", "assets");
 mkdirSync(out, { recursive: true });
 
 await build({

@@ -17,7 +17,7 @@ from minijax.runtime import client
 
 Function = Callable[..., Any]
 
-distributed = deferral.module("minijax.processes.distributed")
+distributed = deferral.module("minijax.runtime.processes.distributed")
 
 
 def _no_types_of_users(*_: object, **__: object) -> NoReturn:

@@ -190,17 +190,20 @@ def attach(
     return load, shown, public
 
 
-def publish(module: dict[str, Any]) -> None:
-    """Completes a module of imported names as a public one, as `attach` does for a façade.
+def publish(module: dict[str, Any], names: Iterable[str] | None = None) -> None:
+    """Completes a module as a public one, as `attach` does for a façade.
 
     Functions become boundaries, docstrings name their source, and `__all__` and `dir` list the
-    public names: all but private ones, this module, and packages that an `import a.b` binds.
+    public names.
 
     Args:
         module: the module's globals.
+        names: the public names. By default all names except private ones, this module, packages
+            that an `import a.b` binds, and the module's own submodules.
     """
     path = module["__spec__"].name  # `__name__` is `__main__` under `python -m`.
-    names = [name for name, value in module.items() if name[0] != "_" and not _is_tool(value)]
+    if names is None:
+        names = [n for n, value in module.items() if n[0] != "_" and not _is_tool(value, path)]
     for name in names:
         module[name] = _public(module[name], path, name)
     module["__all__"] = sorted(names)
@@ -208,11 +211,12 @@ def publish(module: dict[str, Any]) -> None:
     module["__getattr__"] = functools.partial(_look_up_fallback, path)
 
 
-def _is_tool(value: Any) -> bool:
-    """Returns whether a public module only uses a value in order to define its names."""
+def _is_tool(value: Any, path: str) -> bool:
+    """Returns whether the public module `path` only uses a value in order to define its names."""
     if not isinstance(value, ModuleType):
         return False
-    return value.__name__ == __name__ or "." not in value.__name__
+    name = value.__name__
+    return name == __name__ or "." not in name or name.startswith(f"{path}.")
 
 
 def _public(value: Any, package: str, name: str) -> Any:
@@ -317,7 +321,7 @@ class Finder:
         """Returns the spec of Python's own finder, with a loader that signals cannot interrupt."""
         if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
             if fullname == "jax" and f"{ROOT}.runtime.array" in sys.modules:
-                importlib.import_module(f"{ROOT}.beside_jax")
+                importlib.import_module(f"{ROOT}.runtime.beside_jax")
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:
@@ -350,7 +354,7 @@ def loaded(package: str, name: str) -> Any:
 
 def shown(value: Any) -> str | None:
     """What a notebook shows of a value: the `_repr_html_` of classes whose text is not all."""
-    html: str | None = import_module(f"{ROOT}.display.rich").html_of(value)
+    html: str | None = import_module(f"{ROOT}.explain.display.rich").html_of(value)
     return html
 
 

@@ -131,7 +131,8 @@ Buffer: Any = _jax.ArrayImpl
 """The class of arrays, which jaxlib's call path takes and makes.
 
 It carries the methods of `runtime/array.py`, so that an `Array` costs nothing on a call.  JAX puts
-methods of its own on the class: where it is loaded too, `beside_jax/` gives each library its own.
+methods of its own on the class: where it is loaded too, `runtime/beside_jax.py` gives each library
+its own.
 """
 
 # What jaxlib itself knows, under names that stand for other functions of ours.

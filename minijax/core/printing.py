@@ -17,7 +17,7 @@ from minijax.core import deferral, source
 from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
-highlighting = deferral.module("minijax.display.highlighting")
+highlighting = deferral.module("minijax.explain.display.highlighting")
 
 hidden_params: Facts[frozenset[str]] = Facts("hidden_params", frozenset())
 """Parameters that jaxprs do not print, because types tell them."""

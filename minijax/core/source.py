@@ -269,8 +269,10 @@ _WRAPPERS = {
 def _public_name(module: str, name: str) -> str | None:
     """How users name a function of a module, if they can: a package above it shows the name."""
     parts = module.split(".")
-    above = [".".join(parts[:length]) for length in range(1, len(parts))]
-    for path in (*above, *_SHOW_OTHERS):
+    paths = [".".join(parts[:length]) for length in range(1, len(parts))]
+    if len(parts) == 2 and not name.startswith("_"):
+        paths.append(module)  # A module of the root, such as `minijax.ops`, is public itself.
+    for path in (*paths, *_SHOW_OTHERS):
         shown = deferral.loaded(path, name)
         if shown is not None and getattr(inspect.unwrap(shown), "__module__", None) == module:
             return f"{path}.{name}".partition(".")[2]

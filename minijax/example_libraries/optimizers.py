@@ -1,7 +1,7 @@
 """Optimizers as triples of functions.  Mirrors jax.example_libraries.optimizers."""
 
 from minijax.core import deferral
-from minijax.example_libraries.descent import (
+from minijax.experimental.example_libraries.descent import (
     InitFn as InitFn,
     JoinPoint as JoinPoint,
     Optimizer as Optimizer,

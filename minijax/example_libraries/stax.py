@@ -3,7 +3,7 @@
 import minijax.nn.initializers
 import minijax.numpy.normalized_exponentials
 from minijax.core import deferral
-from minijax.example_libraries.networks import (
+from minijax.experimental.example_libraries.networks import (
     AvgPool as AvgPool,
     BatchNorm as BatchNorm,
     Conv as Conv,

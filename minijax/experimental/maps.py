@@ -2,10 +2,10 @@
 
 from minijax.core import deferral
 from minijax.sharding import Mesh as Mesh
-from minijax.transforms.legacy.tiling import (
+from minijax.experimental.legacy.tiling import (
     custom_resource_typing_rules as custom_resource_typing_rules,
     resource_typecheck as resource_typecheck,
 )
-from minijax.transforms.legacy.xmap import xmap as xmap
+from minijax.experimental.legacy.xmap import xmap as xmap
 
 deferral.publish(globals())

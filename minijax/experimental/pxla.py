@@ -5,7 +5,7 @@ from minijax.runtime.transfer import (
     InputsHandler as InputsHandler,
     ResultsHandler as ResultsHandler,
 )
-from minijax.transforms.legacy.older import (
+from minijax.experimental.legacy.older import (
     ShardedDeviceArray as ShardedDeviceArray,
     device_put as device_put,
     full_to_shard as full_to_shard,
@@ -15,7 +15,7 @@ from minijax.transforms.legacy.older import (
     shard_to_full as shard_to_full,
     shard_to_full_p as shard_to_full_p,
 )
-from minijax.transforms.legacy.tiling import (
+from minijax.experimental.legacy.tiling import (
     NamedAval as NamedAval,
     TileManual as TileManual,
     TileVectorize as TileVectorize,

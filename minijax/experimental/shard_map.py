@@ -1,6 +1,6 @@
 """`shard_map` under its former path, with its former arguments."""
 
 from minijax.core import deferral
-from minijax.transforms.legacy.older import shard_map as shard_map
+from minijax.experimental.legacy.older import shard_map as shard_map
 
 deferral.publish(globals())

@@ -1,4 +1,4 @@
-from minijax.display.terminal import show as show
+from minijax.explain.display.terminal import show as show
 from minijax.explain.communication import (
     Collective as Collective,
     Collectives as Collectives,
@@ -18,16 +18,16 @@ from minijax.explain.report import (
     no_retrace as no_retrace,
     retraces as retraces,
 )
-from minijax.page.comparing import (
+from minijax.explain.pages.comparing import (
     Choice as Choice,
     Comparison as Comparison,
     compare as compare,
 )
-from minijax.page.derivatives import Derivative as Derivative, derivative as derivative
-from minijax.page.making import Page as Page, page as page
-from minijax.insight.fusions import Fusions as Fusions, Kernel as Kernel, fusions as fusions
-from minijax.insight.memory import Memory as Memory, Value as Value, memory as memory
-from minijax.insight.profiles import (
+from minijax.explain.pages.derivatives import Derivative as Derivative, derivative as derivative
+from minijax.explain.pages.making import Page as Page, page as page
+from minijax.explain.xla.fusions import Fusions as Fusions, Kernel as Kernel, fusions as fusions
+from minijax.explain.xla.memory import Memory as Memory, Value as Value, memory as memory
+from minijax.explain.xla.profiles import (
     Call as Call,
     KernelTime as KernelTime,
     Profile as Profile,

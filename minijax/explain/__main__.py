@@ -1,6 +1,6 @@
-"""`python -m minijax.explain script.py:function` makes a page, as `python -m minijax.page` does."""
+"""`python -m minijax.explain script.py:function` makes the page of a function."""
 
 import runpy
 
 if __name__ == "__main__":
-    runpy.run_module("minijax.page", run_name="__main__", alter_sys=True)
+    runpy.run_module("minijax.explain.pages", run_name="__main__", alter_sys=True)

@@ -6,7 +6,7 @@ never blocks: it finds what it waits for, or nothing ever will come.
 
 A copy is started, then waited for.  It counts bytes on a semaphore when they have arrived; to wait
 takes them from the count.  In the simulation the bytes arrive at once, and
-`transforms/cores/checks.py` sees to it that nobody relies on that.
+`experimental/cores/checks.py` sees to it that nobody relies on that.
 """
 
 from __future__ import annotations

@@ -1,4 +1,6 @@
-"""What several processes do together is told to a watch, which `minijax.processes` provides.
+"""The interface of a watch, which compares what several processes do together.
+
+`runtime/processes/watch.py` provides the watch.
 
 Where a process is alone there is no watch, and nothing is told.
 """

@@ -5,7 +5,7 @@ once for each list.  Devices are those of a client, or any hashable objects: mes
 good as others until something is placed on them.
 
 A `TensorCoreMesh` names the cores of one device, which run a program side by side.  A host has
-none, so they are simulated: `transforms/cores/core_map.py` runs programs there.
+none, so they are simulated: `experimental/cores/core_map.py` runs programs there.
 """
 
 from __future__ import annotations

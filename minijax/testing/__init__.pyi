@@ -1,5 +1,5 @@
 from minijax.explain.communication import assert_collectives as assert_collectives
-from minijax.page.exercises import Exercise as Exercise, exercise as exercise
+from minijax.explain.pages.exercises import Exercise as Exercise, exercise as exercise
 from minijax.testing import laws as laws, pictures as pictures, strategies as strategies
 from minijax.testing.exchanges import CollectiveMismatch as CollectiveMismatch
 from minijax.testing.interpreter import interpreted as interpreted

@@ -12,7 +12,7 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax.core import deferral, source
-from minijax.page.variables import stored_names
+from minijax.explain.pages.variables import stored_names
 from minijax.testing.laws.collectives import statement_of
 
 pytestmark = pytest.mark.feature("UX-01")

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 
 from minijax.explain import Page
-from minijax.page.exercises import Exercise
+from minijax.explain.pages.exercises import Exercise
 from minijax.testing.pictures import Picture
 from tests.printed import agrees
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.page import test_browser
+from tests.explain.pages import test_browser
 from tools.site import docstrings, documents, gallery, links, reference
 
 ROOT = Path(__file__).parents[2]

@@ -257,11 +257,11 @@ def test_every_primitive_of_lax_has_a_record() -> None:
     # What speaks of named axes has no meaning by itself; tests/lax/collectives and the laws of
     # minijax.testing test it.
     collectives = {name for name, p in PRIMITIVES.items() if "collectives" in p.declared_at}
-    # What copies between references and counts has no result; tests/transforms/test_cores.py tests
-    # it.
+    # Copies between references and operations on counters have no results;
+    # tests/experimental/test_cores.py tests them.
     copies = {"dma_start", "dma_wait", "semaphore_signal", "semaphore_wait"}
     records = {record.name for record in RECORDS}
-    # What it computes is the user's: tests/ffi brings kernels.
+    # What it computes is the user's: tests/extend/ffi brings kernels.
     foreign = {"ffi_call"}
     others = tokens | callbacks | placements | collectives | copies | foreign
     assert primitives - others - records == set()

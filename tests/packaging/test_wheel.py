@@ -50,8 +50,12 @@ def test_wheel_contains_the_package_and_nothing_else(built: Built) -> None:
         for path in (ROOT / "minijax").rglob("*")
         if path.is_file() and "__pycache__" not in path.parts
     }
-    assert files_of(built.wheel) == package | {"minijax/display/glossary.md"}
-    assert {"minijax/py.typed", "minijax/page/assets/page.js", "minijax/__init__.pyi"} <= package
+    assert files_of(built.wheel) == package | {"minijax/explain/display/glossary.md"}
+    assert {
+        "minijax/py.typed",
+        "minijax/explain/pages/assets/page.js",
+        "minijax/__init__.pyi",
+    } <= package
     assert not [name for name in package if name.endswith(".pth")]
 
 
@@ -103,7 +107,7 @@ def test_command_makes_a_page_with_its_assets(built: Built, tmp_path: Path) -> N
     command(built, "minijax.explain", "script.py:wave", folder=tmp_path)
     text = (tmp_path / "wave.html").read_text(encoding="utf-8")
     for asset in ("page.css", "page.js"):
-        path = ROOT / "minijax" / "page" / "assets" / asset
+        path = ROOT / "minijax" / "explain" / "pages" / "assets" / asset
         assert path.read_text(encoding="utf-8") in text
 
 
@@ -126,7 +130,7 @@ print(cell.name, page.name, len(cell.html()) > 10_000, len(page.html()) > 10_000
 
 
 def test_processes_find_one_another(built: Built, tmp_path: Path) -> None:
-    program = (ROOT / "tests" / "processes" / "started.py").read_text(encoding="utf-8")
+    program = (ROOT / "tests" / "runtime" / "processes" / "started.py").read_text(encoding="utf-8")
     (tmp_path / "started.py").write_text(program, encoding="utf-8")
     done = command(built, "minijax.distributed", "-n", "2", "started.py", folder=tmp_path)
     lines = [line for line in done.stdout.splitlines() if "process " in line]

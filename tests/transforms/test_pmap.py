@@ -14,10 +14,10 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import axes, config, monitoring
+from minijax.experimental.legacy.older import replicate
 from minijax.interpreters import passes
 from minijax.sharding import Mesh, NamedSharding, PmapSharding
 from minijax.sharding import PartitionSpec as P
-from minijax.transforms.legacy.older import replicate
 from tests.transforms.mapped import NUMBERS, PROGRAMS, ROWS, nested
 
 

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import minijax as jax
 from minijax import explain
 from minijax.core.trace import Tracer
-from minijax.page.making import Page
+from minijax.explain.pages.making import Page
 from minijax.transforms.jit import jit
 
 EXAMPLES = Path(__file__).resolve().parents[2] / "examples"

@@ -6,7 +6,7 @@ from minijax.lax.semaphores import (
     semaphore_signal as semaphore_signal,
     semaphore_wait as semaphore_wait,
 )
-from minijax.transforms.cores.core_map import (
+from minijax.experimental.cores.core_map import (
     ANY as ANY,
     MemoryRef as MemoryRef,
     MemorySpace as MemorySpace,
@@ -17,6 +17,6 @@ from minijax.transforms.cores.core_map import (
     when as when,
     with_scoped as with_scoped,
 )
-from minijax.transforms.cores.pipeline import BlockSpec as BlockSpec
+from minijax.experimental.cores.pipeline import BlockSpec as BlockSpec
 
 dslice = minijax.lax.reference_indexing.ds

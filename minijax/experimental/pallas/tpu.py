@@ -8,7 +8,7 @@ from minijax.lax.semaphores import (
     sync_copy as sync_copy,
 )
 from minijax.sharding.mesh import create_tensorcore_mesh as create_tensorcore_mesh
-from minijax.transforms.cores.core_map import (
+from minijax.experimental.cores.core_map import (
     HBM as HBM,
     SMEM as SMEM,
     VMEM as VMEM,
@@ -17,7 +17,7 @@ from minijax.transforms.cores.core_map import (
     force_tpu_interpret_mode as force_tpu_interpret_mode,
     prefetch_scalars as prefetch_scalars,
 )
-from minijax.transforms.cores.pipeline import (
+from minijax.experimental.cores.pipeline import (
     ARBITRARY as ARBITRARY,
     PARALLEL as PARALLEL,
     GridDimensionSemantics as GridDimensionSemantics,

@@ -1,0 +1,1 @@
+"""Layers and optimizers; `minijax.example_libraries` is their public package."""

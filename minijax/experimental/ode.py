@@ -1,6 +1,0 @@
-"""Ordinary differential equations.  Mirrors jax.experimental.ode."""
-
-from minijax.core import deferral
-from minijax.ode.initial_values import odeint as odeint
-
-deferral.publish(globals())

@@ -1,0 +1,6 @@
+"""Ordinary differential equations.  Mirrors jax.experimental.ode."""
+
+from minijax.core import deferral
+from minijax.experimental.ode.initial_values import odeint as odeint
+
+deferral.publish(globals())

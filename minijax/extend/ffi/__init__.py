@@ -1,0 +1,1 @@
+"""Calls of functions in machine code; `minijax.ffi` is their public module."""

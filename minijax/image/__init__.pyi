@@ -1,5 +1,0 @@
-from minijax.image.resampling import (
-    ResizeMethod as ResizeMethod,
-    resize as resize,
-    scale_and_translate as scale_and_translate,
-)

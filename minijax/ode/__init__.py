@@ -1,1 +1,0 @@
-"""Ordinary differential equations.  `minijax.experimental.ode` is what users see of it."""

@@ -1,5 +1,0 @@
-"""Reductions over segments of an array.  Mirrors jax.ops."""
-
-from minijax.core import deferral
-
-__getattr__, __dir__, __all__ = deferral.attach(__name__, __file__)

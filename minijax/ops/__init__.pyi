@@ -1,6 +1,0 @@
-from minijax.ops.segments import (
-    segment_max as segment_max,
-    segment_min as segment_min,
-    segment_prod as segment_prod,
-    segment_sum as segment_sum,
-)
