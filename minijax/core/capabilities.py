@@ -24,13 +24,13 @@ NEWEST = "0.12.0.1"
 
 
 def check_version(installed: str) -> None:
-    """Checks the version of jaxlib when minijax is imported.
+    """Checks that the installed jaxlib is a version that minijax supports.
 
-    A later series than the newest tested one is used with a warning.  Later patch releases of that
-    series are taken to be as good as tested.
+    Warns if the minor version is newer than `NEWEST`'s. A newer patch release is accepted without
+    a warning.
 
     Raises:
-        ImportError: it is too old.
+        ImportError: the version is older than `OLDEST`.
     """
     if _numbers(installed) < _numbers(OLDEST):
         raise ImportError(
@@ -51,19 +51,21 @@ def _numbers(release: str) -> tuple[int, ...]:
 
 
 def has_compilation_efforts(build_options: _jax.ExecutableBuildOptions) -> bool:
-    """Returns whether compile options have `exec_time_optimization_effort` and its like.
+    """Returns whether compile options have `exec_time_optimization_effort`.
 
-    0.10 has them; 0.11 removed them in favour of levels, `optimization_level` and its like.
+    0.10 has it and `memory_fitting_effort`; 0.11 replaced both with `optimization_level` and
+    `memory_fitting_level`.
     """
     return hasattr(build_options, "exec_time_optimization_effort")
 
 
-def knows_compile_option(client: _jax.Client, name: str) -> bool:
-    """Returns whether XLA knows a compiler option, without compiling anything.
+def has_compile_option(client: _jax.Client, name: str) -> bool:
+    """Returns whether XLA has a compiler option, without compiling anything.
 
-    XLA reads options in order before it compiles, and rejects the first one that it does not know.
-    The second option given here is never known, so that the message tells about the first.
-    For example, 0.10 knows `xla_cpu_use_fusion_emitters` and 0.11 does not.
+    XLA parses options in order before it compiles, and its error names the first unknown one. The
+    option in question is followed by one that never exists, so compilation always fails and the
+    message shows whether the first was accepted. For example, 0.10 has
+    `xla_cpu_use_fusion_emitters` and 0.11 does not.
     """
     options = _jax.CompileOptions()
     options.env_option_overrides = [(name, False), ("no_such_option", False)]
@@ -76,9 +78,10 @@ def knows_compile_option(client: _jax.Client, name: str) -> bool:
 
 
 def array_result_handler(aval: object, sharding: _jax.Sharding, committed: bool) -> Any:
-    """Returns what makes arrays of type `aval` from an executable's results, without checks.
+    """Returns a handler that builds arrays of type `aval` from the buffers of a result.
 
-    0.10 checks results unless told otherwise; 0.11 never does, and takes no such argument.
+    The handler does not check that the buffers match the type. 0.10 checks unless the argument
+    `_skip_checks` is true; 0.11 never checks and does not have the argument.
     """
     return _unchecked_handler()(aval, sharding, committed)
 
@@ -91,15 +94,15 @@ def _unchecked_handler() -> Callable[[object, _jax.Sharding, bool], Any]:
     return lambda aval, sharding, committed: make(aval, sharding, committed, True)
 
 
-def replaces_shardings(array: _jax.ArrayImpl, other: _jax.ArrayImpl) -> bool:
-    """Returns whether an array takes over the sharding of another one along with its memory.
+def can_replace_sharding(array: _jax.ArrayImpl, other: _jax.ArrayImpl) -> bool:
+    """Returns whether `ArrayImpl._replace_with` replaces the sharding as well as the memory.
 
-    0.10 replaces both.  From 0.11 on an array takes over memory only, and only from an array whose
-    sharding compares equal; in return the C++ call path checks that its arguments have memory.
+    0.10 replaces both. 0.11 and later replace only the memory, and only if both shardings compare
+    equal; their C++ call path checks that its arguments have memory.
 
     Args:
-        array: an array that is not used afterwards.
-        other: an array of the same type whose sharding differs.
+        array: an array to try it on; it must not be used afterwards.
+        other: an array of the same type with another sharding.
     """
     try:
         array._replace_with(other)

@@ -334,8 +334,9 @@ def kind_of(opcode: str) -> str | None:
     return kind if kind in KINDS else None
 
 
-# jaxlib 0.11 and later mark what the partitioner adds. It then has the origin of the operation that
-# gives the value; earlier versions attribute it to the operation that needs the value elsewhere.
+# jaxlib 0.11 and later mark the collectives that the partitioner inserts, and give them the source
+# line of the operation that produces the value. Earlier versions give them the line of the
+# operation that needs the value resharded, which is the line that users look for.
 _GENERATED = 'is_spmd_generated="true"'
 
 
@@ -403,7 +404,11 @@ class _Search(NamedTuple):
         )
 
     def _consumer(self, computation: Neighbours, name: str) -> Instruction | None:
-        """Returns the first instruction of the user's that takes a value, also inside fusions."""
+        """Returns the first instruction with a source line that uses the value `name`.
+
+        Fusions are searched inside. From an instruction without a line the search goes on with the
+        users of its result.
+        """
         for other in computation.values():
             if f"%{name}" not in other.text or name not in other.operands:
                 continue

@@ -56,7 +56,7 @@ def handed_over(x: Array) -> Array:
         in_flight.check_alive(buffer)
         made = like(buffer)
         notes = dict(vars(buffer))
-        placement.let_go(buffer)
+        placement.release(buffer)
         vars(made).update(notes)
         if "parts" in notes:
             placement.join(made, made.parts)
@@ -311,7 +311,7 @@ class Array(_Convertible, metaclass=_ArrayType):
                 gone += [shard() for shard in getattr(piece, "shards", ())]
             for x in gone:
                 if x is not None:
-                    placement.let_go(x.buffer)
+                    placement.release(x.buffer)
 
     def is_deleted(self) -> bool:
         """Whether the memory was freed, by `delete` or by donation."""

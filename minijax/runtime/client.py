@@ -57,7 +57,7 @@ def expand_options(options: Mapping[str, Any]) -> Mapping[str, Any]:
 @functools.cache
 def _without_fusion() -> dict[str, Any]:
     name = "xla_cpu_use_fusion_emitters"
-    return {name: False} if capabilities.knows_compile_option(cpu_client(), name) else {}
+    return {name: False} if capabilities.has_compile_option(cpu_client(), name) else {}
 
 
 _lock = threading.Lock()

@@ -81,24 +81,28 @@ class MeshPlacement(_Placement):
 
 
 class PiecePlacement(_Placement):
-    """What C++ sees of where a piece of an array over several devices lives.
+    """The sharding of a piece of a multi-device array, which lies on one device.
 
-    Not what it sees of other arrays on the device, so that its call path does not take the memory
-    of pieces for results: it would be missing in the whole array.
+    It differs from the sharding of other arrays on that device, so jaxlib's C++ call path does not
+    recognise it and never reuses the piece's memory for a result: the whole array needs it.
     """
 
 
 class FormerPlacement(_Placement):
-    """Where a deleted array was; to C++ no place where an array is, so that it asks Python."""
+    """The sharding of a deleted array.
+
+    The C++ call path has no compiled program for it, so calls with the array take the Python path,
+    which raises the error about deleted arrays.
+    """
 
     def _to_xla_hlo_sharding(self, ndim: int) -> Any:
         return hlo.REPLICATED
 
 
-class StandInPlacement(FormerPlacement):
-    """The sharding of an array whose memory is swapped with another's; it equals every sharding.
+class EqualToAnyPlacement(FormerPlacement):
+    """A sharding that compares equal to every other.
 
-    jaxlib 0.11 and later swap the memory of two arrays only if their shardings are equal.
+    jaxlib 0.11 and later exchange the memory of two arrays only if their shardings are equal.
     """
 
     def __eq__(self, other: object) -> bool:
@@ -221,15 +225,33 @@ def former(place: Any) -> Any:
     """The C++ sharding of deleted arrays that were placed so, with memory that is gone."""
     found = vars(place).get("former")
     if found is None:
-        device = min(place.public.addressable_devices, key=lambda device: device.id)
-        here, aval = native_sharding(device, place.memory), ShapedArray((), np.dtype(np.bool_))
-        found = FormerPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
-        found.__dict__.update(vars(place))
-        found.gone = put_host_value(np.zeros((), np.bool_), aval, here)
+        found = _redescribed(place, FormerPlacement)
+        found.gone = _put_scalar(place)
         # The memory, not the array: asked about an array without any, C++ may crash.
-        delete(retyped(found.gone, here))
+        delete(retyped(found.gone, found.gone._sharding))
         place.former = found
     return found
+
+
+def _redescribed(place: Any, kind: type[FormerPlacement]) -> Any:
+    """Returns a native sharding of class `kind` on one of the devices of `place`.
+
+    It has the Python attributes of `place`.
+    """
+    made = kind(native_devices((_first_device(place),)), hlo.REPLICATED, memory_kind=None)
+    made.__dict__.update(vars(place))
+    return made
+
+
+def _put_scalar(place: Any) -> Any:
+    """Returns a new scalar array on the device, and in the memory, that `_redescribed` uses."""
+    here = native_sharding(_first_device(place), place.memory)
+    return put_host_value(np.zeros((), np.bool_), ShapedArray((), np.dtype(np.bool_)), here)
+
+
+def _first_device(place: Any) -> Any:
+    """Returns the device of this process with the lowest id."""
+    return min(place.public.addressable_devices, key=lambda device: device.id)
 
 
 def canonical(sharding: Sharding, ndim: int) -> Sharding:
@@ -524,30 +546,31 @@ def join(buffer: _jax.Array, pieces: Sequence[Any]) -> None:
     buffer.parts = pieces
 
 
-_users_pieces = types.SimpleNamespace(exist=False)
+# Whether multi-device arrays share memory with arrays that have no `PiecePlacement`.
+_unmarked_pieces = types.SimpleNamespace(exist=False)
 
 
-def describe_as_piece(buffer: Any, memory_kind: str | None) -> None:
-    """Has C++ leave alone the memory of an array on one device that becomes part of another.
+def protect_from_donation(buffer: Any, memory_kind: str | None) -> None:
+    """Prevents donation of `buffer`'s memory, which a multi-device array is about to share.
 
-    C++ would give it to the result of a program to which the array is donated.  A sharding of its
-    own sends calls with the array to Python.  Where an array cannot be given another one, all calls
-    of programs with donated arguments go to Python from then on.  Needs `memory_lock`.
+    If jaxlib can replace a sharding in place, `buffer` gets a `PiecePlacement`, with which calls
+    take the Python path. Otherwise all later calls of programs with donated arguments take the
+    Python path. The caller must hold `memory_lock`.
     """
     source = buffer._sharding
     if source.of_piece:
         return
-    if replaces_shardings():
+    if can_replace_sharding():
         there = piece_sharding(source.device, memory_kind)
         buffer._replace_with(assemble(buffer.aval, there, [buffer], committed=buffer._committed))
-    elif not _users_pieces.exist:
-        _users_pieces.exist = True
+    elif not _unmarked_pieces.exist:
+        _unmarked_pieces.exist = True
         in_flight.ask_python_again()
 
 
 def may_donate_in_cpp() -> bool:
-    """Returns whether C++ may give the memory of an argument to a result."""
-    return not _users_pieces.exist
+    """Returns whether jaxlib's C++ call path may reuse a donated argument's memory."""
+    return not _unmarked_pieces.exist
 
 
 def join_fate(buffer: _jax.Array, other: object) -> None:
@@ -583,14 +606,17 @@ def whole_of(buffer: _jax.Array) -> Any:
     return None if found is None else found()
 
 
-def let_go(buffer: Any) -> None:
-    """Deletes an array; its memory stays for others that have it too.  Needs `memory_lock`."""
+def release(buffer: Any) -> None:
+    """Deletes an array. Memory that other arrays share stays allocated for them.
+
+    The caller must hold `memory_lock`.
+    """
     if type(buffer._sharding) is FormerPlacement:
         return
     for piece in getattr(buffer, "parts", ()):
         _holders(piece).pop(id(buffer), None)
-    if not replaces_shardings():
-        _let_go_of_memory(buffer)
+    if not can_replace_sharding():
+        _release_memory(buffer)
         return
     there = former(buffer._sharding)
 
@@ -602,40 +628,35 @@ def let_go(buffer: Any) -> None:
     buffer._replace_with(gone())
 
 
-def _let_go_of_memory(buffer: Any) -> None:
-    """Like `let_go`, for an array that cannot be given another sharding.
+def _release_memory(buffer: Any) -> None:
+    """Deletes an array whose sharding jaxlib cannot replace (0.11 and later).
 
-    Where jaxlib refuses that, its C++ call path checks its arguments: an array without memory
-    raises, and so needs no sharding that sends the call to Python.
+    These versions check on their C++ call path that each argument has memory, and raise, so the
+    array needs no `FormerPlacement`.
     """
     if not buffer.is_deleted():
-        in_flight.keep_for_readers(buffer, lambda: _stand_in(buffer))
-        made = _stand_in(buffer)
-        buffer._replace_with(made)
-        # Both arrays refer to the same memory now: that of the stand-in.
-        delete(made)
+        in_flight.keep_for_readers(buffer, lambda: _substitute(buffer))
+        substitute = _substitute(buffer)
+        buffer._replace_with(substitute)
+        # Both arrays now have the substitute's memory.
+        delete(substitute)
     vars(buffer).clear()
 
 
-def _stand_in(buffer: Any) -> Any:
-    """An array of the type of `buffer` whose memory is a scalar, to swap for the memory of it."""
-    device = min(buffer._sharding.public.addressable_devices, key=lambda device: device.id)
-    here = native_sharding(device, buffer._sharding.memory)
-    scalar = put_host_value(np.zeros((), np.bool_), ShapedArray((), np.dtype(np.bool_)), here)
-    there = StandInPlacement(native_devices((device,)), hlo.REPLICATED, memory_kind=None)
-    there.__dict__.update(vars(buffer._sharding))
+def _substitute(buffer: Any) -> Any:
+    """Returns an array of `buffer`'s type that has only a scalar's memory, to exchange for it."""
+    there = _redescribed(buffer._sharding, EqualToAnyPlacement)
+    scalar = _put_scalar(buffer._sharding)
     return assemble(buffer.aval, there, [scalar], committed=buffer._committed)
 
 
 @functools.cache
-def replaces_shardings() -> bool:
-    """Returns whether C++ gives an array another sharding in place."""
+def can_replace_sharding() -> bool:
+    """Returns whether jaxlib can replace the sharding of an array in place."""
     here = native_sharding(client.cpu_client().local_devices()[0])
-    aval = ShapedArray((), np.dtype(np.bool_))
-    scalar = put_host_value(np.zeros((), np.bool_), aval, here)
-    other = FormerPlacement(native_devices(here.devices), hlo.REPLICATED, memory_kind=None)
-    other.__dict__.update(vars(here))
-    return capabilities.replaces_shardings(scalar, assemble(aval, other, [scalar]))
+    scalar = _put_scalar(here)
+    other = assemble(scalar.aval, _redescribed(here, FormerPlacement), [scalar])
+    return capabilities.can_replace_sharding(scalar, other)
 
 
 class _WithoutJax:

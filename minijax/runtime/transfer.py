@@ -311,7 +311,7 @@ def as_piece(x: Array, kind: str | None) -> Any:
     source = buffer._sharding
     if source.layout:
         return moved(buffer, placement.piece_sharding(source.device, kind))
-    placement.describe_as_piece(buffer, kind)
+    placement.protect_from_donation(buffer, kind)
     return buffer
 
 

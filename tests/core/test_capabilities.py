@@ -167,14 +167,14 @@ def test_result_handlers_need_no_flag_against_checks(monkeypatch):
 
 def test_options_of_xla_are_asked_for_without_compiling():
     backend = client.cpu_client()
-    assert capabilities.knows_compile_option(backend, "xla_llvm_disable_expensive_passes")
-    assert not capabilities.knows_compile_option(backend, "xla_no_such_thing")
+    assert capabilities.has_compile_option(backend, "xla_llvm_disable_expensive_passes")
+    assert not capabilities.has_compile_option(backend, "xla_no_such_thing")
 
 
 @pytest.mark.parametrize("is_known", [True, False])
 def test_single_operations_compile_with_or_without_the_option_for_them(monkeypatch, is_known):
     client._without_fusion.cache_clear()
-    monkeypatch.setattr(capabilities, "knows_compile_option", lambda client, name: is_known)
+    monkeypatch.setattr(capabilities, "has_compile_option", lambda client, name: is_known)
     try:
         with disable_most_optimizations(False):
             options = options_for(
