@@ -295,11 +295,11 @@ def collectives(function: Callable[..., Any]) -> Callable[..., Collectives]:
 def boxes_of(lowered: Lowered) -> list[Box]:
     """The meshes that a program names; of one that is mapped as a whole, the axes of the map."""
     copies = lowered.replicas
-    if copies is None or not copies.names:
+    if copies is None or not copies.axis_names:
         return [Box(*mesh) for mesh in planning.meshes(lowered.compiler_ir())]
     axes = copies.axes
     split = {str(n): size for n, size in zip(axes.names, axes.sizes, strict=True) if size > 1}
-    return [Box(tuple(split), np.arange(copies.number).reshape(tuple(split.values())))]
+    return [Box(tuple(split), np.arange(copies.num_devices).reshape(tuple(split.values())))]
 
 
 def _meshes_of(shardings: Sequence[Any]) -> list[Box]:

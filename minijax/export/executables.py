@@ -21,7 +21,7 @@ from minijax.export import seals
 from minijax.export.tables import DamagedError
 from minijax.interpreters import staging
 from minijax.lax import creation
-from minijax.lowering import program
+from minijax.lowering.call_plan import ANYWHERE, ProgramOptions
 from minijax.runtime import client, placement, program_store
 from minijax.runtime.array import physical_aval
 from minijax.runtime.execute import Executable
@@ -215,10 +215,12 @@ def _loaded(
         donated=record.donated,
         code=record.code,
     )
-    options = program.Options(
+    options = ProgramOptions(
         record.name, donated=tuple(i in record.donated for i in range(len(ins)))
     )
-    staged = Staged(_closed(ins, outs), [], out_tree, options, False, None, False)
+    staged = Staged(
+        _closed(ins, outs), [], out_tree, options, ANYWHERE, inline=False, takes_references=False
+    )
     lowered: Any = SimpleNamespace(_staged=staged, in_tree=in_tree, _written=())
     return Compiled(lowered, executable)
 

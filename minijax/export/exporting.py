@@ -20,6 +20,7 @@ from minijax.export.checks import DisabledSafetyCheck
 from minijax.export.exported import Exported
 from minijax.interpreters import staging
 from minijax.lowering import program, stablehlo
+from minijax.lowering.call_plan import Partitioned, Replicated
 from minijax.lowering.module import host_value
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime import client
@@ -192,14 +193,14 @@ def _module(traced: Traced, platform: str) -> _Module:
         problem = f"{name} calls Python, which stays in this process."
         got = "a callback, such as debug.print, pure_callback or io_callback"
         error(NotImplementedError, "export.export", problem, got=got, fix="leave it out")
-    if made.options.replicas is not None:
+    if isinstance(made.plan.shape, Replicated):
         problem = f"{name} is mapped over devices by pmap."
         fix = "use shard_map, or jit with shardings"
         error(NotImplementedError, "export.export", problem, fix=fix)
     module = artifacts.copied(made.module)
     if made.large_consts:
         _with_constants(module, made)
-    kept = made.kept
+    kept = made.used
     if kept is None:
         kept = tuple(range(len(traced._closed.in_avals)))
     return _Module(module, tuple(kept), made)
@@ -296,21 +297,20 @@ def _choose(module: ir.Module, names: Sequence[str], types: Sequence[ir.Type]) -
 
 
 def _devices(lowered: program.Lowered) -> int:
-    return 1 if lowered.layout is None else lowered.layout.partitions
+    return lowered.plan.shape.num_devices
 
 
 def _placements(
     made: _Module, arguments: int, outs: Sequence[ShapedArray]
 ) -> tuple[tuple[NamedSharding | None, ...], tuple[NamedSharding | None, ...]]:
     """Where arguments and results are placed, on meshes without devices."""
-    layout = made.lowered.layout
-    if layout is None:
+    shape = made.lowered.plan.shape
+    if not isinstance(shape, Partitioned):
         return (None,) * arguments, (None,) * len(outs)
     ins: list[NamedSharding | None] = [None] * arguments
-    given = layout.ins[len(made.lowered.large_consts) :]
-    for i, sharding in zip(made.kept, given, strict=True):
-        ins[i] = _abstract(sharding)
-    return tuple(ins), tuple(map(_abstract, layout.outs))
+    for i in made.kept:
+        ins[i] = _abstract(shape.in_shardings[i])
+    return tuple(ins), tuple(map(_abstract, shape.out_shardings))
 
 
 def _abstract(sharding: Sharding | None) -> NamedSharding | None:

@@ -31,7 +31,7 @@ from minijax.interpreters.structural import full
 from minijax.lax import binary, creation
 from minijax.lax.families import Avals, BatchDims, Values
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
-from minijax.lowering import assignment, relocation
+from minijax.lowering import device_assignment, relocation
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.array import Array, array_from_host, is_array, physical_aval
 from minijax.runtime.callbacks import types_of_bits
@@ -235,7 +235,7 @@ dtypes.knows_extended.set(True, ShardingConstraint)
 rules.constrains_results.set(False, ShardingConstraint)
 
 
-@assignment.names_placement.rule(ShardingConstraint)
+@device_assignment.names_placement.rule(ShardingConstraint)
 def _names_placement_of_sharding_constraint(primitive: ShardingConstraint, *, sharding: Any) -> Any:
     return sharding
 

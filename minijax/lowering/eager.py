@@ -23,6 +23,7 @@ from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, leaked
 from minijax.interpreters import named_batching, placed_types, staging
 from minijax.lowering import program
+from minijax.lowering.call_plan import ProgramOptions
 from minijax.runtime import client, placement, transfer
 from minijax.runtime.array import is_array
 
@@ -125,7 +126,7 @@ def _placed(x: Value, target: str, *_: Any) -> Any:
 
 
 def _one_op(primitive: Primitive, params: Params) -> Callable[..., Any]:
-    options = program.Options(primitive.name, compiler_options=tuple(client.ONE_OPERATION.items()))
+    options = ProgramOptions(primitive.name, compiler_options=tuple(client.ONE_OPERATION.items()))
     programs: dict[Any, ClosedJaxpr] = {}
 
     def miss(*args: Any) -> tuple[Any, Any, bool]:

@@ -30,10 +30,9 @@ from minijax.core.trace import Params
 from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import regions, stablehlo
-from minijax.lowering.assignment import Layout
+from minijax.lowering.call_plan import ONE_DEVICE, AbstractPlan, Partitioned, PlanShape, Replicated
 from minijax.lowering.module_hooks import Inspected
 from minijax.lowering.partitioning import Partitioning
-from minijax.lowering.placed_programs import Replicas
 from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
 from minijax.lowering.stablehlo import LoweringContext, integer, string, symbol, type_of
 from minijax.runtime.array import is_array, physical_aval, to_numpy
@@ -50,18 +49,17 @@ _FRAMES_IN_LOCATIONS = 10
 class Lowering:
     """A module under construction: its functions, names and source locations."""
 
-    def __init__(
-        self, name: str, platform: str, partitions: int = 1, replicas: Replicas | None = None
-    ) -> None:
+    def __init__(self, name: str, platform: str, shape: PlanShape = ONE_DEVICE) -> None:
         context = stablehlo.context()
         self.platform = platform
         self.unknown = ir.Location.unknown(context)
         self.module = ir.Module.create(loc=self.unknown)
         operation = self.module.operation
         operation.attributes["sym_name"] = string(sanitize(name))
-        copies = 1 if replicas is None else replicas.number
         # How many devices run the module at once, as partitions or replicas.
-        self.devices = partitions * copies
+        self.devices = shape.num_devices
+        copies = shape.num_devices if isinstance(shape, Replicated) else 1
+        partitions = shape.num_devices // copies
         operation.attributes["mhlo.num_replicas"] = integer(copies, 32)
         operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
         self.point = ir.InsertionPoint(self.module.body)
@@ -70,7 +68,9 @@ class Lowering:
         # The choices that may go another way on each device, where the compiler splits values.
         self.choices: list[str] = []
         # The axes that what is being built is written per device of.
-        self.device_axes: DeviceAxes = NoDeviceAxes() if replicas is None else replicas.axes
+        self.device_axes: DeviceAxes = NoDeviceAxes()
+        if isinstance(shape, Replicated):
+            self.device_axes = shape.axes
         # A symbol of the module not taken yet; no method, which would be a cycle.
         self.fresh_name = functools.partial(_fresh_name, Counter())
         self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
@@ -357,45 +357,37 @@ def lower_physical_function(
 def lower_to_module(
     closed: ClosedJaxpr,
     name: str,
-    platform: str,
+    plan: AbstractPlan,
     *,
-    donated: Sequence[bool] = (),
     arg_names: Sequence[str] | None = None,
     result_names: Sequence[str] | None = None,
-    layout: Layout | None = None,
-    replicas: Replicas | None = None,
-    layouts: tuple[Values, Values] = ((), ()),
 ) -> Lowering:
     """The module of a whole program; its function `main` computes `closed`.
 
     Args:
         closed: the program.
         name: the module is called `jit_<name>`, or `pmap_<name>` where it is mapped as a whole.
-        platform: what it will run on.
-        donated: which arguments give their memory to results.
+        plan: where and how it runs, with one entry for each argument of `closed`.
         arg_names: names of the arguments, for locations.
         result_names: paths of the results, shown as `jax.result_info`.
-        layout: how arguments and results are cut over several devices; None for one device.
-        replicas: how many devices run a copy of it; None for one.
-        layouts: those in memory of arguments and of results, None for the usual one; () for all.
     """
-    partitions = 1 if layout is None else layout.partitions
-    transformation = "pmap" if replicas is not None and replicas.names else "jit"
-    module_name = f"{transformation}_{sanitize(name)}"
-    lowering = Lowering(module_name, platform, partitions, replicas)
+    layout = plan.shape if isinstance(plan.shape, Partitioned) else None
+    replicas = plan.shape if isinstance(plan.shape, Replicated) else None
+    transformation = "pmap" if replicas is not None and replicas.axis_names else "jit"
+    lowering = Lowering(f"{transformation}_{sanitize(name)}", plan.platform, plan.shape)
     lowering.fresh_name("main")
     jaxpr = closed.jaxpr
-    arg_attributes = _donation_attributes(jaxpr, donated, layout)
+    arg_attributes = _donation_attributes(jaxpr, plan.options.donated, layout)
     result_attributes: list[Attributes] = [{} for _ in jaxpr.outvars]
     for attributes, path in zip(result_attributes, result_names or (), strict=False):
         attributes["jax.result_info"] = string(path)
     if layout is not None:
-        _place(lowering, arg_attributes, jaxpr.invars, layout.ins, replicate_scalars=True)
-        _place(lowering, result_attributes, jaxpr.outvars, layout.outs)
-    _lay_out(arg_attributes, layouts[0])
-    _lay_out(result_attributes, layouts[1])
+        _place(lowering, arg_attributes, jaxpr.invars, layout.in_shardings, replicate_scalars=True)
+        _place(lowering, result_attributes, jaxpr.outvars, layout.out_shardings)
+    _lay_out(arg_attributes, plan.options.in_layouts)
+    _lay_out(result_attributes, plan.options.out_layouts)
     if replicas is not None:
-        for own, is_shared in zip(arg_attributes, replicas.shared, strict=False):
+        for own, is_shared in zip(arg_attributes, replicas.broadcast_args, strict=False):
             if is_shared:
                 own["mhlo.is_same_data_across_replicas"] = stablehlo.boolean(True)
     atoms = *jaxpr.invars, *jaxpr.outvars
@@ -462,7 +454,7 @@ def _lay_out(attributes: Sequence[Attributes], layouts: Values) -> None:
 
 
 def _donation_attributes(
-    jaxpr: Jaxpr, donated: Sequence[bool], layout: Layout | None
+    jaxpr: Jaxpr, donated: Sequence[bool], layout: Partitioned | None
 ) -> list[Attributes]:
     attributes: list[Attributes] = [{} for _ in jaxpr.invars]
     if not any(donated):
@@ -472,7 +464,7 @@ def _donation_attributes(
     ins: Sequence[object] = (None,) * max(len(jaxpr.invars), len(jaxpr.outvars))
     outs = ins
     if layout is not None:
-        ins, outs = layout.ins, layout.outs
+        ins, outs = layout.in_shardings, layout.out_shardings
     for i, (out, sharding) in enumerate(zip(jaxpr.outvars, outs, strict=False)):
         if isinstance(out.aval, AbstractToken) or (layout is not None and sharding is None):
             continue

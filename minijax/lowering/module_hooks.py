@@ -27,8 +27,8 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
 from minijax.core.operators import Value
-from minijax.lowering import assignment
-from minijax.lowering.assignment import Assignment
+from minijax.lowering import program_shardings
+from minijax.lowering.call_plan import CallPlan
 from minijax.lowering.stablehlo import LoweringContext, boolean
 from minijax.runtime.array import physical_aval
 from minijax.sharding import hlo
@@ -148,18 +148,17 @@ effects.unguarded_effects.add_type(InspectionEffect)
 class _Compilation:
     """The compilation that is under way: where it will run, and what went wrong in callbacks."""
 
-    __slots__ = ("failure", "originals", "where")
+    __slots__ = ("failure", "plan")
 
-    def __init__(self, where: Assignment, originals: Sequence[Any]) -> None:
-        self.where = where
-        self.originals = originals
+    def __init__(self, plan: CallPlan) -> None:
+        self.plan = plan
         self.failure: BaseException | None = None
 
     def public_sharding(self, tiling: Any, aval: ShapedArray) -> Sharding:
         """A tiling in the terms of the program's inputs."""
-        if len(self.where.devices) == 1 and self.where.mesh is None:
-            return SingleDeviceSharding(self.where.devices[0])
-        return assignment.public_sharding(tiling, aval, self.where, self.originals)
+        if len(self.plan.devices) == 1 and self.plan.mesh is None:
+            return SingleDeviceSharding(self.plan.devices[0])
+        return program_shardings.public_sharding(tiling, aval, self.plan)
 
 
 class Inspection:
@@ -214,25 +213,22 @@ class Inspected:
 
 
 @contextlib.contextmanager
-def compiling(
-    jaxpr: Jaxpr, where: Assignment, originals: Sequence[Any], inspected: Sequence[Inspected]
-) -> Iterator[None]:
+def compiling(jaxpr: Jaxpr, plan: CallPlan, inspected: Sequence[Inspected]) -> Iterator[None]:
     """Compilation of a program: what its inspections need to know.
 
     Args:
         jaxpr: the program.
-        where: where it will run.
-        originals: the placements of its inputs as users have written them.
+        plan: where and how it will run.
         inspected: the values of its module that are inspected.
 
     Raises:
         BaseException: what a user's function has raised.
     """
-    now = _Compilation(where, originals)
+    now = _Compilation(plan)
     with inspected[0].lock if inspected else contextlib.nullcontext():
         for value in inspected:
             value.now = now
-        if effect in jaxpr.effects and len(where.devices) == 1:
+        if effect in jaxpr.effects and len(plan.devices) == 1:
             _tell_of_one_device(jaxpr, now)
         try:
             yield

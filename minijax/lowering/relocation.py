@@ -17,6 +17,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.interpreters.reshard import reshard_p
 from minijax.lowering import program
+from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
 from minijax.runtime import agreement, client, in_flight, placement, transfer
 from minijax.runtime.array import Array, is_array, physical_aval, pieces_of, rewrapped, to_numpy
 from minijax.sharding import hlo
@@ -158,6 +159,6 @@ def _by_program(x: Array, sharding: Sharding, target: str) -> Any:
     if placement.is_unreduced(x.sharding) and isinstance(sharding, NamedSharding):
         wanted = sharding.abstract
     identity = _identity(physical_aval(x.aval).update(sharding=None), wanted)
-    options = program.Options("device_put", out_shardings=(sharding,))
-    (out,) = program.executable_for(identity, [x.buffer], options)([x.buffer])
+    options, requested = ProgramOptions("device_put"), RequestedPlacement((), (sharding,))
+    (out,) = program.executable_for(identity, [x.buffer], options, requested)([x.buffer])
     return placement.retyped(out.buffer, target)

@@ -38,6 +38,7 @@ from minijax.runtime import client
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array, array_from_host, explain_deleted
 from minijax.transforms.jit import arguments, jit
+from minijax.transforms.jit.arguments import JitSettings
 
 _rank_promotion = config.numpy_rank_promotion.native
 _dtype_promotion = config.numpy_dtype_promotion.native
@@ -458,15 +459,11 @@ def native_program(function: Callable[..., Any], static: Sequence[str] = ()) -> 
     that lack a hash, but with nothing of Python before it.
     """
     nums, names = arguments.resolve_names(function, None, tuple(static), "static")
-    settings = jit.Settings(
+    settings = JitSettings(
         static_argnums=nums,
         static_argnames=names,
-        donate_argnums=(),
-        donate_argnames=(),
         # Where an operand is, there the result is, also if it does not depend on the elements.
         keep_unused=True,
-        inline=False,
-        device=None,
         compiler_options=tuple(client.ONE_OPERATION.items()),
     )
     return jit.native_half(jit.JitFunction(function, settings, transparent=True))

@@ -18,7 +18,7 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import remat
 from minijax.interpreters.jvp import jvp_of_linear
 from minijax.lax import shardings
-from minijax.lowering import assignment, eager, relocation
+from minijax.lowering import device_assignment, eager, relocation
 from minijax.runtime import agreement, client, in_flight, transfer
 from minijax.runtime.array import (
     Array,
@@ -128,7 +128,7 @@ rules.constrains_results.set(False, DevicePut)
 rules.tells_memory.set(True, DevicePut)
 
 
-@assignment.names_placement.rule(DevicePut)
+@device_assignment.names_placement.rule(DevicePut)
 def _names_placement_of_device_put(
     primitive: DevicePut, *, sharding: object, is_binding: bool, **_: Any
 ) -> Any:

@@ -17,7 +17,8 @@ from minijax.core import effects
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr
 from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.extend import hooks
-from minijax.lowering import assignment, program
+from minijax.lowering import compilation, program
+from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
 from minijax.runtime import client
 from minijax.runtime.compile import ForeignProgram
 from minijax.runtime.transfer import InputsHandler, ResultsHandler
@@ -43,12 +44,13 @@ func.func public @main(%x: tensor<4xf32>) -> tensor<4xf32> {
 def compiled_symbolic() -> Callable[..., Any]:
     """A program whose module has a function of a dimension of unknown size."""
     traced = jax.jit(lambda x: x + x).trace(X)
-    options = program.Options("double")
-    lowered = program.lower(ClosedJaxpr(traced.jaxpr.jaxpr, []), options, "cpu")
+    closed = ClosedJaxpr(traced.jaxpr.jaxpr, [])
+    requested = RequestedPlacement(device=jax.devices("cpu")[0])
+    plan = program.plan_call(closed, [X], ProgramOptions("double"), requested)
+    lowered = program.lower(closed, plan.abstract)
     with lowered.module.context:
         module = ir.Module.parse(SYMBOLIC)
-    where = assignment.on_one_device(jax.devices("cpu")[0], committed=False)
-    return program.compile_lowered(lowered._replace(module=module), where)
+    return compilation.compile_lowered(lowered._replace(module=module), plan)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import minijax as jax
-from minijax.lowering.assignment import DeviceAssignmentMismatchError, MismatchType
+from minijax.lowering.device_assignment import DeviceAssignmentMismatchError, MismatchType
 from minijax.sharding import Mesh, NamedSharding, SingleDeviceSharding
 from minijax.sharding import PartitionSpec as P
 

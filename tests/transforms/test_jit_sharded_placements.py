@@ -12,7 +12,7 @@ import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
-from minijax.lowering import program
+from minijax.lowering import program_shardings
 from minijax.sharding import Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 from minijax.sharding.named import AUTO, UNSPECIFIED
@@ -305,8 +305,8 @@ def test_placements_that_do_not_fit_are_refused(mesh: Mesh, name: str) -> None:
 def test_result_that_xla_places_elsewhere_is_an_error(
     mesh: Mesh, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    of_parameters = program.compile.parameter_tilings
-    monkeypatch.setattr(program.compile, "result_tilings", of_parameters)
+    of_parameters = program_shardings.compile.parameter_tilings
+    monkeypatch.setattr(program_shardings.compile, "result_tilings", of_parameters)
     split, whole = NamedSharding(mesh, P("x")), NamedSharding(mesh, P())
     f = jax.jit(lambda a: a - 17, in_shardings=split, out_shardings=whole)
 

@@ -503,8 +503,10 @@ def test_jit_of_a_map_warns_and_copies_to_all(devices: list[Any]) -> None:
     assert y.committed
     assert y.sharding.is_fully_replicated
     assert y.sharding.device_set == set(devices[:4])
+    # A plan is made, and warned of, once for each program.
+    assert "mhlo.num_replicas = 4" in f.lower(NUMBERS).as_text()
     with pytest.warns(UserWarning, match="jit of pmap"):
-        text = f.lower(NUMBERS).as_text()
+        text = minijax.jit(minijax.pmap(lambda x: lax.psum(x, "i"), "i")).lower(NUMBERS).as_text()
     assert "mhlo.num_replicas = 4" in text
     assert "sharding" not in text
 

@@ -11,7 +11,7 @@ import minijax
 from minijax import lax
 from minijax.core import config
 from minijax.core.aval import ShapedArray
-from minijax.lowering import eager, placed_programs
+from minijax.lowering import eager, replicas
 from minijax.lowering.regions import ReplicaAxes
 from minijax.runtime.array import ExtendedArray
 from minijax.sharding import PmapSharding
@@ -213,9 +213,9 @@ def test_replicas_multiply_over_nested_maps() -> None:
         return minijax.jit(inner)(x), inner(x[:2]), lax.cond(x[0] > 0, inner, inner, x)
 
     closed = minijax.make_jaxpr(minijax.pmap(function))(ROWS[:2])
-    assert placed_programs.count(closed) == 8
-    assert placed_programs.count_in(closed.jaxpr.eqns[0].params["jaxpr"].jaxpr) == 4
-    assert placed_programs.count(minijax.make_jaxpr(identity)(1.0)) == 1
+    assert replicas.count(closed) == 8
+    assert replicas.count_in(closed.jaxpr.eqns[0].params["jaxpr"].jaxpr) == 4
+    assert replicas.count(minijax.make_jaxpr(identity)(1.0)) == 1
 
 
 @pytest.mark.feature("PM-03")

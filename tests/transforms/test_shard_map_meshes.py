@@ -10,7 +10,7 @@ import minijax
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core import monitoring
-from minijax.lowering.assignment import DeviceAssignmentMismatchError
+from minijax.lowering.device_assignment import DeviceAssignmentMismatchError
 from minijax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from minijax.sharding import PartitionSpec as P
 

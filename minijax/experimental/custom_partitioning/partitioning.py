@@ -30,6 +30,7 @@ from minijax.experimental.custom_partitioning.sharding_rules import SdyShardingR
 from minijax.interpreters import staging
 from minijax.lax import callbacks
 from minijax.lowering import module, stablehlo
+from minijax.lowering.call_plan import Partitioned
 from minijax.lowering.module import Lowering
 from minijax.lowering.regions import PartitionAxes
 from minijax.sharding import hlo, rules
@@ -102,7 +103,7 @@ class _Call:
     @property
     def mesh(self) -> Any:
         """The mesh of the program that is being compiled."""
-        found = self.now.where.mesh
+        found = self.now.plan.mesh
         if found is None:
             problem = "the program runs on several devices, and nobody says on which mesh."
             error(ValueError, _NAME, problem, fix="NamedSharding for the arguments, or set_mesh")
@@ -149,7 +150,9 @@ class _Call:
                 problem = "shardings of pieces must be on the mesh."
                 error(TypeError, name, problem, got=repr(place), expected="a NamedSharding")
         closed = self._of_one_device(mesh, function, in_places, out_places)
-        lowering = Lowering(_NAME, self.now.where.devices[0].platform, mesh.size)
+        lowering = Lowering(
+            _NAME, self.now.plan.devices[0].platform, Partitioned(mesh.size, (), ())
+        )
         axes = PartitionAxes(mesh.abstract_mesh, frozenset(mesh.axis_names))
         with lowering.inside(axes), stablehlo.context(), lowering.unknown:
             lowering.function("main", closed.jaxpr, closed.consts, public=True)

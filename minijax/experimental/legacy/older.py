@@ -25,7 +25,7 @@ from minijax.experimental.legacy import tiling
 from minijax.interpreters import flattening
 from minijax.interpreters.jvp import jvp_of_linear
 from minijax.interpreters.structural import new_axis
-from minijax.lowering import assignment, regions, relocation, stablehlo
+from minijax.lowering import device_assignment, regions, relocation, stablehlo
 from minijax.lowering.regions import Border, PartitionAxes
 from minijax.runtime import client, profiling
 from minijax.runtime.array import Array, array_from_host, is_array
@@ -89,7 +89,7 @@ class _BorderOfRegion(Primitive):
 
 
 rules.constrains_results.set(False, _BorderOfRegion)
-assignment.names_placement.rule(_BorderOfRegion)(placement_of_mesh)
+device_assignment.names_placement.rule(_BorderOfRegion)(placement_of_mesh)
 
 
 class FullToShard(_BorderOfRegion):

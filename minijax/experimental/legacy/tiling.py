@@ -32,7 +32,7 @@ from minijax.interpreters.structural import to_batch_dim
 from minijax.interpreters.uniformity import Names
 from minijax.lax.shape import reshape, transpose
 from minijax.lax.slicing import index_in_dim
-from minijax.lowering import placed_programs
+from minijax.lowering import replicas
 from minijax.sharding.named import named
 from minijax.transforms.jit import jit, stages
 from minijax.transforms.per_device import shard_map
@@ -569,7 +569,7 @@ def check_fits_mesh(user: str, closed: ClosedJaxpr) -> None:
         RuntimeError: a pmap is inside.
         ValueError: a side effect is ordered.
     """
-    if placed_programs.maps_devices(closed.jaxpr):
+    if replicas.maps_devices(closed.jaxpr):
         problem = "pmap cannot be inside: the devices of the mesh are all taken."
         error(RuntimeError, user, problem, fix="vmap, or an axis of the mesh")
     ordered = effects.ordered_among(closed.effects)

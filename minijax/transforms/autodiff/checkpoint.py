@@ -33,6 +33,7 @@ from minijax.lowering import eager
 from minijax.sharding import rules
 from minijax.transforms.autodiff.remat import PreventCse, remat_p
 from minijax.transforms.jit import arguments, jit
+from minijax.transforms.jit.arguments import JitSettings
 from minijax.transforms.jit.primitive import jit_p
 
 if TYPE_CHECKING:
@@ -188,7 +189,7 @@ def _stager(
     static_argnames: tuple[str, ...] = (),
 ) -> jit.JitFunction:
     """What stages the function, and remembers it as `jit` does."""
-    settings = jit.Settings(static_argnums, static_argnames, (), (), False, False, None, ())
+    settings = JitSettings(static_argnums, static_argnames)
     return jit.JitFunction(function, settings)
 
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import inspect
 import operator
-from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict
 
 from minijax.core import source, tree, tree_errors
 from minijax.core.cache import Cache
@@ -23,7 +23,7 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import flattening, staging
 from minijax.interpreters.reshard import reshard_to
 from minijax.lax.shardings import sharding_constraint_p
-from minijax.lowering import program
+from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
 from minijax.runtime import client
 from minijax.sharding import contexts, rules
 from minijax.sharding.base import Format, Layout, Sharding
@@ -38,6 +38,129 @@ from minijax.sharding.named import (
 if TYPE_CHECKING:
     from minijax.core.aval import ShapedArray
     from minijax.core.native import PyTreeDef
+
+
+class JitOptions(TypedDict, total=False):
+    """The options of `jit`, as types."""
+
+    in_shardings: object
+    out_shardings: object
+    static_argnums: int | Sequence[int] | None
+    static_argnames: str | Iterable[str] | None
+    donate_argnums: int | Sequence[int] | None
+    donate_argnames: str | Iterable[str] | None
+    keep_unused: bool
+    device: Device | None
+    backend: str | None
+    inline: bool
+    compiler_options: dict[str, Any] | None
+
+
+class JitSettings(NamedTuple):
+    """The options of `jit` in normal form: hashable, and part of the keys of staged programs.
+
+    Attributes:
+        more: the options of another transformation that is called and staged like `jit`.
+    """
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    donate_argnames: tuple[str, ...] = ()
+    keep_unused: bool = False
+    inline: bool = False
+    device: Device | None = None
+    compiler_options: tuple[tuple[str, Any], ...] = ()
+    in_shardings: PlacementTree | None = None
+    out_shardings: PlacementTree | None = None
+    more: Any = None
+
+
+def settings_of(
+    function: Callable[..., Any],
+    *,
+    backend: str | None,
+    compiler_options: dict[str, Any] | None,
+    device: Device | None,
+    donate_argnames: str | Iterable[str] | None,
+    donate_argnums: int | Sequence[int] | None,
+    in_shardings: object,
+    inline: bool,
+    keep_unused: bool,
+    out_shardings: object,
+    static_argnames: str | Iterable[str] | None,
+    static_argnums: int | Sequence[int] | None,
+) -> JitSettings:
+    """Checks the options of `jit` and brings them into normal form.
+
+    Raises:
+        TypeError: an option has the wrong type.
+        ValueError: options contradict one another, or name a parameter that does not exist.
+    """
+    device = device_of(device, backend, is_placed=in_shardings not in (None, UNSPECIFIED))
+    static_nums, static_names = resolve_names(function, static_argnums, static_argnames, "static")
+    donate_nums, donate_names = resolve_names(function, donate_argnums, donate_argnames, "donate")
+    check_not_both(function, static_names or static_nums, donate_names or donate_nums)
+    return JitSettings(
+        static_nums,
+        static_names,
+        donate_nums,
+        donate_names,
+        keep_unused,
+        inline,
+        device,
+        tuple(sorted((compiler_options or {}).items())),
+        PlacementTree.of("in_shardings", in_shardings),
+        PlacementTree.of("out_shardings", out_shardings),
+    )
+
+
+def per_value(
+    settings: JitSettings,
+    name: str,
+    closed: ClosedJaxpr,
+    num_outer: int,
+    donated: tuple[bool, ...],
+    trees: tuple[PyTreeDef, PyTreeDef],
+) -> tuple[ProgramOptions, RequestedPlacement]:
+    """Spreads the options of `jit` over the flat arguments and results of a staged program.
+
+    Args:
+        settings: the options.
+        name: the function's name.
+        closed: the program.
+        num_outer: how many of its first arguments are values that the function closes over.
+        donated: for each other argument whether it is donated; empty if none is.
+        trees: those of the arguments, (args, kwargs), and of the result.
+
+    Raises:
+        ValueError: a sharding or a layout does not fit its value.
+    """
+    in_tree, out_tree = trees
+    in_avals, out_avals = closed.in_avals[num_outer:], closed.out_avals
+    info = closed.jaxpr.debug_info
+    in_shardings = in_layouts = out_shardings = out_layouts = ()
+    if settings.in_shardings is not None:
+        formats = settings.in_shardings.for_arguments(name, in_tree)
+        in_shardings, in_layouts = without_layouts(formats, in_avals)
+        check(name, "in_shardings", in_shardings, in_avals, info.arg_names)
+    if settings.out_shardings is not None:
+        formats = settings.out_shardings.for_results(name, out_tree)
+        out_shardings, out_layouts = without_layouts(formats, out_avals)
+        check(name, "out_shardings", out_shardings, out_avals, info.result_paths)
+    unspecified = (None,) * num_outer
+    options = ProgramOptions(
+        name,
+        keep_unused=settings.keep_unused,
+        donated=(False,) * num_outer + donated if any(donated) else (),
+        compiler_options=settings.compiler_options,
+        in_layouts=in_layouts and unspecified + in_layouts,
+        out_layouts=out_layouts,
+    )
+    requested = RequestedPlacement(
+        in_shardings and unspecified + in_shardings, out_shardings, settings.device
+    )
+    return options, requested
 
 
 def split_static(
@@ -276,9 +399,9 @@ class PlacementTree:
         self._hash = hash((self.leaves, self.structure))
 
     @classmethod
-    def of(cls, name: str, given: object) -> PlacementTree:
-        """The tree of an argument of `jit`; one object where nothing is given."""
-        return NOTHING if given is UNSPECIFIED or given is None else cls(name, given)
+    def of(cls, name: str, given: object) -> PlacementTree | None:
+        """Returns the tree of an argument of `jit`, or None if it is unspecified."""
+        return None if given is UNSPECIFIED or given is None else cls(name, given)
 
     def for_arguments(self, function: str, in_tree: PyTreeDef) -> tuple[Any, ...]:
         """One placement for each flat argument.
@@ -286,8 +409,6 @@ class PlacementTree:
         Raises:
             ValueError: there are keyword arguments, or the tree is not a prefix of the arguments.
         """
-        if self is NOTHING:
-            return ()
         args, kwargs = tree.unflatten(in_tree, [0] * in_tree.num_leaves)
         if kwargs:
             problem = "in_shardings speaks of positional arguments only."
@@ -301,8 +422,6 @@ class PlacementTree:
         Raises:
             ValueError: the tree is not a prefix of the results.
         """
-        if self is NOTHING:
-            return ()
         results = tree.unflatten(out_tree, [0] * out_tree.num_leaves)
         return self._spread(function, results, "result", "of the results")
 
@@ -378,9 +497,6 @@ def _as_sharding(name: str, given: object) -> Any:
     error(TypeError, "jit", problem, got=got, expected=expected)
 
 
-NOTHING = PlacementTree("shardings", UNSPECIFIED)
-
-
 def check(
     function: str, name: str, shardings: Sequence[Any], avals: Avals, names: Sequence[str] | None
 ) -> None:
@@ -401,26 +517,30 @@ def check(
             raise type(error)(f"{function}: {name} of {what}: {error}") from None
 
 
-_options = Cache(
-    "resolved options",
-    "options whose specs are placements on the mesh in force",
-    key="the mesh in force",
+_resolutions = Cache(
+    "resolved shardings",
+    "requested shardings whose specs refer to the active mesh",
+    key="the active mesh",
     owner="jaxpr",
 )
 
 
-def resolved(closed: ClosedJaxpr, options: program.Options) -> program.Options:
-    """The options of a program with bare specs resolved on the mesh in force."""
-    if not (options.in_shardings or options.out_shardings):
-        return options
+def resolve(closed: ClosedJaxpr, requested: RequestedPlacement) -> RequestedPlacement:
+    """Resolves the `PartitionSpec`s among requested shardings on the active mesh.
 
-    def make() -> program.Options:
-        return options._replace(
-            in_shardings=tuple(_resolved(s, "in_shardings") for s in options.in_shardings),
-            out_shardings=tuple(_resolved(s, "out_shardings") for s in options.out_shardings),
+    Raises:
+        NoMeshError: there is a `PartitionSpec`, and no mesh is active.
+    """
+    if not (requested.in_shardings or requested.out_shardings):
+        return requested
+
+    def make() -> RequestedPlacement:
+        return requested._replace(
+            in_shardings=tuple(_resolved(s, "in_shardings") for s in requested.in_shardings),
+            out_shardings=tuple(_resolved(s, "out_shardings") for s in requested.out_shardings),
         )
 
-    return _options.of(closed, contexts.mesh_of_arrays(), make)
+    return _resolutions.of(closed, contexts.mesh_of_arrays(), make)
 
 
 def _resolved(sharding: object, name: str) -> Any:
@@ -429,13 +549,13 @@ def _resolved(sharding: object, name: str) -> Any:
     return sharding
 
 
-def constrained(closed: ClosedJaxpr, options: program.Options) -> ClosedJaxpr:
-    """A program whose equations say how its arguments and results are placed.
+def constrained(closed: ClosedJaxpr, requested: RequestedPlacement) -> ClosedJaxpr:
+    """Returns a program whose equations constrain its arguments and results as requested.
 
-    So it can be called from other programs, and transformed, as any.
+    Other programs can then call and transform it like any other.
     """
-    ins = tuple(_inside(s, "in_shardings") for s in options.in_shardings)
-    outs = tuple(_inside(s, "out_shardings") for s in options.out_shardings)
+    ins = tuple(_inside(s, "in_shardings") for s in requested.in_shardings)
+    outs = tuple(_inside(s, "out_shardings") for s in requested.out_shardings)
     if not any([*ins, *outs]):
         return closed
 

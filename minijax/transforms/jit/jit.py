@@ -13,7 +13,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple, ParamSpec, TypedDict, TypeVar, Unpack, overload
+from typing import TYPE_CHECKING, ParamSpec, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -25,11 +25,11 @@ from minijax.core.operators import Avals, Function, Operand, Param, Tree, Values
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
-from minijax.lowering import eager, program
+from minijax.lowering import eager, program, trivial_programs
 from minijax.runtime.array import ExtendedArray, explain_deleted
 from minijax.sharding.named import UNSPECIFIED
 from minijax.transforms.jit import arguments, stages
-from minijax.transforms.jit.arguments import PlacementTree
+from minijax.transforms.jit.arguments import JitOptions, JitSettings
 from minijax.transforms.jit.primitive import jit_p
 from minijax.transforms.jit.stages import JitWrapped, Staged
 
@@ -38,23 +38,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 R = TypeVar("R")
-
-
-class Settings(NamedTuple):
-    """What the user asked of `jit`; hashable, and part of the keys of staged programs."""
-
-    static_argnums: tuple[int, ...]
-    static_argnames: tuple[str, ...]
-    donate_argnums: tuple[int, ...]
-    donate_argnames: tuple[str, ...]
-    keep_unused: bool
-    inline: bool
-    device: Device | None
-    compiler_options: tuple[tuple[str, Param], ...]
-    in_shardings: PlacementTree = arguments.NOTHING
-    out_shardings: PlacementTree = arguments.NOTHING
-    # What the user asked of another transformation that is called and staged as `jit` is.
-    more: Param = None
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
@@ -84,7 +67,7 @@ class JitFunction:
     def __init__(
         self,
         function: Function,
-        settings: Settings,
+        settings: JitSettings,
         *,
         transparent: bool = False,
         made_at: source.Frame | None = None,
@@ -137,7 +120,7 @@ class JitFunction:
 
     def bind(self, staged: Staged, values: Values) -> Values:
         """Applies a staged program in the current trace, as one equation unless it is inlined."""
-        closed = arguments.constrained(staged.closed, staged.options)
+        closed = arguments.constrained(staged.closed, staged.requested)
         if staged.inline:
             return staging.eval_closed_jaxpr(closed, *values)
         return jit_p.bind_all(
@@ -146,16 +129,16 @@ class JitFunction:
             name=self.name,
             donated_invars=staged.options.donated,
             keep_unused=staged.options.keep_unused,
-            device=staged.device,
+            device=staged.requested.device,
         )
 
     def run(self, staged: Staged, leaves: Values) -> tuple[Tree, Param, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
-        options = staged.resolved_options
-        outs = program.results(staged.closed, leaves, options, staged.device)
+        call = staged.closed, leaves, staged.options, staged.resolved_request
+        outs = trivial_programs.first_results(*call)
         if outs is not None:
             return tree.unflatten(staged.out_tree, outs), None, True
-        executable = program.executable_for(staged.closed, leaves, options, staged.device)
+        executable = program.executable_for(*call)
         result = tree.unflatten(staged.out_tree, executable(leaves))
         return result, eager.fast_path(executable, len(leaves), result, leaves), False
 
@@ -256,29 +239,20 @@ class JitFunction:
             jaxpr, consts = staging.stage(flat, avals, info)
         info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed, outer = lifted(jaxpr, consts)
-        given = self.settings.in_shardings.for_arguments(self.name, in_tree)
-        in_shardings, in_layouts = arguments.without_layouts(given, avals)
-        arguments.check(self.name, "in_shardings", in_shardings, avals, info.arg_names)
-        outs = closed.out_avals
-        given = self.settings.out_shardings.for_results(self.name, flat.out_tree)
-        out_shardings, out_layouts = arguments.without_layouts(given, outs)
-        arguments.check(self.name, "out_shardings", out_shardings, outs, info.result_paths)
-        unsaid = (None,) * len(outer)
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
-        options = program.Options(
-            self.name,
-            keep_unused=self.settings.keep_unused,
-            donated=(False,) * len(outer) + donated if any(donated) else (),
-            compiler_options=self.settings.compiler_options,
-            in_shardings=in_shardings and unsaid + in_shardings,
-            out_shardings=out_shardings,
-            in_layouts=in_layouts and unsaid + in_layouts,
-            out_layouts=out_layouts,
-        )
         arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)
-        takes_references = any(type(aval) is refs.AbstractRef for aval in avals)
-        how = self.settings.inline, self.settings.device
-        return Staged(closed, outer, flat.out_tree, options, *how, takes_references)
+        options, requested = arguments.per_value(
+            self.settings, self.name, closed, len(outer), donated, (in_tree, flat.out_tree)
+        )
+        return Staged(
+            closed,
+            outer,
+            flat.out_tree,
+            options,
+            requested,
+            inline=self.settings.inline,
+            takes_references=any(type(aval) is refs.AbstractRef for aval in avals),
+        )
 
     def trace(self, *args: Tree, **kwargs: Tree) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
@@ -288,7 +262,7 @@ class JitFunction:
 
     def traced(self, staged: Staged, in_tree: PyTreeDef, leaves: Values) -> stages.Traced:
         """The stage of a staged program."""
-        return stages.Traced(staged._replace(options=staged.resolved_options), in_tree, leaves)
+        return stages.Traced(staged._replace(requested=staged.resolved_request), in_tree, leaves)
 
     def lower(self, *args: Tree, **kwargs: Tree) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
@@ -298,9 +272,7 @@ class JitFunction:
     def eval_shape(self, *args: Tree, **kwargs: Tree) -> Tree:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
-        avals, places = staged.closed.out_avals, staged.resolved_options.out_shardings
-        known = map(stages.known_placement, places or (None,) * len(avals))
-        return tree.unflatten(staged.out_tree, list(map(stages.struct_of, avals, known)))
+        return stages.result_structs(staged.closed, staged.resolved_request, staged.out_tree)
 
 
 def native_half(half: JitFunction) -> Operand:
@@ -338,26 +310,10 @@ def _check_may_trace(name: str, avals: Avals) -> None:
         error(RuntimeError, "jit", problem, got=got, fix=fix)
 
 
-class Options(TypedDict, total=False):
-    """The options of `jit`, as types."""
-
-    in_shardings: object
-    out_shardings: object
-    static_argnums: int | Sequence[int] | None
-    static_argnames: str | Iterable[str] | None
-    donate_argnums: int | Sequence[int] | None
-    donate_argnames: str | Iterable[str] | None
-    keep_unused: bool
-    device: Device | None
-    backend: str | None
-    inline: bool
-    compiler_options: dict[str, Param] | None
-
-
 @overload
-def jit(fun: Callable[P, R], /, **options: Unpack[Options]) -> JitWrapped[P, R]: ...
+def jit(fun: Callable[P, R], /, **options: Unpack[JitOptions]) -> JitWrapped[P, R]: ...
 @overload
-def jit(**options: Unpack[Options]) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
+def jit(**options: Unpack[JitOptions]) -> Callable[[Callable[P, R]], JitWrapped[P, R]]: ...
 
 
 @flattening.or_decorator
@@ -426,25 +382,19 @@ def jit(
     eager.check_callable("jit", fun)
     if inspect.isgeneratorfunction(fun) or inspect.iscoroutinefunction(fun):
         error(TypeError, "jit", "cannot compile a generator or a coroutine.", got=repr(fun))
-    device = arguments.device_of(device, backend, is_placed=in_shardings not in (None, UNSPECIFIED))
-    static_nums, static_names = arguments.resolve_names(
-        fun, static_argnums, static_argnames, "static"
-    )
-    donate_nums, donate_names = arguments.resolve_names(
-        fun, donate_argnums, donate_argnames, "donate"
-    )
-    arguments.check_not_both(fun, static_names or static_nums, donate_names or donate_nums)
-    settings = Settings(
-        static_nums,
-        static_names,
-        donate_nums,
-        donate_names,
-        keep_unused,
-        inline,
-        device,
-        tuple(sorted((compiler_options or {}).items())),
-        PlacementTree.of("in_shardings", in_shardings),
-        PlacementTree.of("out_shardings", out_shardings),
+    settings = arguments.settings_of(
+        fun,
+        static_argnums=static_argnums,
+        static_argnames=static_argnames,
+        donate_argnums=donate_argnums,
+        donate_argnames=donate_argnames,
+        keep_unused=keep_unused,
+        device=device,
+        backend=backend,
+        inline=inline,
+        compiler_options=compiler_options,
+        in_shardings=in_shardings,
+        out_shardings=out_shardings,
     )
     # Between the user's line and this one is the frame of `or_decorator`.
     return _native(JitFunction(fun, settings, made_at=source.calling_frame(between=1)))

@@ -15,6 +15,7 @@ from minijax.core.trace import Params
 from minijax.interpreters import casts, diagnosis, discharge, remat, staging
 from minijax.lax import references
 from minijax.lowering import eager, program
+from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
 from minijax.sharding import rules
 from minijax.transforms.autodiff import calls
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call
@@ -37,8 +38,9 @@ class Jit(JaxprCall):
         if any(map(refs.is_reference, jaxpr.consts)):
             # A backward rule of the user's closes over them.
             return staging.eval_closed_jaxpr(jaxpr, *args)
-        options = program.Options(params["name"], params["keep_unused"])
-        return program.executable_for(jaxpr, args, options, params["device"])(args)
+        options = ProgramOptions(params["name"], params["keep_unused"])
+        requested = RequestedPlacement(device=params["device"])
+        return program.executable_for(jaxpr, args, options, requested)(args)
 
     def lower(
         self, ctx: LoweringContext, *values: Any, jaxpr: ClosedJaxpr, name: str, **params: Any

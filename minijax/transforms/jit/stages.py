@@ -33,8 +33,14 @@ from minijax.core.refs import AbstractRef
 from minijax.core.sequences import ByValue
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import discharge
-from minijax.lowering import assignment, eager, placed_programs, program
-from minijax.lowering.assignment import Assignment, Placeholder
+from minijax.lowering import compilation, device_assignment, eager, program
+from minijax.lowering.call_plan import (
+    CallPlan,
+    Placeholder,
+    ProgramOptions,
+    Replicated,
+    RequestedPlacement,
+)
 from minijax.runtime import client, in_flight
 from minijax.runtime.array import explain_deleted, is_array
 from minijax.runtime.compile import computation, hlo_text, module_costs
@@ -45,7 +51,7 @@ from minijax.sharding.named import NamedSharding
 from minijax.transforms.jit import arguments
 
 if TYPE_CHECKING:
-    from minijax.core.native import Device, PyTreeDef
+    from minijax.core.native import PyTreeDef
 
 P = ParamSpec("P")
 R_co = TypeVar("R_co", covariant=True)
@@ -244,9 +250,15 @@ def check_no_structs(name: str, leaves: Values, info: DebugInfo) -> None:
             )
 
 
-def known_placement(given: object) -> Any:
-    """What `out_shardings` tells about a result before anything is compiled."""
-    return given if isinstance(given, Sharding) else None
+def result_structs(closed: ClosedJaxpr, requested: RequestedPlacement, out_tree: PyTreeDef) -> Any:
+    """Returns a tree of `ShapeDtypeStruct`s of a program's results before it is compiled.
+
+    They have the shardings that were requested.
+    """
+    out_avals = closed.out_avals
+    requests = requested.out_shardings or (None,) * len(out_avals)
+    shardings = [s if isinstance(s, Sharding) else None for s in requests]
+    return tree.unflatten(out_tree, list(map(struct_of, out_avals, shardings)))
 
 
 class ArgInfo(Typed):
@@ -269,23 +281,32 @@ class ArgInfo(Typed):
 
 
 class Staged(NamedTuple):
-    """A function staged for one signature."""
+    """A function staged for one signature.
+
+    Attributes:
+        closed: the program.
+        outer: the traced values that the function closes over, which are its first arguments.
+        out_tree: the tree of the result.
+        options: how it is compiled.
+        requested: where the user wants it to run.
+        inline: whether a call inside another traced function is inlined.
+        takes_references: whether arguments are references, which have rules of their own.
+        more: facts that another transformation keeps about the program.
+    """
 
     closed: ClosedJaxpr
     outer: list[Operand]
     out_tree: PyTreeDef
-    options: program.Options
+    options: ProgramOptions
+    requested: RequestedPlacement
     inline: bool
-    device: Device | None
-    # Whether arguments are references, which have rules of their own.
     takes_references: bool
-    # What another transformation knows of the program.
     more: Param = None
 
     @property
-    def resolved_options(self) -> program.Options:
-        """The options, whose bare specs now mean placements on the mesh in force."""
-        return arguments.resolved(self.closed, self.options)
+    def resolved_request(self) -> RequestedPlacement:
+        """Where the user wants it to run, with `PartitionSpec`s resolved on the active mesh."""
+        return arguments.resolve(self.closed, self.requested)
 
 
 class _Stage:
@@ -296,6 +317,7 @@ class _Stage:
     def __init__(self, staged: Staged, in_tree: PyTreeDef) -> None:
         self._staged = staged
         self._closed, self._outer, self._options = staged.closed, staged.outer, staged.options
+        self._requested = staged.requested
         self._in_avals = self._closed.in_avals[len(self._outer) :]
         self.in_tree = in_tree
         self.out_tree = staged.out_tree
@@ -324,9 +346,7 @@ class _Stage:
     @property
     def out_info(self) -> Any:
         """Shapes and dtypes of the results, and their placements where known, as their tree."""
-        places = self._options.out_shardings or (None,) * len(self._closed.out_avals)
-        structs = map(struct_of, self._closed.out_avals, map(known_placement, places))
-        return tree.unflatten(self.out_tree, list(structs))
+        return result_structs(self._closed, self._requested, self.out_tree)
 
     @property
     def out_avals(self) -> Any:
@@ -381,16 +401,16 @@ class Traced(_Stage):
         """
         self.check_closes_over_no_tracers()
         pure, written = discharge.discharge_jaxpr(self._closed)
-        where = None
-        kept = program.kept_arguments(pure, self._options)
-        layout = assignment.layout_without_devices(pure, self._args, self._options, kept)
-        if layout is None:
-            where = program.place(pure, self._args, self._options, self._staged.device)
-            layout = where.layout
-        device = client.default_device() if where is None else where.devices[0]
-        platform = lowering_platforms[0] if lowering_platforms else device.platform
-        lowered = program.lower(pure, self._options, platform, layout)
-        return Lowered(self, lowered, where, written)
+        call = pure, self._args, self._options, self._requested
+        used = program.used_arguments(pure, self._options)
+        plan = None
+        abstract = device_assignment.plan_without_devices(*call, used)
+        if abstract is None:
+            plan = device_assignment.plan_call(*call, used)
+            abstract = plan.abstract
+        if lowering_platforms:
+            abstract = abstract._replace(platform=lowering_platforms[0])
+        return Lowered(self, program.lower(pure, abstract), plan, written)
 
 
 @source.boundaries("compile", "as_text", "compiler_ir", "cost_analysis")
@@ -412,13 +432,13 @@ class Lowered(_Stage):
         self,
         traced: Traced,
         lowered: program.Lowered,
-        where: Assignment | None,
+        plan: CallPlan | None,
         written: Sequence[int],
     ) -> None:
         super().__init__(traced._staged, traced.in_tree)
         self._lowered = lowered
-        self._where = where
-        self._originals = placed_programs.originals_of(traced._args, traced._options)
+        # None if the meshes are abstract.
+        self._plan = plan
         # Which arguments are references whose new values are the last results.
         self._written = written
         self._compiled: Compiled | None = None
@@ -426,12 +446,13 @@ class Lowered(_Stage):
     @property
     def has_devices(self) -> bool:
         """Whether it is known where the program runs, so that it can be compiled."""
-        return self._where is not None
+        return self._plan is not None
 
     @property
-    def replicas(self) -> placed_programs.Replicas | None:
-        """How many devices run a copy of the program, and over which axes; None if one does."""
-        return self._lowered.options.replicas
+    def replicas(self) -> Replicated | None:
+        """The devices that run replicas of the program, and over which axes; None for no `pmap`."""
+        shape = self._lowered.plan.shape
+        return shape if isinstance(shape, Replicated) else None
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The module as text: `"stablehlo"` (the default) or `"hlo"`.
@@ -469,12 +490,12 @@ class Lowered(_Stage):
         """Compiles the module; repeated calls without options give the same executable."""
         if compiler_options is None and self._compiled is not None:
             return self._compiled
-        if self._where is None:
+        if self._plan is None:
             problem = "cannot be compiled: its meshes are abstract, and have no devices."
             fix = "lower it for a Mesh with devices, make_mesh(...), or inside set_mesh(mesh)"
             error(ValueError, self.fun_name, problem, fix=fix)
-        executable = program.compile_lowered(
-            self._lowered, self._where, self._originals, options=compiler_options
+        executable = compilation.compile_lowered(
+            self._lowered, self._plan, options=compiler_options
         )
         compiled = Compiled(self, executable)
         if compiler_options is None:
@@ -544,7 +565,7 @@ class Compiled(_Stage):
         check_no_structs(self.fun_name, leaves, info)
         names = info.arg_names or ()
         # Arguments are moved to a device on which the user has said to run.
-        is_pinned = self._staged.device is not None
+        is_pinned = self._requested.device is not None
         wrong, moved = [], []
         places = self._places()[len(self._outer) :]
         for i, (x, expected, place) in enumerate(zip(leaves, self._in_avals, places, strict=True)):

@@ -33,7 +33,16 @@ from minijax.interpreters import (
 from minijax.interpreters.structural import new_axis
 from minijax.lax import functionalization, references
 from minijax.lax.collectives.reductions import psum_p
-from minijax.lowering import assignment, eager, module, partitioning, program, regions, stablehlo
+from minijax.lowering import (
+    device_assignment,
+    eager,
+    module,
+    partitioning,
+    program,
+    regions,
+    stablehlo,
+)
+from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
 from minijax.lowering.regions import Border
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
@@ -144,15 +153,16 @@ class ShardMap(JaxprCall):
         eager.check_no_tracers(args)
         avals = list(map(aval_of, args))
 
-        def make() -> tuple[ClosedJaxpr, program.Options]:
+        def make() -> tuple[ClosedJaxpr, RequestedPlacement]:
             closed = staging.stage_closed(lambda *xs: self.bind_all(*xs, **params), avals)
             placements = map(_placement, repeat(region_of(params)), closed.out_avals, specs)
-            return closed, program.Options(self.name, out_shardings=tuple(placements))
+            return closed, RequestedPlacement(out_shardings=tuple(placements))
 
         specs: Specs = params["out_specs"]
         key = ("shard_map", *avals, params["in_specs"], specs, region_of(params))
-        closed, options = params["jaxpr"].remember(key, make)
-        return program.executable_for(closed, args, options)(args)
+        closed, requested = params["jaxpr"].remember(key, make)
+        options = ProgramOptions(self.name)
+        return program.executable_for(closed, args, options, requested)(args)
 
     def abstract_eval(self, *avals: Any, **params: Any) -> list[Any]:
         region = region_of(params)
@@ -248,7 +258,7 @@ remat.division.rule(ShardMap)(divide_rule)
 refs.with_references.rule(ShardMap)(references.with_references)
 
 
-@assignment.names_placement.rule(ShardMap)
+@device_assignment.names_placement.rule(ShardMap)
 def placement_of_mesh(primitive: Primitive, *, mesh: MeshAxes, **_: Any) -> Any:
     """The rule `names_placement` of operations on a mesh."""
     return named(mesh, PartitionSpec())

@@ -20,8 +20,10 @@ from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, key_reuse, staging
 from minijax.lax.control_flow import checks
 from minijax.lowering import eager, program
+from minijax.lowering.call_plan import ANYWHERE, ProgramOptions
 from minijax.runtime import client
 from minijax.transforms.jit import arguments, jit, stages
+from minijax.transforms.jit.arguments import JitSettings
 from minijax.transforms.pmap import programs, stepwise
 from minijax.transforms.pmap.primitive import applied, pmap_p
 from minijax.transforms.pmap.programs import Axes, MapInfo, refuse
@@ -114,8 +116,9 @@ class PmapFunction(jit.JitFunction):
         static: tuple[int, ...],
         donated: tuple[int, ...],
     ) -> None:
-        facts: dict[str, Any] = {"keep_unused": False, "inline": True, "device": None}
-        settings = jit.Settings(static, (), donated, (), compiler_options=(), more=mapping, **facts)
+        settings = JitSettings(
+            static_argnums=static, donate_argnums=donated, inline=True, more=mapping
+        )
         super().__init__(function, settings)
         self.caller = "pmap"
         self.mapping = mapping
@@ -196,14 +199,13 @@ class PmapFunction(jit.JitFunction):
         out_axes = out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals)
         mapped = self._info(along, in_axes, out_axes, (False,) * len(outer) + donated)
         whole = applied({**mapped._asdict(), "jaxpr": closed})
-        options = program.Options(self.name, donated=mapped.donated_invars)
         return stages.Staged(
             whole,
             outer,
             flat.out_tree,
-            options,
+            ProgramOptions(self.name, donated=mapped.donated_invars),
+            ANYWHERE,
             inline=True,
-            device=None,
             takes_references=False,
             more=mapped,
         )
@@ -213,9 +215,8 @@ class PmapFunction(jit.JitFunction):
         jaxpr, info = _parts(staged)
         if not programs.is_shard_map(jaxpr, info):
             return pmap_p.bind_all(*values, jaxpr=jaxpr, **info._asdict())
-        closed, options = programs.as_shard_map(jaxpr, info)
-        # The mesh is named inside.
-        options = options._replace(in_shardings=(), out_shardings=())
+        closed, options, _ = programs.as_shard_map(jaxpr, info)
+        # The equations name the mesh.
         return super().bind(staged._replace(closed=closed, options=options, inline=False), values)
 
     def run(self, staged: stages.Staged, values: Values) -> tuple[Any, Any, bool]:
@@ -230,8 +231,9 @@ class PmapFunction(jit.JitFunction):
         """The stage of a staged map."""
         jaxpr, info = _parts(staged)
         if programs.is_shard_map(jaxpr, info):
-            closed, options = programs.as_shard_map(jaxpr, info)
-            return stages.Traced(staged._replace(closed=closed, options=options), in_tree, leaves)
+            closed, options, requested = programs.as_shard_map(jaxpr, info)
+            as_jit = staged._replace(closed=closed, options=options, requested=requested)
+            return stages.Traced(as_jit, in_tree, leaves)
         return Traced(staged, in_tree, leaves)
 
     @property
@@ -297,10 +299,12 @@ class Traced(stages.Traced):
         self.check_closes_over_no_tracers()
         params = dict(self._closed.eqns[0].params)
         made = programs.by_replicas(params.pop("jaxpr"), MapInfo(**params))
-        platform = lowering_platforms[0] if lowering_platforms else made.where.devices[0].platform
+        abstract = made.plan.abstract
+        if lowering_platforms:
+            abstract = abstract._replace(platform=lowering_platforms[0])
         with programs.inside(params):
-            lowered = program.lower(made.closed, made.options, platform)
-        return stages.Lowered(self, lowered, made.where, ())
+            lowered = program.lower(made.closed, abstract)
+        return stages.Lowered(self, lowered, made.plan, ())
 
 
 def _check_no_references(name: str, values: Values) -> None:

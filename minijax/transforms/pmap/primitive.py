@@ -25,7 +25,7 @@ from minijax.interpreters import checking, key_reuse, remat
 from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum
 from minijax.lax import binary
-from minijax.lowering import module, placed_programs
+from minijax.lowering import module, replicas
 from minijax.lowering.regions import NoDeviceAxes, ReplicaAxes
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
@@ -145,7 +145,7 @@ class Pmap(JaxprCall):
         return changed
 
 
-placed_programs.device_count_param.set("global_axis_size", Pmap)
+replicas.device_count_param.set("global_axis_size", Pmap)
 
 
 @checking.check_inside.rule(Pmap)

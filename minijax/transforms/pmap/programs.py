@@ -23,9 +23,14 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Avals
 from minijax.interpreters import staging
 from minijax.lax import shape
-from minijax.lowering import placed_programs, program
-from minijax.lowering.assignment import Assignment, Placeholder
-from minijax.lowering.placed_programs import Replicas
+from minijax.lowering import device_assignment, program, replicas
+from minijax.lowering.call_plan import (
+    CallPlan,
+    Placeholder,
+    ProgramOptions,
+    Replicated,
+    RequestedPlacement,
+)
 from minijax.runtime import client
 from minijax.runtime.execute import Executable
 from minijax.runtime.pmap_sharding import PmapSharding
@@ -59,14 +64,12 @@ class Prepared(NamedTuple):
     """A map ready to be lowered.
 
     Attributes:
-        closed: the program: of the pieces of one replica, or of whole arrays.
-        options: how it is compiled.
-        where: the devices, and how values are cut over them.
+        closed: the program: of the shards of one replica, or of global arrays.
+        plan: where and how it runs.
     """
 
     closed: ClosedJaxpr
-    options: program.Options
-    where: Assignment
+    plan: CallPlan
 
 
 @contextlib.contextmanager
@@ -106,14 +109,13 @@ def executable_for(jaxpr: ClosedJaxpr, info: MapInfo) -> Executable:
             info.name,
             info.axis_name,
             info.axis_size,
-            len(made.where.devices),
-            list(made.where.devices),
+            len(made.plan.devices),
+            list(made.plan.devices),
             jaxpr.in_avals,
         )
         # Lowering rules may be composed of other operations, which refer to the axis.
         with contextlib.nullcontext() if by_mesh else inside(info._asdict()):
-            args = list(map(Placeholder, made.options.in_shardings))
-            found = program.executable_at(*made, args)
+            found = program.executable_of(made.closed, made.plan)
         monitoring.compilation.keep(jaxpr, key, found)
     else:
         monitoring.compilation.hits += 1
@@ -165,16 +167,16 @@ def by_replicas(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
     facts = info.axis_name, info.global_axis_size, info.in_axes, info.out_axes
     local = jaxpr.remember(("pieces", *facts), make)
     shared = tuple(axis is None for axis in info.in_axes)
-    copies = Replicas(len(devices), (info.axis_name,), (info.global_axis_size,), shared)
-    donated = info.donated_invars
-    options = program.Options(info.name, keep_unused=False, donated=donated, replicas=copies)
+    shape = Replicated(len(devices), (info.axis_name,), (info.global_axis_size,), shared)
+    options = ProgramOptions(info.name, keep_unused=False, donated=info.donated_invars)
     # A process passes and gets the slices of its own devices.
     own = tuple(device_list(devices).addressable_device_list)
     ins, outs = (
         shardings(avals, along, info.axis_name, info.axis_size, own)
         for avals, along in ((jaxpr.in_avals, info.in_axes), (jaxpr.out_avals, info.out_axes))
     )
-    return Prepared(local, options, Assignment(devices, ins, outs, None, True, None))
+    plan = device_assignment.plan_of_replicas(options, devices, shape, ins, outs)
+    return Prepared(local, plan)
 
 
 def shardings(
@@ -215,14 +217,16 @@ def is_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> bool:
         config.pmap_via_shard_map.value
         and not axes.any_of_kind("pmap")
         and info.axis_size == info.global_axis_size
-        and placed_programs.count(jaxpr) == 1
+        and replicas.count(jaxpr) == 1
     )
 
 
-def as_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, program.Options]:
-    """A map as a function of whole arrays over a mesh of its devices, and how it is compiled."""
+def as_shard_map(
+    jaxpr: ClosedJaxpr, info: MapInfo
+) -> tuple[ClosedJaxpr, ProgramOptions, RequestedPlacement]:
+    """Returns a map as a program over a mesh of its devices, how it is compiled, and where."""
 
-    def make() -> tuple[ClosedJaxpr, program.Options]:
+    def make() -> tuple[ClosedJaxpr, ProgramOptions, RequestedPlacement]:
         mesh = _mesh(_checked_devices(jaxpr.jaxpr, info), info.axis_name, info.axis_size)
         names = {info.axis_name: mesh.axis_names[0]}
         renamed = jaxpr.replace(jaxpr=axes.substitute(jaxpr.jaxpr, names))
@@ -237,25 +241,27 @@ def as_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> tuple[ClosedJaxpr, progra
             check_vma=False,
         )
         wholes = whole_avals(jaxpr.in_avals, info.in_axes, info.global_axis_size)
-        options = program.Options(
+        options = ProgramOptions(
             info.name,
             keep_unused=False,
             donated=info.donated_invars if any(info.donated_invars) else (),
-            in_shardings=tuple(NamedSharding(mesh, spec) for spec in in_specs),
-            out_shardings=tuple(NamedSharding(mesh, spec) for spec in out_specs),
         )
-        return staging.stage_closed(mapped, wholes, jaxpr.jaxpr.debug_info), options
+        requested = RequestedPlacement(
+            tuple(NamedSharding(mesh, spec) for spec in in_specs),
+            tuple(NamedSharding(mesh, spec) for spec in out_specs),
+        )
+        return staging.stage_closed(mapped, wholes, jaxpr.jaxpr.debug_info), options, requested
 
-    found: tuple[ClosedJaxpr, program.Options]
-    found = jaxpr.remember(("as shard_map", info, _platform(info)), make)
-    return found
+    result: tuple[ClosedJaxpr, ProgramOptions, RequestedPlacement]
+    result = jaxpr.remember(("as shard_map", info, _platform(info)), make)
+    return result
 
 
 def by_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
-    """A map as a program that is cut over a mesh."""
-    closed, options = as_shard_map(jaxpr, info)
-    args = list(map(Placeholder, options.in_shardings))
-    return Prepared(closed, options, program.place(closed, args, options))
+    """Returns a map as a program that is partitioned over a mesh."""
+    closed, options, requested = as_shard_map(jaxpr, info)
+    args = list(map(Placeholder, requested.in_shardings))
+    return Prepared(closed, program.plan_call(closed, args, options, requested))
 
 
 def check_names_no_devices(name: str, devices: Sequence[Any] | None) -> None:
@@ -324,9 +330,7 @@ def _checked_devices(jaxpr: Jaxpr, info: MapInfo) -> tuple[Any, ...]:
         ValueError: there are not the devices that it needs.
         TypeError: some belong to other processes, with which not all can be done that it does.
     """
-    devices = devices_for(
-        info, placed_programs.count_in(jaxpr), placed_programs.maps_devices(jaxpr)
-    )
+    devices = devices_for(info, replicas.count_in(jaxpr), replicas.maps_devices(jaxpr))
     if not device_list(devices).is_fully_addressable:
         check_collectives(jaxpr, info.name)
     return devices

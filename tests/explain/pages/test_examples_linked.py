@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from minijax.lowering import program
+from minijax.lowering import compilation
 from tools.site import programs
 
 pytestmark = [pytest.mark.feature("PG-01"), pytest.mark.slow]
@@ -18,7 +18,7 @@ MOST_BYTES = 2 << 20
 def compiling(monkeypatch):
     """How long the processor has compiled."""
     spent = [0.0]
-    compile_module = program.compile.compile_module
+    compile_module = compilation.compile.compile_module
 
     def timed(*args, **kwargs):
         started = time.process_time()
@@ -27,7 +27,7 @@ def compiling(monkeypatch):
         finally:
             spent[0] += time.process_time() - started
 
-    monkeypatch.setattr(program.compile, "compile_module", timed)
+    monkeypatch.setattr(compilation.compile, "compile_module", timed)
     return spent
 
 
