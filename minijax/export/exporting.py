@@ -19,8 +19,9 @@ from minijax.export import artifacts, generalization, symbols
 from minijax.export.checks import DisabledSafetyCheck
 from minijax.export.exported import Exported
 from minijax.interpreters import staging
-from minijax.lowering import program, stablehlo
+from minijax.lowering import stablehlo
 from minijax.lowering.call_plan import Partitioned, Replicated
+from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.module import host_value
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime import client
@@ -101,7 +102,7 @@ class _Module(NamedTuple):
 
     module: ir.Module
     kept: tuple[int, ...]
-    lowered: program.Lowered
+    lowered: LoweredProgram
 
 
 def _export(
@@ -206,7 +207,7 @@ def _module(traced: Traced, platform: str) -> _Module:
     return _Module(module, tuple(kept), made)
 
 
-def _with_constants(module: ir.Module, made: program.Lowered) -> None:
+def _with_constants(module: ir.Module, made: LoweredProgram) -> None:
     """Puts large constants, which a module takes as its first arguments, into the module."""
     main = artifacts.functions(module)["main"]
     types = list(main.attributes["function_type"].value.inputs)
@@ -296,7 +297,7 @@ def _choose(module: ir.Module, names: Sequence[str], types: Sequence[ir.Type]) -
         ir.Operation.create("func.return", [], outs, ip=ctx.point)
 
 
-def _devices(lowered: program.Lowered) -> int:
+def _devices(lowered: LoweredProgram) -> int:
     return lowered.plan.shape.num_devices
 
 

@@ -18,6 +18,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import diagnosis
 from minijax.lowering import module_hooks, observers, partitioning, program_shardings
+from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.call_plan import CallPlan, Partitioned, Replicated
 from minijax.lowering.module import verify
 from minijax.runtime import agreement, compile, placement
@@ -26,13 +27,12 @@ from minijax.runtime.transfer import TOKEN, InputsHandler, ResultsHandler, buffe
 
 if TYPE_CHECKING:
     from minijax.lowering import contractions
-    from minijax.lowering.program import Lowered
 else:
     contractions = deferral.module("minijax.lowering.contractions")
 
 
 def compile_lowered(
-    lowered: Lowered, plan: CallPlan, *, options: Mapping[str, Any] | None = None
+    lowered: LoweredProgram, plan: CallPlan, *, options: Mapping[str, Any] | None = None
 ) -> Executable:
     """Compiles a lowered program.
 
@@ -103,7 +103,7 @@ def _diagnosis(plan: CallPlan, origin: weakref.ref[ClosedJaxpr]) -> Any:
     return functools.partial(diagnosis.explain_bad_result, plan.options.name, origin)
 
 
-def _chosen_by_xla(lowered: Lowered) -> tuple[list[bool], list[bool]]:
+def _chosen_by_xla(lowered: LoweredProgram) -> tuple[list[bool], list[bool]]:
     """Returns for each parameter, and for each result, whether XLA chooses its sharding."""
     shape = lowered.plan.for_parameters(lowered.used, len(lowered.large_consts)).shape
     if not isinstance(shape, Partitioned):
@@ -112,7 +112,7 @@ def _chosen_by_xla(lowered: Lowered) -> tuple[list[bool], list[bool]]:
 
 
 def _compile(
-    lowered: Lowered, module: ir.Module, plan: CallPlan, compile_options: Any
+    lowered: LoweredProgram, module: ir.Module, plan: CallPlan, compile_options: Any
 ) -> tuple[Any, bytes | None]:
     """Returns jaxlib's executable, and its code if it came from a store of programs."""
     name = plan.options.name

@@ -10,15 +10,12 @@ import itertools
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from minijax.core import config, history, monitoring
 from minijax.core.jaxpr import ClosedJaxpr
+from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.call_plan import CallPlan
 from minijax.runtime import profiling
-
-if TYPE_CHECKING:
-    from minijax.lowering.program import Lowered
 
 _num_dumps = itertools.count()
 
@@ -34,7 +31,7 @@ def plan_made(closed: ClosedJaxpr, plan: CallPlan) -> None:
     )
 
 
-def module_lowered(lowered: Lowered, plan: CallPlan) -> None:
+def module_lowered(lowered: LoweredProgram, plan: CallPlan) -> None:
     """Announces that a module is about to be compiled."""
     _log_compilation(lowered, plan)
     if config.dump_ir_to.value:
@@ -61,7 +58,7 @@ def compiling(name: str) -> Iterator[None]:
         yield
 
 
-def _log_compilation(lowered: Lowered, plan: CallPlan) -> None:
+def _log_compilation(lowered: LoweredProgram, plan: CallPlan) -> None:
     """Logs that a program is compiled, as a warning with `log_compiles`."""
     level = logging.WARNING if config.log_compiles.value else logging.DEBUG
     if not monitoring.logger.isEnabledFor(level):
@@ -82,7 +79,7 @@ def _log_compilation(lowered: Lowered, plan: CallPlan) -> None:
     )
 
 
-def _dump(lowered: Lowered) -> None:
+def _dump(lowered: LoweredProgram) -> None:
     """Writes a program's module to the folder that the user has named."""
     folder = Path(config.dump_ir_to.value)
     folder.mkdir(parents=True, exist_ok=True)

@@ -12,13 +12,9 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple, TypeVar
-
-from jaxlib.mlir import ir
-
 from minijax.core import config, effects, monitoring
 from minijax.core.cache import Cache
-from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
+from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Operand, Values
 from minijax.core.sequences import partition_list
 from minijax.interpreters import discharge, key_reuse, passes
@@ -31,11 +27,10 @@ from minijax.lowering.call_plan import (
     RequestedPlacement,
     select,
 )
+from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.module import lower_to_module
-from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.execute import Executable
 
-T = TypeVar("T")
 _LARGE_CONSTANT_BYTES = 4096
 _MOST_SHARED = 512
 _cleaned = Cache(
@@ -71,9 +66,12 @@ def executable_for(
         options: how it is compiled.
         requested: where the user wants it to run.
     """
-    if config.debug_key_reuse.value:
-        key_reuse.use_arguments(closed, args)
     return executable_of(closed, plan_call(closed, args, options, requested))
+
+
+def run(closed: ClosedJaxpr, args: Values, name: str) -> Sequence[Operand]:
+    """Runs a program with default options, and returns its results."""
+    return executable_for(closed, args, ProgramOptions(name))(args)
 
 
 def plan_call(
@@ -82,7 +80,9 @@ def plan_call(
     options: ProgramOptions,
     requested: RequestedPlacement = ANYWHERE,
 ) -> CallPlan:
-    """Decides where and how a call runs, by the arguments that the program uses."""
+    """Begins a call: checks random keys if configured, and decides where and how it runs."""
+    if config.debug_key_reuse.value:
+        key_reuse.use_arguments(closed, args)
     used = used_arguments(closed, options)
     return device_assignment.plan_call(closed, args, options, requested, used)
 
@@ -110,39 +110,9 @@ def executable_of(closed: ClosedJaxpr, plan: CallPlan) -> Executable:
     return monitoring.compilation.keep(closed, plan, executable)
 
 
-class Lowered(NamedTuple):
-    """A program as a StableHLO module.
-
-    Attributes:
-        module: the module.
-        plan: the plan that it was lowered for.
-        jaxpr: the program without dead code.
-        used: positions of the arguments that the module still takes, or None for all.
-        large_consts: constants that the module takes before its arguments.
-        host_callbacks: Python functions that the module calls, by index.
-        choices: see `lowering/partitioning.py`.
-        inspected: values whose shardings user functions inspect.
-        origin: the program before it was cleaned; weak, as this is in the program's cache.
-    """
-
-    module: ir.Module
-    plan: AbstractPlan
-    jaxpr: Jaxpr
-    used: tuple[int, ...] | None
-    large_consts: list[Operand]
-    host_callbacks: list[HostCallback]
-    choices: Sequence[str]
-    inspected: Sequence[module_hooks.Inspected]
-    origin: weakref.ref[ClosedJaxpr]
-
-    def of_used(self, items: Sequence[T]) -> Sequence[T]:
-        """Selects, from one item for each argument, those of the arguments that are used."""
-        return select(items, self.used)
-
-
-def lower(closed: ClosedJaxpr, plan: AbstractPlan) -> Lowered:
+def lower(closed: ClosedJaxpr, plan: AbstractPlan) -> LoweredProgram:
     """Cleans and lowers a program; done once for each plan."""
-    lowered: Lowered | None = monitoring.lowering.find(closed, plan)
+    lowered: LoweredProgram | None = monitoring.lowering.find(closed, plan)
     if lowered is not None:
         monitoring.lowering.hits += 1
         return lowered
@@ -165,7 +135,7 @@ def lower(closed: ClosedJaxpr, plan: AbstractPlan) -> Lowered:
             arg_names=arg_names,
             result_names=info.result_paths,
         )
-    lowered = Lowered(
+    lowered = LoweredProgram(
         module.module,
         plan,
         clean.jaxpr,

@@ -28,9 +28,12 @@ _answered = Cache(
 
 
 def first_results(
-    closed: ClosedJaxpr, args: Values, options: ProgramOptions, requested: RequestedPlacement
+    closed: ClosedJaxpr, args: Values, plan: CallPlan, requested: RequestedPlacement
 ) -> list[Operand] | None:
-    """Returns the results of a program's first call, if it computes nothing; else None.
+    """Returns the results of the first call of a program without equations, without compiling it.
+
+    Returns None for later calls, and where the program must be compiled to have its effects, its
+    options or its checks.
 
     Arguments that are results are copied, so that an argument outlives a result that the user
     deletes or donates.
@@ -38,15 +41,14 @@ def first_results(
     Args:
         closed: the program.
         args: its arguments, which are concrete.
-        options: how it is compiled.
+        plan: where the call runs.
         requested: where the user wants it to run.
     """
-    if closed.jaxpr.eqns or _answered.find(closed) or not _is_plain(closed, options, requested):
+    if _answered.find(closed) or requested != ANYWHERE or not _is_plain(closed, plan):
         return None
     if module_hooks.with_outfeeds(closed).jaxpr.eqns:
         return None
     _answered.keep(closed, None, True)
-    plan = program.plan_call(closed, args, options)
     if compile.compiler_of(plan.devices) is not None:
         return None
     if plan.mesh is not None and plan.mesh.explicit_axes:
@@ -61,12 +63,13 @@ def first_results(
     return outs
 
 
-def _is_plain(closed: ClosedJaxpr, options: ProgramOptions, requested: RequestedPlacement) -> bool:
+def _is_plain(closed: ClosedJaxpr, plan: CallPlan) -> bool:
     """Returns whether the user requested nothing about how the program is compiled or checked."""
     return (
-        requested == ANYWHERE
-        and not closed.effects
-        and not (any(options.donated) or options.compiler_options or options.out_layouts)
+        not closed.effects
+        and not (
+            any(plan.options.donated) or plan.options.compiler_options or plan.options.out_layouts
+        )
         and not (config.debug_nans.value or config.debug_infs.value or config.debug_key_reuse.value)
         and all(
             isinstance(v.aval, ShapedArray) and v.aval.dtype != dtypes.float0

@@ -32,7 +32,6 @@ from minijax.lax import creation
 from minijax.lax.control_flow.lowering import ScanParams, WhileParams
 from minijax.lax.families import Values
 from minijax.lowering import eager, program
-from minijax.lowering.call_plan import ProgramOptions
 from minijax.runtime.array import Array
 
 S = TypeVar("S")
@@ -224,7 +223,7 @@ def run_program(
         )
 
     whole = closed.remember(key, make)
-    return program.executable_for(whole, args, ProgramOptions(primitive.name))(args)
+    return program.run(whole, args, primitive.name)
 
 
 def fixpoint(

@@ -39,7 +39,6 @@ from minijax.lax.control_flow.halves import Branches
 from minijax.lax.families import BatchDims, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lowering import eager, module, program
-from minijax.lowering.call_plan import ProgramOptions
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
@@ -71,7 +70,7 @@ class Cond(Primitive):
     def impl(self, index: Array, *operands: Any, branches: Branches, **_: Any) -> Sequence[Any]:
         branch = branches[int(index)]
         eager.check_no_tracers(operands)
-        outs = program.executable_for(branch, operands, ProgramOptions(self.name))(operands)
+        outs = program.run(branch, operands, self.name)
         if branch.out_avals == branches[0].out_avals:
             return outs
         # Branches may disagree in weak types; those of the results follow from no index.

@@ -134,11 +134,13 @@ class JitFunction:
 
     def run(self, staged: Staged, leaves: Values) -> tuple[Tree, Param, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
-        call = staged.closed, leaves, staged.options, staged.resolved_request
-        outs = trivial_programs.first_results(*call)
-        if outs is not None:
-            return tree.unflatten(staged.out_tree, outs), None, True
-        executable = program.executable_for(*call)
+        closed, requested = staged.closed, staged.resolved_request
+        plan = program.plan_call(closed, leaves, staged.options, requested)
+        if not closed.jaxpr.eqns:
+            outs = trivial_programs.first_results(closed, leaves, plan, requested)
+            if outs is not None:
+                return tree.unflatten(staged.out_tree, outs), None, True
+        executable = program.executable_of(closed, plan)
         result = tree.unflatten(staged.out_tree, executable(leaves))
         return result, eager.fast_path(executable, len(leaves), result, leaves), False
 

@@ -41,6 +41,7 @@ from minijax.lowering.call_plan import (
     Replicated,
     RequestedPlacement,
 )
+from minijax.lowering.lowered import LoweredProgram
 from minijax.runtime import client, in_flight
 from minijax.runtime.array import explain_deleted, is_array
 from minijax.runtime.compile import computation, hlo_text, module_costs
@@ -431,7 +432,7 @@ class Lowered(_Stage):
     def __init__(
         self,
         traced: Traced,
-        lowered: program.Lowered,
+        lowered: LoweredProgram,
         plan: CallPlan | None,
         written: Sequence[int],
     ) -> None:

@@ -261,7 +261,9 @@ def by_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
     """Returns a map as a program that is partitioned over a mesh."""
     closed, options, requested = as_shard_map(jaxpr, info)
     args = list(map(Placeholder, requested.in_shardings))
-    return Prepared(closed, program.plan_call(closed, args, options, requested))
+    used = program.used_arguments(closed, options)
+    plan = device_assignment.plan_call(closed, args, options, requested, used)
+    return Prepared(closed, plan)
 
 
 def check_names_no_devices(name: str, devices: Sequence[Any] | None) -> None:
