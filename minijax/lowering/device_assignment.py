@@ -38,7 +38,7 @@ from minijax.lowering.call_plan import (
     RequestedPlacement,
 )
 from minijax.runtime import client, in_flight, placement
-from minijax.runtime.array import is_array, physical_aval
+from minijax.runtime.array import committed_sharding, physical_aval
 from minijax.sharding import rules
 from minijax.sharding.base import Sharding
 from minijax.sharding.mesh import Mesh
@@ -115,10 +115,7 @@ def plan_call(
         if candidates is not None:
             device = candidates[0] if candidates else client.default_device()
             return _plan_on_device(closed, options, device, committed=bool(candidates))
-    native_shardings = [
-        x.buffer._sharding if is_committed(x) else x if type(x) is Placeholder else None
-        for x in args
-    ]
+    native_shardings = [x if type(x) is Placeholder else committed_sharding(x) for x in args]
     states = meshes.device_context.value, config.use_shardy_partitioner.value
     key = options, requested, *states, *native_shardings
     plan: CallPlan | None = _plans.find(closed, key)
@@ -131,11 +128,6 @@ def plan_call(
         if plan.committed:
             _plans.keep(closed, key, plan)
     return plan
-
-
-def is_committed(x: Any) -> bool:
-    """Returns whether an argument is an array that must stay on its devices."""
-    return bool(is_array(x) and x.buffer._committed)
 
 
 def _committed_devices(
@@ -153,9 +145,10 @@ def _committed_devices(
     for x in args if used is None else [args[i] for i in used]:
         if type(x) is Placeholder:
             return None
-        if not is_array(x) or not x.buffer._committed:
+        sharding = committed_sharding(x)
+        if sharding is None:
             continue
-        argument_device = x.buffer._sharding.device
+        argument_device = sharding.device
         if argument_device is None or (device is not None and argument_device != device):
             return None
         device = argument_device
@@ -258,7 +251,7 @@ def _check_not_partitioned(closed: ClosedJaxpr, name: str, requested: RequestedP
 
 
 def _committed_positions(args: Values) -> tuple[int, ...]:
-    return tuple(i for i, x in enumerate(args) if is_committed(x))
+    return tuple(i for i, x in enumerate(args) if committed_sharding(x) is not None)
 
 
 class Claim(NamedTuple):
@@ -383,7 +376,8 @@ def _written_sharding(requested: Any, x: Any) -> Any:
         return requested
     if type(x) is Placeholder:
         return None if _is_open(x.sharding) else x.sharding
-    return x.buffer._sharding.public if is_committed(x) else None
+    sharding = committed_sharding(x)
+    return None if sharding is None else sharding.public
 
 
 def _is_open(requested: Any) -> bool:
@@ -557,10 +551,11 @@ def _shardings_of_committed(
 def _sharding_of_committed(x: Any, aval: ShapedArray) -> Sharding | None:
     if type(x) is Placeholder:
         return placement.canonical(x.sharding, aval.ndim)
-    if not is_array(x) or not x.buffer._committed:
+    sharding = committed_sharding(x)
+    if sharding is None:
         return None
     in_flight.check_alive(x.buffer)
-    return x.buffer._sharding.canonical
+    return sharding.canonical
 
 
 def _placement_of_type(aval: AbstractValue, mesh: MeshAxes) -> Sharding | None:

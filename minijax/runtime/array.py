@@ -43,6 +43,11 @@ def is_array(x: Any) -> bool:
     return (kind is Buffer and type(x.aval) is ShapedArray) or kind is ExtendedArray
 
 
+def committed_sharding(x: Any) -> Any:
+    """Returns the native sharding of an array that is committed to its devices; else None."""
+    return x.buffer._sharding if is_array(x) and x.buffer._committed else None
+
+
 def like(buffer: Any) -> Any:
     """Another array of the same memory, placed in the same way."""
     found = pieces_of(buffer)

@@ -41,7 +41,7 @@ R = TypeVar("R")
 
 
 # What arguments are in most calls: no tracers, references or descriptions, which need a look.
-_PLAIN = frozenset({Buffer, ExtendedArray, np.ndarray, bool, int, float})
+_PLAIN_TYPES = frozenset({Buffer, ExtendedArray, np.ndarray, bool, int, float})
 _no_statics: tuple[object, ...] = ()
 _staged_by_function = monitoring.tracing.by_owner()
 
@@ -107,15 +107,13 @@ class JitFunction:
     def answer(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> tuple[Tree, Param, bool]:
         """Runs the staged program, or makes it part of what is being traced; as `call` returns."""
         leaves, staged = self.infer(args, kwargs)
-        is_plain = _PLAIN.issuperset(map(type, leaves))
-        if not is_plain:
-            stages.check_no_structs(self.name, leaves, staged.closed.jaxpr.debug_info)
-        has_references = not is_plain and refs.any_cell(leaves)
+        types = set(map(type, leaves))
+        if not types <= _PLAIN_TYPES:
+            stages.check_values(self.name, leaves, staged.closed.jaxpr.debug_info)
+        has_references = any(issubclass(kind, refs.Cell) for kind in types)
         if current.value is not eager.EAGER or staged.outer or has_references:
             outs = self.bind(staged, staged.outer + leaves)
             return tree.unflatten(staged.out_tree, outs), None, True
-        if not is_plain:
-            eager.check_no_tracers(leaves)
         return self.run(staged, leaves)
 
     def bind(self, staged: Staged, values: Values) -> Values:

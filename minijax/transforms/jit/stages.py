@@ -31,7 +31,7 @@ from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Operand, Param, Values
 from minijax.core.refs import AbstractRef
 from minijax.core.sequences import ByValue
-from minijax.core.trace import Tracer, current
+from minijax.core.trace import Tracer, current, leaked
 from minijax.interpreters import discharge
 from minijax.lowering import compilation, device_assignment, eager, program
 from minijax.lowering.call_plan import (
@@ -233,13 +233,16 @@ def struct_of(aval: ShapedArray, sharding: object = None) -> Any:
     )
 
 
-def check_no_structs(name: str, leaves: Values, info: DebugInfo) -> None:
-    """Refuses descriptions of arrays where arrays are needed.
+def check_values(name: str, leaves: Values, info: DebugInfo) -> None:
+    """Checks that the arguments of a call are values that it can use.
 
     Raises:
-        TypeError: there is one.
+        TypeError: one is a description of an array.
+        UnexpectedTracerError: one is a tracer, although nothing is being traced: it leaked.
     """
     for i, x in enumerate(leaves):
+        if isinstance(x, Tracer) and current.value is eager.EAGER:
+            raise leaked(x)
         if isinstance(x, (ShapeDtypeStruct, ShapedArray)):
             names = info.arg_names or ()
             error(
@@ -563,7 +566,7 @@ class Compiled(_Stage):
         if in_tree != self.in_tree:
             self._refuse_tree(args, kwargs, in_tree)
         info = self._closed.jaxpr.debug_info
-        check_no_structs(self.fun_name, leaves, info)
+        check_values(self.fun_name, leaves, info)
         names = info.arg_names or ()
         # Arguments are moved to a device on which the user has said to run.
         is_pinned = self._requested.device is not None
