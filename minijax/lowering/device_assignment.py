@@ -109,12 +109,12 @@ def plan_call(
         NotImplementedError: a program with replicas inside `jit` runs in several processes.
     """
     if requested.device is not None and replicas.count(closed) == 1:
-        return _plan_on_device(closed, options, requested.device, committed=True)
+        return _plan_on_device(closed, args, options, requested.device, committed=True)
     if not (requested.in_shardings or requested.out_shardings or requested.device):
         candidates = _committed_devices(closed, args, used)
         if candidates is not None:
             device = candidates[0] if candidates else client.default_device()
-            return _plan_on_device(closed, options, device, committed=bool(candidates))
+            return _plan_on_device(closed, args, options, device, committed=bool(candidates))
     native_shardings = [x if type(x) is Placeholder else committed_sharding(x) for x in args]
     states = meshes.device_context.value, config.use_shardy_partitioner.value
     key = options, requested, *states, *native_shardings
@@ -162,13 +162,15 @@ def _committed_devices(
 
 
 def _plan_on_device(
-    closed: ClosedJaxpr, options: ProgramOptions, device: Device, *, committed: bool
+    closed: ClosedJaxpr, args: Values, options: ProgramOptions, device: Device, *, committed: bool
 ) -> CallPlan:
     key = options, device, committed, config.use_shardy_partitioner.value
     plan: CallPlan | None = _plans.find(closed, key)
     if plan is None:
         abstract = _abstract_plan(options, device, ONE_DEVICE)
-        plan = _plans.keep(closed, key, CallPlan(abstract, (device,), committed=committed))
+        committed_args = _committed_positions(args)
+        plan = CallPlan(abstract, (device,), committed=committed, committed_args=committed_args)
+        _plans.keep(closed, key, plan)
     return plan
 
 
@@ -351,10 +353,8 @@ def _plan_partitions(
     outs = _typed(outs, closed, mesh)
     ins = _canonical(ins, in_avals)
     is_in_other_memory = any(s is not None and s.special_memory_kind for s in (*ins, *outs))
-    committed_args = _committed_positions(args)
     if mesh is None and len(devices) == 1 and not is_in_other_memory:
-        plan = _plan_on_device(closed, options, devices[0], committed=bool(claims))
-        return dataclasses.replace(plan, committed_args=committed_args)
+        return _plan_on_device(closed, args, options, devices[0], committed=bool(claims))
     shape: PlanShape = ONE_DEVICE
     if len(devices) > 1 or is_in_other_memory:
         shape = _partitioned(len(devices), ins, _canonical(outs, out_avals))
@@ -366,7 +366,7 @@ def _plan_partitions(
         mesh,
         committed=bool(claims),
         written_shardings=tuple(map(_written_sharding, written, args)),
-        committed_args=committed_args,
+        committed_args=_committed_positions(args),
     )
 
 

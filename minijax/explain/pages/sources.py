@@ -19,6 +19,9 @@ from minijax.explain.pages.marking import Equation, Numbers
 
 _AROUND = 2
 
+OWN_FOLDER = os.path.dirname(os.path.abspath(__file__)) + os.sep
+"""Frames of files in this folder belong to the page, not to the program that it shows."""
+
 
 class Place(NamedTuple):
     """A line of the user's that was running.
@@ -59,7 +62,7 @@ def places_of(equation: Equation, outermost: Place | None) -> list[Place]:
             found.append(place)
             if outermost and (place.file, place.start) == (outermost.file, outermost.start):
                 return found
-        elif f"{os.sep}minijax{os.sep}page{os.sep}" in frame.file_name:
+        elif frame.file_name.startswith(OWN_FOLDER):
             break
     # Another function was staged earlier: of its callers nobody can tell.
     return found if outermost is None else found[:1]

@@ -12,7 +12,6 @@ import dis
 import io
 import itertools
 import linecache
-import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from types import CodeType, FrameType
@@ -22,7 +21,7 @@ from minijax.core import config, source, tree
 from minijax.core.cache import cached
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.trace import Tracer
-from minijax.explain.pages import marking
+from minijax.explain.pages import marking, sources
 from minijax.explain.pages.columns import Column
 from minijax.explain.pages.marking import Marked
 from minijax.interpreters import recordings, staging
@@ -33,7 +32,6 @@ Data = dict[str, Any]
 
 # The functions that write equations down, and what in them the trace is called.
 _WRITERS = {staging.StagingTrace.process.__code__: "self", recordings.call.__code__: "trace"}
-_PAGE = f"{os.sep}minijax{os.sep}page{os.sep}"
 _MOST_TYPES = 4
 _MOST_SHOWN = 16
 
@@ -98,7 +96,7 @@ class Recorder:
 
     def _moment(self, frame: FrameType | None) -> Moment:
         running = []
-        while frame is not None and _PAGE not in frame.f_code.co_filename:
+        while frame is not None and not frame.f_code.co_filename.startswith(sources.OWN_FOLDER):
             if not source.is_internal(frame.f_code.co_filename):
                 running.append(frame)
             frame = frame.f_back
