@@ -90,15 +90,17 @@ UNCOVERED = {
 
 def own_primitives() -> dict[str, Primitive]:
     """The package's primitives, without those that other tests declare as users do."""
-    rooms = ("minijax.core.", "minijax.interpreters.", "minijax.lax.", "minijax.transforms.")
-    for room in ("interpreters", "lax", "transforms", "random"):
+    rooms = ("experimental", "interpreters", "lax", "random", "transforms")
+    for room in rooms:
         package = importlib.import_module(f"minijax.{room}")
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(module.name)
     return {
         name: primitive
         for name, primitive in PRIMITIVES.items()
-        if type(primitive).__module__.startswith((*rooms, "minijax.random."))
+        if type(primitive).__module__.startswith(
+            ("minijax.core.", *(f"minijax.{r}." for r in rooms))
+        )
     }
 
 
