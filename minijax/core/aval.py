@@ -12,37 +12,26 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from typing import NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, meshes
+from minijax.core import dtypes
 from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
-from minijax.core.meshes import names_of
+from minijax.core.meshes import Space
 from minijax.core.operators import Aval, ElementType, Operand, Param, Sharding, Value
+from minijax.core.value_placement import (
+    NOT_MANUAL,
+    ManualAxisType,
+    PlacedArrayType,
+    PlacedType,
+    ValuePlacement,
+    make_placement,
+    with_manual_type,
+)
 
 Shape = tuple[int, ...]
-
-NO_AXES: frozenset[str] = frozenset()
-
-
-class ManualAxisType(NamedTuple):
-    """Which mesh axes a value varies over, is unreduced over, or is reduced over.
-
-    Example:
-        >>> def f(x):
-        ...     print(jax.typeof(x).manual_axis_type)
-        ...     return x
-        >>> mesh, P = jax.make_mesh((8,), ("x",)), jax.P
-        >>> _ = jax.shard_map(f, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(jnp.arange(8))
-        ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset(), reduced=frozenset())
-    """
-
-    varying: frozenset[str] = NO_AXES
-    unreduced: frozenset[str] = NO_AXES
-    reduced: frozenset[str] = NO_AXES
 
 
 class Typed:
@@ -83,52 +72,16 @@ class Typed:
         return self.aval.weak_type
 
 
-NOT_MANUAL = ManualAxisType()
-
-
-def manual_type(
-    varying: Iterable[str] = (), unreduced: Iterable[str] = (), reduced: Iterable[str] = ()
-) -> ManualAxisType:
-    """The type of a value that varies over some mesh axes, and is a sum over others.
-
-    Raises:
-        ValueError: an axis is in two of the sets.
-    """
-    v, u, r = key = frozenset(varying), frozenset(unreduced), frozenset(reduced)
-    known = _manual_types.get(key)
-    if known is not None:
-        return known
-    twice = (v & u) | (v & r) | (u & r)
-    if twice:
-        error(
-            ValueError,
-            "ManualAxisType",
-            "an axis must be varying, unreduced, reduced, or none of these.",
-            got=f"varying {sorted(v, key=str)}, unreduced {sorted(u, key=str)}, "
-            f"reduced {sorted(r, key=str)}: {sorted(twice, key=str)} twice",
-        )
-    return _manual_types.setdefault(key, ManualAxisType(*key))
-
-
-_manual_types: dict[tuple[frozenset[str], ...], ManualAxisType] = {NOT_MANUAL: NOT_MANUAL}
-
-
-whole_sharding: Callable[[int], Sharding] = NotImplemented
-"""The sharding of a value of some rank that nothing splits; `hooks.fill_whole_sharding` sets it."""
-
-
 zeros: Callable[[Aval], Operand] = NotImplemented
 """A value of zeros of some type; `hooks.fill_zeros` sets it."""
 
 
-class AbstractValue:
+class AbstractValue(PlacedType):
     """Base of all types of values.
 
     Attributes:
         is_extended: whether the dtype is one that XLA does not know, such as that of random keys.
-        is_plain: whether the type says nothing of where its values are: traces then need not look.
-        split: how Explicit mesh axes split the value; None where none does.
-        memory_kind: the memory it lives in; None for the devices' own.
+        is_plain: whether the type has no placement, so that traces need not look at it.
 
     Example:
         >>> isinstance(jax.typeof(1.0), jax.core.AbstractValue)
@@ -138,10 +91,6 @@ class AbstractValue:
     __slots__ = ()
     is_extended = False
     is_plain = True
-    split: Sharding = None
-    memory_kind: str | None = None
-
-    manual_axis_type: ManualAxisType = NOT_MANUAL
 
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
@@ -153,10 +102,6 @@ class AbstractValue:
 
     def strip_weak_type(self) -> AbstractValue:
         """The same type, no longer weak."""
-        return self
-
-    def with_manual_type(self, kind: ManualAxisType) -> AbstractValue:
-        """This type over mesh axes of other kinds; types that speak of no axes stay as they are."""
         return self
 
     def str_short(self) -> str:
@@ -206,12 +151,12 @@ class AbstractTodo(AbstractValue):
 
     @property
     def manual_axis_type(self) -> ManualAxisType:  # type: ignore[override]
-        """Over which mesh axes the value will vary."""
+        """The manual axis type that the value will have."""
         return self.inner_aval.manual_axis_type
 
     @property
     def is_plain(self) -> bool:  # type: ignore[override]
-        """Whether its type says nothing of where the value will be."""
+        """Whether the type has no placement."""
         return self.manual_axis_type is NOT_MANUAL
 
     def with_manual_type(self, kind: ManualAxisType) -> AbstractTodo:
@@ -247,12 +192,11 @@ result_types = Cache(
 _todos: weakref.WeakValueDictionary[ShapedArray, AbstractTodo] = _types.interned()
 
 
-class ShapedArray(AbstractValue):
+class ShapedArray(PlacedArrayType, AbstractValue):
     """The type of arrays: shape, dtype, weak type, placement.
 
-    Hash-consed: calling the class twice with the same facts gives the same object.
-    `split` is None, or a `NamedSharding` over an abstract mesh, as `sharding.rules` makes it; users
-    ask for `sharding`, which is never None.
+    Hash-consed: calling the class twice with the same facts gives the same object.  `placement` is
+    None for nearly all values; its parts are attributes too, see `core/value_placement.py`.
 
     Example:
         >>> aval = jax.core.ShapedArray((2, 3), jnp.float32)
@@ -261,14 +205,20 @@ class ShapedArray(AbstractValue):
     """
 
     __slots__ = (
-        *("__weakref__", "_tangent", "dtype", "is_extended", "is_plain", "manual_axis_type"),
-        *("memory_kind", "ndim", "shape", "size", "split", "weak_type"),
+        "__weakref__",
+        "_tangent",
+        "dtype",
+        "is_extended",
+        "is_plain",
+        "ndim",
+        "shape",
+        "size",
+        "weak_type",
     )
 
     shape: Shape
     dtype: ElementType
     weak_type: bool
-    manual_axis_type: ManualAxisType
     ndim: int
     size: int
     is_extended: bool
@@ -284,83 +234,51 @@ class ShapedArray(AbstractValue):
         sharding: Sharding = None,
         manual_axis_type: ManualAxisType = NOT_MANUAL,
         memory_kind: str | None = None,
-        memory_space: meshes.Space | None = None,
+        memory_space: Space | None = None,
     ) -> ShapedArray:
-        if memory_space is not None:
-            memory_kind = memory_space.special_memory_kind
         if not dtypes.is_extended(dtype):
             dtype = np.dtype(dtype)
-        if sharding is not None and sharding.mesh.empty:
-            sharding = None
-        if manual_axis_type is not NOT_MANUAL:
-            manual_axis_type = manual_type(*manual_axis_type)
-        return _intern(
-            canonicalize_shape(shape),
-            dtype,
-            bool(weak_type),
-            sharding,
-            manual_axis_type,
-            memory_kind,
-        )
-
-    @property
-    def sharding(self) -> Sharding:
-        """How the value is split, with an entry for each dimension.
-
-        A `NamedSharding` over an abstract mesh: where nothing is split, the mesh in force.
-        """
-        return self.split if self.split is not None else whole_sharding(self.ndim)
-
-    @property
-    def memory_space(self) -> meshes.Space:
-        """The memory that the value lives in: that of devices, or of their host."""
-        return meshes.Space.Device if self.memory_kind is None else meshes.Space.Host
-
-    @property
-    def vma(self) -> frozenset[str]:
-        """The mesh axes over which the value may differ from device to device."""
-        return self.manual_axis_type.varying
+        placement = make_placement(sharding, manual_axis_type, memory_kind, memory_space)
+        return shaped_array(canonicalize_shape(shape), dtype, bool(weak_type), placement)
 
     def update(self, **changes: Param) -> ShapedArray:
-        """This type with some facts replaced."""
-        facts = {
-            "shape": self.shape,
-            "dtype": self.dtype,
-            "weak_type": self.weak_type,
-            "sharding": self.split,
-            "manual_axis_type": self.manual_axis_type,
-            "memory_kind": self.memory_kind,
-        }
-        return ShapedArray(**{**facts, **changes})
+        """This type with some facts replaced; parts of the placement are facts too."""
+        facts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, **changes}
+        if self.placement is not None:
+            facts = {**self.placement.facts(), **facts}
+        return ShapedArray(**facts)
+
+    def with_placement(self, placement: ValuePlacement | None) -> ShapedArray:
+        """This type with another placement."""
+        if placement is self.placement:
+            return self
+        return shaped_array(self.shape, self.dtype, self.weak_type, placement)
+
+    def with_manual_type(self, kind: ManualAxisType) -> ShapedArray:
+        return self.with_placement(with_manual_type(self.placement, kind))
 
     def with_shape(self, shape: Shape) -> ShapedArray:
-        """This type with another shape, given as a tuple of ints, and unsharded."""
-        return _intern(
-            shape, self.dtype, self.weak_type, None, self.manual_axis_type, self.memory_kind
-        )
+        """This type with another shape, a tuple of ints, of which no dimension is partitioned."""
+        placement = self.placement
+        if placement is not None:
+            placement = placement.unpartitioned()
+        return shaped_array(shape, self.dtype, self.weak_type, placement)
 
     def without_dim(self, dim: int) -> ShapedArray:
-        """This type without a dimension; the others stay split as they are."""
+        """This type without a dimension; the others stay partitioned as they are."""
+        placement = self.placement
+        if placement is not None:
+            placement = placement.without_dim(dim)
         shape = self.shape[:dim] + self.shape[dim + 1 :]
-        if self.split is None:
-            return self.with_shape(shape)
-        return self._with_entries(shape, lambda e: (*e[:dim], *e[dim + 1 :]))
+        return shaped_array(shape, self.dtype, self.weak_type, placement)
 
     def with_dim(self, dim: int, size: int, entry: object = None) -> ShapedArray:
-        """This type with a new dimension, split as `entry` says; the others stay as they are."""
+        """This type with a new dimension, which is partitioned as `entry` of a spec says."""
+        placement = self.placement
+        if placement is not None:
+            placement = placement.with_dim(dim, entry)
         shape = (*self.shape[:dim], size, *self.shape[dim:])
-        if self.split is None:
-            return self.with_shape(shape)
-        return self._with_entries(shape, lambda e: (*e[:dim], entry, *e[dim:]))
-
-    def _with_entries(
-        self, shape: Shape, change: Callable[[tuple[object, ...]], tuple[object, ...]]
-    ) -> ShapedArray:
-        sharding = self.split
-        spec = sharding.spec.with_entries(change(tuple(sharding.spec)))
-        is_split = any(map(names_of, spec)) or spec.unreduced or spec.reduced
-        found = sharding.with_spec(spec) if is_split else None
-        return self.update(shape=shape, sharding=found)
+        return shaped_array(shape, self.dtype, self.weak_type, placement)
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -377,36 +295,19 @@ class ShapedArray(AbstractValue):
     at_least_vspace = to_tangent_aval = tangent_aval
 
     def cotangent_aval(self) -> ShapedArray:
-        """As `tangent_aval`; what is unreduced is reduced there, and the other way round."""
-        varying, unreduced, reduced = self.manual_axis_type
+        """The type of this type's cotangents, which may be placed elsewhere than tangents."""
         tangent = self.tangent_aval()
-        if not (unreduced or reduced):
+        if self.placement is None:
             return tangent
-        return tangent.update(manual_axis_type=manual_type(varying, reduced, unreduced))
-
-    def with_manual_type(self, kind: ManualAxisType) -> ShapedArray:
-        """This type over mesh axes of other kinds."""
-        if self.manual_axis_type is kind:
-            return self
-        return _intern(self.shape, self.dtype, self.weak_type, self.split, kind, self.memory_kind)
+        return tangent.with_placement(self.placement.of_cotangents())
 
     def str_short(self) -> str:
         return f"{dtypes.short_name(self.dtype)}{self._shape_text()}"
 
     def _shape_text(self) -> str:
-        varying, unreduced, reduced = self.manual_axis_type
-        dims: Iterable[str] = map(str, self.shape)
-        if self.split is not None:
-            spec = self.split.spec
-            dims = [
-                f"{size}@{meshes.axes_text(names)}" if names else str(size)
-                for size, names in zip(self.shape, spec.dims(self.ndim), strict=True)
-            ]
-            unreduced, reduced = unreduced | spec.unreduced, reduced | spec.reduced
-        kinds = ("V", varying), ("U", unreduced), ("R", reduced)
-        shown = [f"{k}:{meshes.axes_text(sorted(axes, key=str))}" for k, axes in kinds if axes]
-        memory = "" if self.memory_kind is None else "<host>"
-        return f"{memory}[{','.join(dims)}]" + (f"{{{', '.join(shown)}}}" if shown else "")
+        if self.placement is not None:
+            return self.placement.format_shape(self.shape)
+        return f"[{','.join(map(str, self.shape))}]"
 
     def __len__(self) -> int:
         if not self.shape:
@@ -422,8 +323,7 @@ class ShapedArray(AbstractValue):
         return f"ShapedArray({dtype}{self._shape_text()}{weak})"
 
     def __reduce__(self) -> tuple[object, ...]:
-        placed = self.split, self.manual_axis_type, self.memory_kind
-        return _unpickle, (self.shape, self.dtype, self.weak_type, *placed)
+        return shaped_array, (self.shape, self.dtype, self.weak_type, self.placement)
 
 
 _interned: dict[tuple[object, ...], ShapedArray] = _types.table()
@@ -433,31 +333,16 @@ _making = threading.RLock()
 _new = object.__new__
 
 
-def _intern(
+def shaped_array(
     shape: Shape,
-    dtype: DType,
-    weak_type: bool,
-    sharding: object,
-    manual_axis_type: ManualAxisType,
-    memory_kind: str | None,
+    dtype: ElementType,
+    weak_type: bool = False,
+    placement: ValuePlacement | None = None,
 ) -> ShapedArray:
-    if sharding is None and manual_axis_type is NOT_MANUAL and memory_kind is None:
-        return shaped_array(shape, dtype, weak_type)
-    key = (shape, dtype, weak_type, sharding, manual_axis_type, memory_kind)
+    """The type of an array; `shape` must be a tuple of ints and `dtype` canonical."""
+    key = (shape, dtype, weak_type, placement)
     aval = _interned.get(key)
-    return _build(key, *key) if aval is None else aval
-
-
-def _unpickle(*facts: Param) -> ShapedArray:
-    shape, dtype, weak_type, sharding, kind, memory_kind = facts
-    return _intern(shape, dtype, weak_type, sharding, manual_type(*kind), memory_kind)
-
-
-def shaped_array(shape: Shape, dtype: ElementType, weak_type: bool = False) -> ShapedArray:
-    """The type of an unplaced array; `shape` must be a tuple of ints and `dtype` canonical."""
-    key = (shape, dtype, weak_type)
-    aval = _interned.get(key)
-    return _build(key, *key, None, NOT_MANUAL, None) if aval is None else aval
+    return _build(key, shape, dtype, weak_type, placement) if aval is None else aval
 
 
 def _build(
@@ -465,33 +350,29 @@ def _build(
     shape: Shape,
     dtype: DType,
     weak_type: bool,
-    sharding: object,
-    manual_axis_type: ManualAxisType,
-    memory_kind: str | None,
+    placement: ValuePlacement | None,
 ) -> ShapedArray:
     aval = _new(ShapedArray)
     aval.shape = shape
     aval.dtype = dtype
     aval.weak_type = weak_type
-    aval.split = sharding
-    aval.manual_axis_type = manual_axis_type
-    aval.memory_kind = memory_kind
+    aval._set_placement(placement)
     aval.ndim = len(shape)
     aval.size = math.prod(shape)
     # An element has 16 bytes at most; where there is none, the other dimensions may be too large.
     if not 0 < int(aval.size) <= MOST_BYTES // 16:
         check_size("", shape, dtype)
     aval.is_extended = dtypes.is_extended(dtype)
-    aval.is_plain = sharding is None and manual_axis_type is NOT_MANUAL and memory_kind is None
+    aval.is_plain = placement is None
     aval._tangent = None
     with _making:
         return _interned.setdefault(key, _living.setdefault(key, aval))
 
 
 MOST_BYTES = 2**53
-"""The size of the largest array there can be, more than the memory of all devices of the largest
-machines.  XLA adds up the bytes of all arrays of a program, and of copies in wider dtypes, in 64
-bits, and ends the process where these do not suffice."""
+"""The size of the largest array there can be, more than the memory of the largest machines.  XLA
+adds up the bytes of all arrays of a program, and of copies in wider dtypes, in 64 bits, and ends
+the process where these do not suffice."""
 
 
 def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:

@@ -10,7 +10,8 @@ import contextlib
 from collections.abc import Iterable
 
 from minijax.core import printing, refs, vma
-from minijax.core.aval import NOT_MANUAL, AbstractValue, ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
+from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
 from minijax.core.operators import Aval

@@ -11,14 +11,8 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import NoReturn
 
 from minijax.core import effects, source
-from minijax.core.aval import (
-    AbstractValue,
-    ManualAxisType,
-    Shape,
-    ShapedArray,
-    aval_handlers,
-    aval_of,
-)
+from minijax.core.aval import AbstractValue, Shape, ShapedArray, aval_handlers, aval_of
+from minijax.core.value_placement import ManualAxisType
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import Eqn, Jaxpr

@@ -5,8 +5,8 @@ the interpreter's datum.  Invariant: `trace.process` runs while `trace` is the c
 before a trace hands work to another one, it makes that one current.
 
 What is orthogonal to traces hangs on two hooks, and no trace names what hangs there: a `Typing`
-says what an equation's operands and results are where values are placed on devices, and `Detours`
-are the operations that do not go the usual way, such as those on references.
+types the operands and results of equations if values have placements, and `Detours` are the
+operations that do not go the usual way, such as those on references.
 
 `docs/reading.md`: read after `core/jaxpr.py`; `core/primitive.py` is next.
 """
@@ -197,16 +197,6 @@ class Typing:
 
 
 PLAIN = Typing()
-
-typing_in_force: Callable[[], Typing] = NotImplemented
-"""The typing of a trace that begins now; `hooks.fill_typing` sets it."""
-
-meet: Callable[[Trace, Aval], None] = NotImplemented
-"""Tells a staging trace that the type of one of its values is not plain."""
-
-meet_mapped: Callable[[object, Aval, int], object] = NotImplemented
-"""The same for batches: of the kind of a batch, the type, and the dimension of the batch, it gives
-the kind from then on."""
 
 
 class Tracer(Typed, operators.ArrayOperators):

@@ -13,7 +13,8 @@ from typing import NoReturn
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import NO_AXES, NOT_MANUAL, AbstractValue, ManualAxisType, manual_type
+from minijax.core.aval import AbstractValue
+from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Atom, Literal
 from minijax.core.operators import Aval, Avals, Operand, Param, Result, Value

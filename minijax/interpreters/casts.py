@@ -26,15 +26,8 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import config, dtypes, meshes, refs, vma
 from minijax.core import effects as core_effects
-from minijax.core.aval import (
-    NO_AXES,
-    NOT_MANUAL,
-    AbstractValue,
-    ManualAxisType,
-    ShapedArray,
-    aval_of,
-    manual_type,
-)
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
+from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Effects
 from minijax.core.operators import Aval, Avals, BatchDims, Operand, Param, Value, Values

@@ -12,13 +12,14 @@ import functools
 from collections.abc import Callable
 
 from minijax.core import axes, meshes, vma
-from minijax.core.aval import NOT_MANUAL, AbstractValue
+from minijax.core.aval import AbstractValue
+from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.jaxpr import Atom
 from minijax.core.operators import Aval, Avals, Operand, Result, Values
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
-from minijax.interpreters import casts, references, staging
+from minijax.interpreters import casts, named_batching, references, staging
 from minijax.interpreters.staging import StagingTrace
 from minijax.sharding import rules
 
@@ -36,8 +37,8 @@ class PlacedTyping(Typing):
         # Whether the type of some value shows that it is not in the devices' own memory.
         self.has_memories = False
 
-    def note(self, aval: AbstractValue) -> None:
-        """Takes notice of the type of a value of the trace."""
+    def record(self, aval: AbstractValue) -> None:
+        """Records which parts of a placement the type of a value has."""
         self.has_shardings |= aval.split is not None
         self.has_vma |= aval.manual_axis_type is not NOT_MANUAL
         self.has_memories |= aval.memory_kind is not None
@@ -125,19 +126,24 @@ def _place(trace: Operand) -> PlacedTyping:
     return found
 
 
-def meet(trace: Operand, aval: AbstractValue) -> None:
-    """Takes notice of a type that is not plain, of a value of a staging trace."""
-    _place(trace).note(aval)
-    if type(aval) is AbstractRef:
-        references.watch(trace)
-
-
 _CASTING = PlacedTyping()
 
 
-def in_force() -> Typing:
-    """The typing of a trace of derivatives that begins now."""
-    return _CASTING if axes.are_typed() else PLAIN
+class Semantics:
+    """Implements `PlacementSemantics`: what placements mean to types and traces."""
+
+    __slots__ = ()
+
+    replicated_sharding = staticmethod(rules.replicated_sharding)
+    batch_kind = staticmethod(named_batching.kind_after)
+
+    def initial_typing(self) -> Typing:
+        return _CASTING if axes.are_typed() else PLAIN
+
+    def record(self, trace: Operand, aval: AbstractValue) -> None:
+        _place(trace).record(aval)
+        if type(aval) is AbstractRef:
+            references.watch(trace)
 
 
 def _may_place(primitive: Primitive) -> Detour | None:

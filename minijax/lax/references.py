@@ -14,7 +14,8 @@ from typing import Any, ClassVar, NoReturn
 import numpy as np
 
 from minijax.core import dtypes, printing, refs, source, vma
-from minijax.core.aval import AbstractValue, ManualAxisType, ShapedArray, Typed, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, Typed, aval_of
+from minijax.core.value_placement import ManualAxisType
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec

@@ -21,7 +21,7 @@ from minijax.core.native import Buffer
 from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, Tracer, leaked
-from minijax.interpreters import named_batching, placed_types, staging
+from minijax.interpreters import placed_types, staging
 from minijax.lowering import program
 from minijax.lowering.call_plan import ProgramOptions
 from minijax.runtime import client, placement, transfer
@@ -57,7 +57,7 @@ class EagerTrace(Trace):
 
 EAGER = EagerTrace()
 hooks.fill_eager_trace(EAGER)
-hooks.fill_typing(placed_types.in_force, placed_types.meet, named_batching.kind_after)
+hooks.register_placement_semantics(placed_types.Semantics())
 
 _one_op_functions: dict[Any, Callable[..., Any]] = Cache(
     "operations",

@@ -20,7 +20,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, dtypes, effects, source
-from minijax.core.aval import AbstractTodo, AbstractToken, ManualAxisType, abstract_token
+from minijax.core.aval import AbstractTodo, AbstractToken, abstract_token
+from minijax.core.value_placement import ManualAxisType
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
 from minijax.core.meshes import PartitionSpec

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib.mlir import ir
 
-from minijax.core.aval import ManualAxisType
+from minijax.core.value_placement import ManualAxisType
 from minijax.core.dtypes import DType
 from minijax.core.errors import InternalError, error
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec

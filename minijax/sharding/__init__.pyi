@@ -1,4 +1,4 @@
-from minijax.core.aval import ManualAxisType as ManualAxisType
+from minijax.core.value_placement import ManualAxisType as ManualAxisType
 from minijax.core.meshes import (
     AbstractMesh as AbstractMesh,
     AxisType as AxisType,

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, hooks, meshes, vma
+from minijax.core import dtypes, meshes, vma
 from minijax.core.aval import AbstractValue, Shape, ShapedArray
 from minijax.core.cache import cached
 from minijax.core.errors import ShardingTypeError, error, message
@@ -78,12 +78,9 @@ def unsharded(ndim: int) -> PartitionSpec:
     return PartitionSpec(*[None] * ndim)
 
 
-def whole_sharding(ndim: int) -> NamedSharding:
-    """What types of values that nothing splits answer: a spec of Nones, on the mesh in force."""
+def replicated_sharding(ndim: int) -> NamedSharding:
+    """Returns the sharding of an array that is not partitioned, on the current mesh."""
     return named(meshes.get_abstract_mesh(), unsharded(ndim))
-
-
-hooks.fill_whole_sharding(whole_sharding)
 
 
 def cotangent_spec(spec: PartitionSpec) -> PartitionSpec:

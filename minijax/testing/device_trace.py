@@ -14,14 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import axes, meshes, refs, source, vma
-from minijax.core.aval import (
-    AbstractValue,
-    ManualAxisType,
-    ShapedArray,
-    aval_of,
-    manual_type,
-    shaped_array,
-)
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of, shaped_array
+from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import axes, meshes, tree
-from minijax.core.aval import NOT_MANUAL, manual_type
+from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.config import config
 from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec

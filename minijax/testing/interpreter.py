@@ -20,7 +20,8 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _stablehlo
 
 from minijax.core import tree
-from minijax.core.aval import NOT_MANUAL, ShapedArray, manual_type
+from minijax.core.aval import ShapedArray
+from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh

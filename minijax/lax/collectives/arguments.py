@@ -17,14 +17,8 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import config, tree, vma
-from minijax.core.aval import (
-    NOT_MANUAL,
-    ManualAxisType,
-    ShapedArray,
-    aval_of,
-    manual_type,
-    shaped_array,
-)
+from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import error, message
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Primitive

@@ -12,7 +12,8 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, printing, vma
-from minijax.core.aval import ManualAxisType, ShapedArray, aval_of, manual_type
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive

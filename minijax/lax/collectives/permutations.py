@@ -12,15 +12,8 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, vma
-from minijax.core.aval import (
-    NOT_MANUAL,
-    AbstractToken,
-    ManualAxisType,
-    ShapedArray,
-    abstract_token,
-    aval_of,
-    manual_type,
-)
+from minijax.core.aval import AbstractToken, ShapedArray, abstract_token, aval_of
+from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec

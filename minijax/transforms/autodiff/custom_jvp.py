@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from minijax.core import dtypes, printing, source, tree, tree_errors, vma
-from minijax.core.aval import AbstractValue, ShapedArray, Typed, aval_of, manual_type
+from minijax.core.aval import AbstractValue, ShapedArray, Typed, aval_of
+from minijax.core.value_placement import manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import Avals, BatchDims, Value, Values

@@ -14,7 +14,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
 from minijax.core import refs, vma
-from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import MeshAxes, PartitionSpec

@@ -18,7 +18,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import axes as core_axes
 from minijax.core import config, meshes, refs, vma
-from minijax.core.aval import NOT_MANUAL, ShapedArray, aval_of, manual_type
+from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of

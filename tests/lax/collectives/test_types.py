@@ -12,7 +12,8 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax
 from minijax.core import config
-from minijax.core.aval import ManualAxisType, ShapedArray, manual_type
+from minijax.core.aval import ShapedArray
+from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.errors import ShardingTypeError
 from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
