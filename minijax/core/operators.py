@@ -217,6 +217,26 @@ else:
     ArrayMethods = object
 
 
+BUFFER_ATTRIBUTES = frozenset(
+    {
+        "addressable_data",
+        "addressable_shards",
+        "copy_to_host_async",
+        "delete",
+        "device",
+        "devices",
+        "global_shards",
+        "is_deleted",
+        "is_fully_addressable",
+        "is_fully_replicated",
+        "is_ready",
+        "on_device_size_in_bytes",
+        "unsafe_buffer_pointer",
+    }
+)
+"""The attributes of arrays that describe or control their memory; tracers do not have them."""
+
+
 class ArrayOperators(ArrayMethods):
     """Base of `Array` and `Tracer`."""
 

@@ -106,11 +106,11 @@ class Primitive:
         self._missing("batching (batch)")
 
     def shard(self, *args: Operand, **params: Param) -> Result:
-        """Of `avals, outs`, the types of operands and results: how the results are split.
+        """Of `avals, outs`, the types of operands and results: how the results are partitioned.
 
-        Asked for where Explicit mesh axes split an operand, or the user says how the results are
-        split.  For the result, or each result, a `PartitionSpec` with an entry for each dimension;
-        raises a `ShardingTypeError` where the operands' shardings do not fit together.
+        Called if the type of an operand is partitioned, or the user requests that of a result.
+        Returns, for the result or for each one, a `PartitionSpec` with an entry for each dimension;
+        raises a `ShardingTypeError` if the operands do not fit together.
         """
         self._missing("shardings in types (shard)")
 

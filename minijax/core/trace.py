@@ -291,7 +291,7 @@ class Tracer(Typed, operators.ArrayOperators):
         return _refuse(self, exception, problem, fix) if value is None else value
 
     def __getattr__(self, name: str) -> Operand:
-        if name in _OF_BUFFERS:
+        if name in operators.BUFFER_ATTRIBUTES:
             _refuse(
                 self,
                 ConcretizationTypeError,
@@ -326,16 +326,6 @@ class Tracer(Typed, operators.ArrayOperators):
 
 
 _OR_STATIC = "or mark the argument as static (jit's static_argnums)"
-_OF_BUFFERS = frozenset(
-    {
-        *("addressable_data", "addressable_shards", "copy_to_host_async", "delete", "device"),
-        *("devices", "global_shards", "is_deleted", "is_fully_addressable", "is_ready"),
-        *("is_fully_replicated", "on_device_size_in_bytes", "unsafe_buffer_pointer"),
-    }
-)
-"""What arrays tell of their memory."""
-
-
 _INSTEAD = {
     "max": "numpy.maximum(x, y), or x.max() for the largest element",
     "min": "numpy.minimum(x, y), or x.min() for the smallest element",

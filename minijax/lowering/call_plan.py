@@ -135,6 +135,12 @@ class AbstractPlan(NamedTuple):
     shape: PlanShape
     use_shardy: bool
 
+    @property
+    def transformation(self) -> str:
+        """What modules are named after: `pmap` for a program mapped as a whole, else `jit`."""
+        shape = self.shape
+        return "pmap" if isinstance(shape, Replicated) and shape.axis_names else "jit"
+
     def for_parameters(self, used: Sequence[int] | None, num_consts: int) -> AbstractPlan:
         """Returns this plan with one entry for each parameter of the module.
 

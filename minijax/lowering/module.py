@@ -8,11 +8,10 @@ equation asks its primitive for the operations it stands for.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from types import CodeType
 
 import numpy as np
@@ -20,34 +19,31 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, dtypes, effects, source
-from minijax.core.aval import AbstractTodo, AbstractToken, abstract_token
-from minijax.core.value_placement import ManualAxisType
+from minijax.core.aval import AbstractTodo, abstract_token
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Aval, ElementType, Function, HostArray, Operand, Sharding, Values
+from minijax.core.operators import Aval, ElementType, Function, HostArray, Operand, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params
 from minijax.interpreters import batching, staging
 from minijax.interpreters.structural import to_batch_dim
 from minijax.lowering import regions, stablehlo
-from minijax.lowering.call_plan import ONE_DEVICE, AbstractPlan, Partitioned, PlanShape, Replicated
-from minijax.lowering.module_hooks import Inspected
-from minijax.lowering.partitioning import Partitioning
-from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
-from minijax.lowering.stablehlo import LoweringContext, integer, string, symbol, type_of
+from minijax.lowering.call_plan import ONE_DEVICE, AbstractPlan, PlanShape
+from minijax.lowering.module_placement import (
+    Attributes,
+    PlacedModule,
+    annotate_memory,
+)
+from minijax.lowering.stablehlo import LoweringContext, string, symbol, type_of
 from minijax.runtime.array import is_array, physical_aval, to_numpy
 from minijax.runtime.callbacks import HostCallback
-from minijax.sharding import rules
-from minijax.sharding.named import NamedSharding, named
 
-Attributes = dict[str, ir.Attribute]
 _create = ir.Operation.create
 _name_location = ir.Location.name
 _FRAMES_IN_LOCATIONS = 10
 
 
-class Lowering:
+class Lowering(PlacedModule):
     """A module under construction: its functions, names and source locations."""
 
     def __init__(self, name: str, platform: str, shape: PlanShape = ONE_DEVICE) -> None:
@@ -55,26 +51,12 @@ class Lowering:
         self.platform = platform
         self.unknown = ir.Location.unknown(context)
         self.module = ir.Module.create(loc=self.unknown)
-        operation = self.module.operation
-        operation.attributes["sym_name"] = string(sanitize(name))
-        # How many devices run the module at once, as partitions or replicas.
-        self.devices = shape.num_devices
-        copies = shape.num_devices if isinstance(shape, Replicated) else 1
-        partitions = shape.num_devices // copies
-        operation.attributes["mhlo.num_replicas"] = integer(copies, 32)
-        operation.attributes["mhlo.num_partitions"] = integer(partitions, 32)
+        self.module.operation.attributes["sym_name"] = string(sanitize(name))
         self.point = ir.InsertionPoint(self.module.body)
         self.host_callbacks: list[HostCallback] = []
-        self.inspected: list[Inspected] = []
-        # The choices that may go another way on each device, where the compiler splits values.
-        self.choices: list[str] = []
-        # The axes that what is being built is written per device of.
-        self.device_axes: DeviceAxes = NoDeviceAxes()
-        if isinstance(shape, Replicated):
-            self.device_axes = shape.axes
         # A symbol of the module not taken yet; no method, which would be a cycle.
         self.fresh_name = functools.partial(_fresh_name, Counter())
-        self.partitioning = Partitioning(self.module, partitions, self.fresh_name)
+        super().__init__(self.module, shape, self.fresh_name)
         self._context = context
         self._op_names: dict[tuple[object, ...], str] = {}
         self._functions: dict[int, str] = {}
@@ -82,17 +64,6 @@ class Lowering:
         self._locations = _jax_mlir_ext.TracebackToLocationCache(
             code_to_filename=_user_file, frame_limit=_FRAMES_IN_LOCATIONS, context=context
         )
-
-    @contextlib.contextmanager
-    def inside(self, device_axes: DeviceAxes) -> Iterator[None]:
-        """While this is entered, what is built is written per device of these axes."""
-        before = self.device_axes, self.partitioning.is_manual
-        self.device_axes = device_axes
-        self.partitioning.is_manual = device_axes.are_all_manual
-        try:
-            yield
-        finally:
-            self.device_axes, self.partitioning.is_manual = before
 
     scalar_of_region = staticmethod(regions.scalar)
 
@@ -153,9 +124,8 @@ class Lowering:
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
         outs = lower_region(ctx, ClosedJaxpr(jaxpr, consts), ordered, list(block.arguments), scope)
-        for i, own in enumerate(result_attributes, len(tokens)):
-            if "mhlo.memory_kind" in own:
-                outs[i] = _in_memory(ctx, outs[i], own["mhlo.memory_kind"])
+        if result_attributes:
+            outs[len(tokens) :] = annotate_memory(ctx, outs[len(tokens) :], result_attributes)
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
     def call(
@@ -188,16 +158,6 @@ def _fresh_name(taken: Counter[str], name: str) -> str:
     base = sanitize(name)
     taken[base] += 1
     return base if taken[base] == 1 else f"{base}_{taken[base] - 2}"
-
-
-def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ManualAxisType) -> ir.Value:
-    """A value that is put into a kind of memory."""
-    attributes = {
-        "call_target_name": string("annotate_device_placement"),
-        "has_side_effect": stablehlo.boolean(True),
-        "mhlo.frontend_attributes": stablehlo.attribute(f"{{_xla_buffer_placement = {kind}}}"),
-    }
-    return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
 def _user_file(code: CodeType) -> str | None:
@@ -244,7 +204,7 @@ def lower_jaxpr(
         return values[atom]
 
     locate = ctx.module.location
-    on_several = ctx.module.partitioning.partitions > 1
+    is_partitioned = ctx.module.is_partitioned
     for eqn in jaxpr.eqns:
         primitive = eqn.primitive
         invars, outvars = eqn.invars, eqn.outvars
@@ -263,30 +223,9 @@ def lower_jaxpr(
                 values.update(zip(outvars, outs, strict=True))
             else:
                 values[outvars[0]] = outs
-        if on_several and rules.constrains_results.of(primitive):
-            _constrain_results(ctx, eqn, values)
+        if is_partitioned:
+            ctx.module.constrain_results(ctx, eqn, values)
     return [read(atom) for atom in jaxpr.outvars]
-
-
-def _constrain_results(ctx: LoweringContext, eqn: Eqn, values: dict[Atom, ir.Value]) -> None:
-    """Holds the partitioner to the shardings that types show, or that the user asks for."""
-    given = eqn.params.get(rules.sharding_param.of(eqn.primitive))
-    typed = [s for v in (*eqn.outvars, *eqn.invars) if (s := v.aval.split) is not None]
-    if not typed and not isinstance(given, NamedSharding):
-        return
-    mesh = (given or typed[0]).mesh
-    for var in eqn.outvars:
-        if isinstance(var.aval, AbstractToken):
-            continue
-        sharding = given or var.aval.split or named(mesh, PartitionSpec())
-        ndim = physical_aval(var.aval).ndim
-        names = set(sharding.spec.names()) | sharding.spec.unreduced
-        is_open = bool(mesh.auto_axes) and not names.intersection(mesh.auto_axes)
-        if names or not is_open or ctx.module.partitioning.with_shardy:
-            value = values[var]
-            values[var] = ctx.module.partitioning.constrained(
-                ctx, value, sharding, ndim, is_open=is_open
-            )
 
 
 def lower_region(
@@ -367,34 +306,18 @@ def lower_to_module(
 
     Args:
         closed: the program.
-        name: the module is called `jit_<name>`, or `pmap_<name>` where it is mapped as a whole.
-        plan: where and how it runs, with one entry for each argument of `closed`.
+        name: the module is called `jit_<name>`, or `pmap_<name>` if it is mapped as a whole.
+        plan: how it will run, with one entry for each argument of `closed`.
         arg_names: names of the arguments, for locations.
         result_names: paths of the results, shown as `jax.result_info`.
     """
-    layout = plan.shape if isinstance(plan.shape, Partitioned) else None
-    replicas = plan.shape if isinstance(plan.shape, Replicated) else None
-    transformation = "pmap" if replicas is not None and replicas.axis_names else "jit"
+    transformation = plan.transformation
     lowering = Lowering(f"{transformation}_{sanitize(name)}", plan.platform, plan.shape)
     lowering.fresh_name("main")
     jaxpr = closed.jaxpr
-    arg_attributes = _donation_attributes(jaxpr, plan.options.donated, layout)
-    result_attributes: list[Attributes] = [{} for _ in jaxpr.outvars]
+    arg_attributes, result_attributes = lowering.main_attributes(jaxpr, plan)
     for attributes, path in zip(result_attributes, result_names or (), strict=False):
         attributes["jax.result_info"] = string(path)
-    if layout is not None:
-        _place(lowering, arg_attributes, jaxpr.invars, layout.in_shardings, replicate_scalars=True)
-        _place(lowering, result_attributes, jaxpr.outvars, layout.out_shardings)
-    _lay_out(arg_attributes, plan.options.in_layouts)
-    _lay_out(result_attributes, plan.options.out_layouts)
-    if replicas is not None:
-        for own, is_shared in zip(arg_attributes, replicas.broadcast_args, strict=False):
-            if is_shared:
-                own["mhlo.is_same_data_across_replicas"] = stablehlo.boolean(True)
-    atoms = *jaxpr.invars, *jaxpr.outvars
-    for own, var in zip((*arg_attributes, *result_attributes), atoms, strict=True):
-        if var.aval.memory_kind is not None:
-            own.setdefault("mhlo.memory_kind", string(var.aval.memory_kind))
     with stablehlo.context(), lowering.unknown:
         lowering.function(
             "main",
@@ -422,60 +345,3 @@ def verify(module: ir.Module, closed: ClosedJaxpr | Jaxpr) -> None:
     except ir.MLIRError as caught:
         problem = "the module is not valid StableHLO."
         error(InternalError, "lowering", problem, got=f"{caught}\n{closed}", cause=None)
-
-
-def _place(
-    lowering: Lowering,
-    attributes: Sequence[Attributes],
-    variables: Sequence[Atom],
-    shardings: Sequence[Sharding],
-    *,
-    replicate_scalars: bool = False,
-) -> None:
-    """Adds to the attributes of arguments or results where they are placed, if that is said.
-
-    Of scalars, keys among them, there may be said that all devices hold them: there is nothing to
-    choose.
-    """
-    for own, var, sharding in zip(attributes, variables, shardings, strict=True):
-        ndim = physical_aval(var.aval).ndim
-        if sharding is not None:
-            own.update(lowering.partitioning.placement(sharding, ndim))
-            if sharding.special_memory_kind is not None:
-                own["mhlo.memory_kind"] = string(sharding.special_memory_kind)
-        elif replicate_scalars and var.aval.shape == ():
-            own.update(lowering.partitioning.replicated(ndim))
-
-
-def _lay_out(attributes: Sequence[Attributes], layouts: Values) -> None:
-    """Adds to the attributes of arguments or results how they lie in memory, if that is said."""
-    for own, layout in zip(attributes, layouts, strict=False):
-        if layout is not None:
-            own["mhlo.layout_mode"] = string(layout.text.lower())
-
-
-def _donation_attributes(
-    jaxpr: Jaxpr, donated: Sequence[bool], layout: Partitioned | None
-) -> list[Attributes]:
-    attributes: list[Attributes] = [{} for _ in jaxpr.invars]
-    if not any(donated):
-        return attributes
-    free: dict[tuple[object, ...], list[int]] = {}
-    tokens = len(effects.ordered_among(jaxpr.effects))
-    ins: Sequence[object] = (None,) * max(len(jaxpr.invars), len(jaxpr.outvars))
-    outs = ins
-    if layout is not None:
-        ins, outs = layout.in_shardings, layout.out_shardings
-    for i, (out, sharding) in enumerate(zip(jaxpr.outvars, outs, strict=False)):
-        if isinstance(out.aval, AbstractToken) or (layout is not None and sharding is None):
-            continue
-        free.setdefault((out.aval.shape, out.aval.dtype, sharding), []).append(i + tokens)
-    for i, (var, given) in enumerate(zip(jaxpr.invars, donated, strict=False)):
-        if not given:
-            continue
-        fitting = free.get((var.aval.shape, var.aval.dtype, ins[i]))
-        if fitting:
-            attributes[i]["tf.aliasing_output"] = integer(fitting.pop(0), 32)
-        else:
-            attributes[i]["jax.buffer_donor"] = stablehlo.boolean(True)
-    return attributes
