@@ -245,8 +245,8 @@ class Figure(NamedTuple):
 FIGURES = (
     Figure(
         "lines of code, without testing/ and additions",
-        60_800,
-        60_800,
+        60_900,
+        60_900,
         lambda package: package.lines_without({"testing", *ADDITIONS}),
     ),
     Figure("files, without additions", 345, 345, Package.files),

@@ -2,6 +2,7 @@
 
 import ast
 import itertools
+import re
 from pathlib import Path
 
 import pytest
@@ -40,3 +41,15 @@ def test_traces_do_not_name_what_hangs_on_them() -> None:
         own = set(package.imported_by(f"minijax.interpreters.{name}"))
         assert not {f"minijax.interpreters.{other}" for other in others} & own, name
         assert not any(m.startswith(("minijax.sharding", "minijax.core.refs")) for m in own), name
+
+
+def test_types_and_modules_do_not_look_into_placements() -> None:
+    placement = re.compile(r"mesh|sharding|device|replica|memory.?kind|\bvma\b", re.IGNORECASE)
+    names = ("core/aval", "core/trace", "core/primitive", "lowering/module")
+    lines = [
+        f"{name}.py: {line.strip()}"
+        for name in names
+        for line in (ROOT / f"minijax/{name}.py").read_text(encoding="utf-8").splitlines()
+        if placement.search(line)
+    ]
+    assert len(lines) <= 15, lines
