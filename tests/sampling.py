@@ -1,24 +1,24 @@
 """Selects the tests of a sample: `make test` runs a sample, `make test-all` runs everything.
 
-A test with many parameters checks one property on many programs.  `--sample=SEED` keeps a few
-parameters of each test, and other seeds keep others.  At least two parameters of each test are
-kept, and every row of docs/features.md that a parameter shows is shown in each sample.
+A test with many parameters checks one property on many programs.  `--sample=SEED` keeps at least
+two parameters of each test; another seed keeps other parameters.  Every row of docs/features.md
+that has a test is covered by each sample.
 
 Two marks make a sample cheaper (decisions 0020, 0033 and 0041):
 
 - `@pytest.mark.sampled(4)` keeps four parameters of an expensive test, instead of two and one in
   16 of the rest.
-- `@pytest.mark.turns(3)` keeps a test that costs as much as hundreds of others, such as a whole
-  program, in one sample of three: each seed keeps it with probability 1/3.
+- `@pytest.mark.turns(3)` keeps an expensive test, such as one that runs a whole program and costs
+  as much as hundreds of others, with probability 1/3.
 
-Tests without a mark that take more than a second of CPU time, by the table in tests/costs.txt, are
-in one sample of three as well, and those that take more than eight seconds in one of nine.
+A test without a `turns` mark whose CPU time in tests/costs.txt is a second or more is treated like
+one with `turns(3)`, and from eight seconds on like one with `turns(9)`.
 
 `--sample=commit` derives the seed from the commit that is checked out, so that all runs on a
 commit select the same tests, on every day and on every machine.
 
-`--quick` selects a smaller sample, for `make quick ROOM=lax`: one parameter of each test, and of
-a large room only some tests.  It does not keep the rows of docs/features.md.
+`--quick` selects a smaller sample, for `make quick ROOM=lax`: one parameter of each test, and only
+some tests of a large folder.  It does not cover all rows of docs/features.md.
 """
 
 from __future__ import annotations
@@ -44,25 +44,28 @@ _COSTS = {
 """CPU seconds of expensive test functions by name; `python -m tests.cpu_time` writes the file."""
 
 _TURNS_BY_COST = ((8.0, 9), (1.0, 3))
-"""From how many seconds on a test is in one sample of how many."""
+"""Pairs of a minimum CPU time in seconds and the `n` of the `turns(n)` that applies from there on.
+
+The first pair that matches applies."""
 
 _MIN_KEPT = 2
 _KEPT_OF_REST = 16
-"""A test keeps two parameters, and one in 16 of the rest."""
+"""A sample keeps two parameters of each test, and one in 16 of the rest."""
 
 _QUICK_BUDGET = 400
 _QUICK_COST_OF_SLOW = 20
-"""How much `--quick` runs: so many tests, where a test marked `slow` or `turns` counts as 20.
+"""The number of tests that `--quick` runs, where an expensive test counts as 20 tests.
 
-Tests without these marks take about a tenth of a second of CPU time each."""
+A test is expensive if it is marked `slow` or takes turns.  Other tests take about a tenth of a
+second of CPU time each."""
 
 
 class Seed(NamedTuple):
-    """A seed and where it comes from.
+    """A seed and its origin.
 
     Attributes:
         value: a decimal number, or `all`, which keeps every test.
-        origin: a few words for the header of the report.
+        origin: a description of where the value comes from, for the header of the report.
     """
 
     value: str
@@ -72,13 +75,13 @@ class Seed(NamedTuple):
 def commit_of(root: Path) -> str | None:
     """Returns the hash of the commit checked out at `root`, or None if `root` is not a checkout.
 
-    A repository that merely contains `root`, for example around an unpacked source distribution,
-    is not asked: its commits say nothing about these tests.
+    A repository that merely contains `root`, for example one in which a source distribution was
+    unpacked, is ignored, because its commits are unrelated to these tests.
     """
     if not (root / ".git").exists():
         return None
-    # git rejects a checkout that belongs to another user, as is common in containers, because it
-    # could contain hooks.  Reading a hash runs none.
+    # git rejects a checkout that belongs to another user, as is common in containers, because its
+    # hooks and configuration could run programs.  `rev-parse` runs none of them.
     command = ("git", "-c", "safe.directory=*", "-C", str(root), "rev-parse", "--verify", "HEAD")
     try:
         result = subprocess.run(command, capture_output=True, text=True, check=False)
@@ -88,7 +91,7 @@ def commit_of(root: Path) -> str | None:
 
 
 def resolve_seed(option: str, root: Path) -> Seed:
-    """Returns the seed that `--sample=option` stands for in the checkout at `root`.
+    """Returns the seed for `--sample=option` in the checkout at `root`.
 
     Raises:
         UsageError: the option is not a number, `commit` or `all`.
@@ -107,17 +110,17 @@ _SEED = pytest.StashKey[Seed]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Adds `--sample`."""
+    """Adds `--sample` and `--quick`."""
     parser.addoption(
         "--sample",
         default="all",
         metavar="SEED",
-        help="run a sample of the tests, selected by this number or by the `commit`; or run `all`",
+        help="run a sample of the tests, selected by a number or `commit`; `all` runs every test",
     )
     parser.addoption(
         "--quick",
         action="store_true",
-        help="with --sample: keep one parameter of a test, and of a large room some of the tests",
+        help="with --sample: keep one parameter of each test, and only some tests of large folders",
     )
 
 
@@ -168,11 +171,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def full_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest.Item]:
-    """Returns the sample of `make test`, in which each row of docs/features.md is shown."""
+    """Returns the sample of `make test`, which covers each row of docs/features.md."""
     sampled = [item for test in tests for item in sample(test, seed)]
     kept = {item for item in sampled if _has_its_turn(item, seed)}
     shown = _features(kept)
-    # Of the tests that show a missing row, the cheapest is kept: rarer turns mean a higher cost.
+    # A row that is not covered yet gets its cheapest test back.  Tests with a larger `n` in
+    # `turns(n)` are more expensive, so they come last.
     out_of_turn = [item for item in sampled if item not in kept]
     out_of_turn.sort(key=_turns)
     for item in out_of_turn:
@@ -183,7 +187,7 @@ def full_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest
 
 
 def quick_sample(tests: Sequence[Sequence[pytest.Item]], seed: str) -> set[pytest.Item]:
-    """Returns one item of each test until the budget is spent, cheap tests first."""
+    """Returns one item of each test, cheap tests first, until the budget is used up."""
     candidates = [min(test, key=lambda item: _rank(item, seed)) for test in tests]
     candidates.sort(key=lambda item: (_is_slow(item), _hash(seed, _test_name(item))))
     kept: set[pytest.Item] = set()
@@ -201,7 +205,7 @@ def _is_slow(item: pytest.Item) -> bool:
 
 
 def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
-    """Returns the items of one test that a seed keeps, in an order that depends on the seed."""
+    """Returns the items of one test to keep: a sample, and items needed to cover a row."""
     ranked = sorted(items, key=lambda item: _rank(item, seed))
     size = _sample_size(items)
     kept = ranked[:size]
@@ -214,7 +218,7 @@ def sample(items: Sequence[pytest.Item], seed: str) -> list[pytest.Item]:
 
 
 def _turns(item: pytest.Item) -> int:
-    """Returns in one of how many samples a test is, by its mark or else by its cost."""
+    """Returns `n` if the test is in one sample of `n`, by its `turns` mark or else by its cost."""
     mark = item.get_closest_marker("turns")
     if mark is not None:
         return int(mark.args[0])
@@ -224,7 +228,8 @@ def _turns(item: pytest.Item) -> int:
 
 def _has_its_turn(item: pytest.Item, seed: str) -> bool:
     mark = item.get_closest_marker("turns")
-    # Tests of a module which share a fixture that starts processes are cheap only together.
+    # With `together=True` the hash is that of the module: its tests share an expensive fixture,
+    # so running only some of them would save little.
     module = item.nodeid.partition("::")[0]
     name = module if mark is not None and mark.kwargs.get("together") else _test_name(item)
     return _hash(seed, name) % _turns(item) == 0
@@ -238,10 +243,10 @@ def _sample_size(items: Sequence[pytest.Item]) -> int:
 
 
 def _rank(item: pytest.Item, seed: str) -> tuple[int, int, str]:
-    """Returns an item's sort key.
+    """Returns an item's sort key; a sample keeps the items with the smallest keys.
 
-    Items with the same record get close ranks in all tests, so that the tests which a sample keeps
-    share compiled programs.
+    The key starts with a hash of the item's record, so that a sample tends to keep the same records
+    in all tests, and the tests share compiled programs.
     """
     callspec = getattr(item, "callspec", None)
     record = callspec.params.get("record") if callspec else None

@@ -1,14 +1,14 @@
 #!/bin/sh
 # Runs a command in a container with the newest supported Python: `make newest`.
 #
-# Variables of the environment:
-#   COMMAND       what to run in a copy of the checkout; `make test` by default
+# Environment variables:
+#   COMMAND       the command to run in a copy of the checkout; `make test` by default
 #   JAXLIB        the version of jaxlib to install; by default the newest that pyproject.toml allows
-#   PYTHON_IMAGE  the image of the container. It needs Python, make, git and a C++ compiler, which
-#                 the slim images do not have.
+#   PYTHON_IMAGE  the image of the container; python:3.14 by default. It must have Python, make, git
+#                 and a C++ compiler; the slim images have only Python.
 #
-# The checkout is mounted read-only and copied inside the container, so nothing in it changes and
-# its own environments, made for another Python, are not used.
+# The checkout is mounted read-only and copied inside the container, so the command cannot change
+# it. Its virtual environments are not copied, because they were made for another Python.
 
 set -eu
 
@@ -21,7 +21,7 @@ engine=
 silent=
 for candidate in docker podman; do
     if command -v "$candidate" >/dev/null 2>&1; then
-        # The program can be installed while its daemon is not running.
+        # An installed engine cannot be used if its daemon is not running; `info` fails then.
         if "$candidate" info >/dev/null 2>&1; then
             engine=$candidate
             break
@@ -34,18 +34,19 @@ if [ -z "$engine" ]; then
     pin=
     if [ -n "$jaxlib" ]; then pin=" JAXLIB=$jaxlib"; fi
     cat >&2 <<END
-make newest: this needs docker or podman. ${silent:-Neither is installed. }
-To do the same without a container, install Python 3.14, for example by one of
+make newest requires docker or podman. ${silent:-Neither is installed. }
+To run the tests without a container, install Python 3.14, for example with one of
     uv python install 3.14
     pyenv install 3.14
-and run the tests in an environment beside your own:
+and run them in a separate virtual environment:
     make PYTHON=python3.14 VENV=.venv-3.14$pin test
 END
     exit 1
 fi
 
-# Arguments: the checkout, the folder for its copy, the command. The owner of the copy is the user
-# of the container, or git would refuse to read it.
+# The script that runs in the container. Its arguments are the checkout, the folder for the copy,
+# and the command. The copy belongs to the user of the container, because git refuses to read a
+# checkout that belongs to another user.
 inside='
 set -eu
 mkdir -p "$2"
@@ -56,8 +57,8 @@ python3 --version
 exec sh -c "$3"
 '
 
-# --init reaps processes whose parents the tests end. Without label=disable, SELinux would keep the
-# container from reading the checkout.
+# --init reaps orphaned processes, which some tests leave behind by killing their parents. Without
+# label=disable, SELinux prevents the container from reading the checkout.
 exec "$engine" run --rm --init --security-opt label=disable \
     --volume "$checkout:/checkout:ro" --env "JAXLIB=$jaxlib" "$image" \
     sh -c "$inside" sh /checkout /tmp/minijax "$task"

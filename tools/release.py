@@ -1,6 +1,7 @@
-"""Checks that the checkout can be released, and prints the commands that do it: `make release`.
+"""Checks that the checkout can be released, and prints the commands to release it: `make release`.
 
-It changes nothing but the folder `dist`: tagging, pushing and uploading are left to a person.
+It only writes to the folder `dist`.  It never tags, pushes or uploads; run the printed commands to
+do so.
 """
 
 from __future__ import annotations
@@ -26,31 +27,31 @@ def settings(root: Path) -> dict[str, Any]:
 
 
 def version(root: Path) -> str:
-    """Returns the version of a checkout, without importing it."""
+    """Returns the version of a checkout, read from its source without importing the package."""
     text = (root / "minijax" / "__init__.py").read_text(encoding="utf-8")
     found: list[str] = _VERSION.findall(text)
     return found[0]
 
 
 def sections(changelog: str) -> list[tuple[str, str]]:
-    """Returns the version and the date, which may be empty, of each section of a changelog."""
+    """Returns the version and the date of each section of a changelog; the date may be empty."""
     return _SECTION.findall(changelog)
 
 
 def problems(root: Path) -> Iterator[str]:
-    """Yields what keeps a checkout from being released, each with its remedy.
+    """Yields a message with a fix for each problem that prevents the release of a checkout.
 
-    Only what git and the changelog contain is checked here; `main` also builds and tests.
+    This checks git and the changelog; `main` also builds the distributions and tests the wheel.
     """
     number = version(root)
     if changed := _git(root, "status", "--porcelain"):
-        yield f"the working tree has uncommitted changes; commit or remove them:\n{changed}"
+        yield f"the working tree has uncommitted changes; commit or discard them:\n{changed}"
     if _git(root, "tag", "--list", f"v{number}"):
-        yield f"the tag v{number} exists; raise __version__ in minijax/__init__.py"
+        yield f"the tag v{number} already exists; increase __version__ in minijax/__init__.py"
     changelog = (root / "CHANGELOG.md").read_text(encoding="utf-8")
     first, date = next(iter(sections(changelog)), ("", ""))
     if first != number:
-        yield f"CHANGELOG.md begins with [{first}]; it must begin with [{number}] and a date"
+        yield f"CHANGELOG.md begins with [{first}], but must begin with [{number}] and a date"
     elif not _is_date(date):
         heading = f"## [{number}] - {datetime.date.today()}"
         yield f"the section [{number}] of CHANGELOG.md must have a date, as in '{heading}'"
@@ -70,10 +71,10 @@ def _git(root: Path, *arguments: str) -> str:
 
 
 def build(root: Path, folder: Path) -> list[Path]:
-    """Builds the source distribution and the wheel into a folder, in place of older ones.
+    """Builds the wheel and the source distribution in a folder, after deleting older ones there.
 
     Returns:
-        the two files.
+        the paths of the two files.
     """
     for pattern in ("*.whl", "*.tar.gz"):
         for older in folder.glob(pattern):
@@ -84,7 +85,7 @@ def build(root: Path, folder: Path) -> list[Path]:
 
 
 def commands(root: Path, files: list[Path]) -> str:
-    """Returns the commands that release a checkout, one a line."""
+    """Returns the commands that release a checkout, one per line."""
     name, number = settings(root)["project"]["name"], version(root)
     uploaded = " ".join(str(file.relative_to(root)) for file in files)
     return (
@@ -95,7 +96,11 @@ def commands(root: Path, files: list[Path]) -> str:
 
 
 def main() -> int:
-    """Runs all checks; `python -m tools.release build` builds the distributions only."""
+    """Runs all checks; with the argument `build`, only builds the distributions.
+
+    Returns:
+        the exit status.
+    """
     if sys.argv[1:] == ["build"]:
         for file in build(_ROOT, _ROOT / "dist"):
             print(file.relative_to(_ROOT))
@@ -106,13 +111,13 @@ def main() -> int:
         for problem in found:
             print(f"- {problem}")
         return 1
-    print("The tree is clean, the changelog has the version, and the tag is free.", flush=True)
+    print("The tree is clean, the changelog has this version, and its tag is unused.", flush=True)
     files = build(_ROOT, _ROOT / "dist")
     tests = [sys.executable, "-m", "pytest", "-q", "tests/packaging"]
     if subprocess.run(tests, cwd=_ROOT, check=False).returncode != 0:
-        print(f"{version(_ROOT)} cannot be released: the tests of the wheel fail.")
+        print(f"{version(_ROOT)} cannot be released: the tests of the wheel failed.")
         return 1
-    print("The wheel works. Nothing has been tagged or pushed; to release, type\n")
+    print("The tests of the wheel passed. Nothing has been tagged or pushed. To release, run:\n")
     print("\n".join(f"    {line}" for line in commands(_ROOT, files).splitlines()))
     return 0
 

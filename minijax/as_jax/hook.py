@@ -2,8 +2,8 @@
 
     python -m minijax.as_jax --install-hook
 
-The hook is a `.pth` file in a site directory.  Every program of the environment runs its line, so
-it is written on request only, and a wheel does not contain it.
+The hook is a `.pth` file in a site directory.  Python runs its code at every start in that
+environment, so the file is written only on request, and is not part of the wheel.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _VARIABLE = f"{ROOT.upper()}_AS_JAX"
 _NAME = "as_jax"
 _COMMAND = f"python -m {ROOT}.as_jax"
 
-# Python runs lines that begin with `import`, and skips comments.
+# Of a `.pth` file Python runs the lines that begin with `import`, and skips comments.
 _TEXT = f"""\
 # Written by `{_COMMAND} --install-hook`; `{_COMMAND} --remove-hook` removes it.
 import os; os.environ.get("{_VARIABLE}", "").lower() not in ("", "0", "false", "no", "off") \
@@ -36,7 +36,7 @@ _INSTALLED = f"""\
 wrote {{path}}
   effect    `import jax` imports {ROOT} in every program of this environment that is started with
             {_VARIABLE}=1
-  cost      without the variable, one look-up at each start of Python
+  cost      one look-up of {_VARIABLE} each time Python starts
   undo      {_COMMAND} --remove-hook"""
 
 
@@ -47,7 +47,7 @@ def install_hook(folder: str | None = None) -> str:
         folder: the site directory; by default, that of the active virtual environment.
 
     Returns:
-        a text that names the file, and says what it does and how to remove it.
+        a message with the path of the file, its effect, and the command that removes it.
 
     Raises:
         ValueError: no virtual environment is active, or `folder` is not a site directory.
@@ -72,7 +72,7 @@ def remove_hook(folder: str | None = None) -> str:
         folder: the site directory; by default, that of the active virtual environment.
 
     Returns:
-        a text that names the removed file.
+        a message with the path of the removed file.
 
     Raises:
         ValueError: no virtual environment is active, or `folder` is not a site directory.
@@ -89,20 +89,20 @@ def remove_hook(folder: str | None = None) -> str:
 
 
 def _site_directory(folder: str | None) -> Path:
-    """Returns the directory of the hook, after checking that Python reads `.pth` files in it."""
+    """Returns the directory for the hook, after checking that Python reads `.pth` files there."""
     directories = site.getsitepackages()
     if site.ENABLE_USER_SITE:
         directories.append(site.getusersitepackages())
     if folder is not None:
         if os.path.realpath(folder) not in map(os.path.realpath, directories):
-            problem = "Python reads hooks in its site directories only."
+            problem = "Python reads hooks from its site directories only."
             error(ValueError, _NAME, problem, got=folder, expected=" or ".join(directories), at="")
         return Path(folder)
     if sys.prefix == sys.base_prefix:
         problem = (
-            "no virtual environment is active; every program of this Python would run the hook."
+            "no virtual environment is active, so every program of this Python would run the hook."
         )
-        fix = f"to install it all the same, name the site directory, such as {directories[0]}"
+        fix = f"activate one, or name the site directory, such as {directories[0]}"
         error(ValueError, _NAME, problem, got=sys.executable, fix=fix, at="")
     return Path(sysconfig.get_path("purelib"))
 

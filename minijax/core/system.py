@@ -1,8 +1,9 @@
-"""What differs between operating systems and builds of Python, asked in one place.
+"""Queries whose implementation depends on the operating system or on the build of Python.
 
-Input: nothing, or a process or an address.  Output: an answer on Linux and on macOS, and what is
-safe to assume where the system has none.  Nothing else in the package reads `/proc`, so that tests
-can take it away (tests/core/test_system.py).  This module is imported before jaxlib.
+Input: nothing, or the id of a process, or an address.  Output: a description of the machine, the
+process or the memory, on Linux and on macOS; if the system does not provide it, a safe default.
+No other module of the package reads `/proc`, so that tests can hide it (tests/core/test_system.py).
+This module is imported before jaxlib.
 """
 
 from __future__ import annotations
@@ -15,17 +16,18 @@ import sys
 from pathlib import Path
 
 PROC = Path("/proc")
-"""The folder in which Linux describes processes and the processor; macOS has none."""
+"""The folder in which Linux describes processes and the processor; macOS does not have it."""
 
 
 def check_python() -> None:
-    """Raises if this Python is one that minijax does not support.
+    """Checks that minijax supports this build of Python and this operating system.
 
     Raises:
-        ImportError: on free-threaded CPython, or on an operating system without fork.
+        ImportError: this is free-threaded CPython, or the system does not support `os.fork`.
     """
     if "free-threading" in sys.version:
-        # Counters and caches rely on the lock, and core/native.py on the size of object headers.
+        # Counters and caches rely on the global interpreter lock, and core/native.py relies on the
+        # size of object headers, which is different in free-threaded builds.
         raise ImportError(
             "minijax does not support free-threaded CPython, because it relies on the global "
             f"interpreter lock; got Python {sys.version}. fix: use the default build of Python, "
@@ -45,15 +47,15 @@ def cores() -> int:
 
 
 def identifies_processor() -> bool:
-    """Returns whether `processor` tells processors with different instructions apart."""
+    """Returns whether `processor()` differs for processors with different instruction sets."""
     return (PROC / "cpuinfo").exists() or sys.platform == "darwin"
 
 
 def processor() -> str:
     """Returns the model of the processor and, on Linux, its features.
 
-    Machine code is stored under this text (runtime/program_store.py): code for another processor
-    can contain instructions that this one lacks.
+    The text is part of the key of compiled programs on disk (runtime/program_store.py), because
+    machine code for another processor can contain instructions that this one does not support.
     """
     listed = PROC / "cpuinfo"
     if listed.exists():
@@ -68,21 +70,26 @@ def processor() -> str:
 
 
 def is_stopped(process: int | None) -> bool:
-    """Returns whether a process of this machine was stopped by a signal, if that can be known."""
+    """Returns whether a signal has stopped a process of this machine; False if unknown."""
     if not PROC.exists():
         return _output_of("ps", "-o", "stat=", "-p", str(process)).startswith("T")
     with contextlib.suppress(OSError):
         facts = (PROC / str(process) / "stat").read_text(encoding="utf-8", errors="replace")
-        # The name of the program comes before, in parentheses, and may contain anything.
+        # The state follows the program's name, which is in parentheses and may itself contain
+        # spaces and parentheses.
         return facts.rpartition(")")[2].split()[0] == "T"
     return False
 
 
 def may_access(address: int, right: str) -> bool:
-    """Returns whether memory may be read ("r") or executed ("x"); True if that is unknown."""
+    """Returns whether the memory at an address may be read ("r") or executed ("x").
+
+    Returns True if that is unknown.
+    """
     listed = PROC / "self" / "maps"
     if not listed.exists():
-        # macOS maps nothing below 4 GiB, and gives the addresses from 2**47 on to the kernel.
+        # In 64-bit processes macOS maps nothing below 4 GiB, and addresses from 2**47 on belong to
+        # the kernel.
         return sys.platform != "darwin" or 1 << 32 <= address < 1 << 47
     for line in listed.read_text(encoding="utf-8", errors="replace").splitlines():
         bounds, rights = line.split(maxsplit=2)[:2]
@@ -93,13 +100,16 @@ def may_access(address: int, right: str) -> bool:
 
 
 def open_descriptors() -> list[int]:
-    """Returns the numbers of the files and sockets that this process has open."""
-    # Linux and macOS both have this folder. One descriptor is that of the listing itself.
+    """Returns the descriptors of the files and sockets that this process has open.
+
+    One of them is already closed again: it was opened to list the others.
+    """
+    # Linux and macOS both have this folder.
     return [int(name) for name in os.listdir("/dev/fd")]
 
 
 def _output_of(*command: str) -> str:
-    """Returns what a program of the system prints, or nothing if it fails."""
+    """Returns the output of a command, or an empty string if the command cannot be run."""
     with contextlib.suppress(OSError):
         done = subprocess.run(command, capture_output=True, encoding="utf-8", check=False)
         return done.stdout.strip()

@@ -53,7 +53,7 @@ def test_uncommitted_changes_are_found(checkout: Path) -> None:
 def test_existing_tag_is_found(checkout: Path) -> None:
     git(checkout, "tag", "-a", "v1.2.0", "-m", "A")
     [problem] = release.problems(checkout)
-    assert problem == "the tag v1.2.0 exists; raise __version__ in minijax/__init__.py"
+    assert problem == "the tag v1.2.0 already exists; increase __version__ in minijax/__init__.py"
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,7 @@
-"""`help`: explains the terms that errors and documents use.
+"""`help`: prints entries of the glossary of terms that errors and documents use.
 
-Input: terms of the glossary.  Output: its entries, printed.  The glossary is docs/glossary.md; a
-wheel contains a copy of it beside this module (tools/build_hooks.py).
+Input: terms.  Output: their entries, printed.  The glossary is docs/glossary.md; a wheel contains a
+copy of it next to this module (tools/build_hooks.py).
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ _SEPARATORS = re.compile(r"[\s_-]+")
 
 
 def help(*terms: object) -> None:
-    """Prints what the glossary says about terms, or lists its terms if none is given.
+    """Prints the glossary's entries for terms, or a list of all terms if called without arguments.
 
     The last line of an error names the terms that the error uses: `more  minijax.help("tracer")`.
-    Case does not matter, and a hyphen or an underscore stands for a space.  An argument that is not
-    a string is passed to Python's built-in `help`.
+    Case does not matter, and hyphens and underscores are treated as spaces.  An argument that is
+    not a string is passed to Python's built-in `help`.
 
     Source:     minijax's own.
 
@@ -50,7 +50,7 @@ def help(*terms: object) -> None:
     """
     if not terms:
         listed = _filled(", ".join(sorted(_entries(), key=str.casefold)))
-        sys.stdout.write(f'minijax.help("jaxpr") explains a term. There are:\n\n{listed}\n')
+        sys.stdout.write(f'minijax.help("jaxpr") explains a term. All terms:\n\n{listed}\n')
     for position, term in enumerate(terms):
         if position:
             sys.stdout.write("\n")
@@ -61,7 +61,7 @@ def help(*terms: object) -> None:
 
 
 def _explanation(term: str) -> str:
-    """Returns the entry of a term as plain text, with its title and indented code."""
+    """Returns the entry of a term as plain text: its title, then paragraphs and indented code."""
     titles = {_normalized(title): title for title in _entries()}
     key = _normalized(term)
     if key not in titles:
@@ -76,9 +76,10 @@ def _explanation(term: str) -> str:
             fix="minijax.help() lists all terms",
         )
     title = titles[key]
-    # Paths in the glossary are relative to the package.
+    # Paths in the glossary are relative to the package. Prepend the package's name.
     text = _FILE.sub(rf"`{deferral.ROOT}/\1`", _entries()[title])
-    # The group of the pattern is the code, so every second part is code.
+    # `split` by a pattern with one group returns text and group contents in turn, so the parts at
+    # odd positions are code.
     parts = _CODE.split(text)
     blocks = [
         textwrap.indent(part, "    ") if position % 2 else _filled(part)
@@ -97,6 +98,6 @@ def _normalized(term: str) -> str:
 
 @functools.cache
 def _entries() -> dict[str, str]:
-    """Reads the glossary: the Markdown of each entry, by its title."""
+    """Reads the glossary and returns the Markdown text of each entry by its title."""
     path = _IN_WHEEL if _IN_WHEEL.exists() else _IN_CHECKOUT
     return dict(_ENTRY.findall(path.read_text(encoding="utf-8")))
