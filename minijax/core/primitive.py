@@ -106,19 +106,30 @@ class Primitive:
         self._missing("batching (batch)")
 
     def shard(self, *args: Operand, **params: Param) -> Result:
-        """Of `avals, outs`, the types of operands and results: how the results are partitioned.
+        """Returns a `PartitionSpec` for the result, or one for each, given types `avals, outs`.
 
-        Called if the type of an operand is partitioned, or the user requests that of a result.
-        Returns, for the result or for each one, a `PartitionSpec` with an entry for each dimension;
-        raises a `ShardingTypeError` if the operands do not fit together.
+        Called if Explicit mesh axes partition an operand, or if the user specifies how the results
+        are partitioned.  A spec has an entry for each dimension.  Without this rule, results whose
+        type `abstract_eval` copied from an operand are partitioned as the operands are.
+
+        Raises:
+            ShardingTypeError: the operands' shardings are incompatible.
         """
-        self._missing("shardings in types (shard)")
+        self._missing(
+            "the shardings of results on Explicit mesh axes (shard)",
+            "define shard(self, avals, outs, **params) on its class: it returns a PartitionSpec "
+            "with an entry for each dimension of the result.  For an elementwise operation: "
+            "shard = minijax.sharding.rules.elementwise.  Or wrap the call in "
+            "minijax.sharding.auto_axes, where the compiler chooses",
+            got=", ".join(map(str, args[0])) if args else None,
+        )
 
-    def _missing(self, rule: str, fix: str = "") -> NoReturn:
+    def _missing(self, rule: str, fix: str = "", got: str | None = None) -> NoReturn:
         error(
             MissingRule,
             self.name,
             f"the primitive has no rule for {rule}.",
+            got=got,
             fix=fix or "define the rule on its class, or wrap the call in custom_jvp or custom_vjp",
         )
 

@@ -131,8 +131,11 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
     if mesh is None:
         return out
     outs = out if primitive.multiple_results else (out,)
-    found = primitive.shard(avals, outs, **params)
-    specs = found if primitive.multiple_results else (found,)
+    if getattr(primitive.shard, "__func__", None) is Primitive.shard:
+        specs: Sequence[PartitionSpec] = _specs_of_same_types(primitive, avals, outs, params)
+    else:
+        found = primitive.shard(avals, outs, **params)
+        specs = found if primitive.multiple_results else (found,)
     # What jaxprs tell about results, they tell about sums too.
     if not (knows_sums.of(primitive) or vma.told_by_types(primitive)):
         sums = _sums(primitive, avals)
@@ -143,6 +146,24 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
         for aval, spec in zip(outs, specs, strict=True)
     ]
     return typed if primitive.multiple_results else typed[0]
+
+
+def _specs_of_same_types(
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]
+) -> list[PartitionSpec]:
+    """Returns the specs of results for a primitive without a rule `shard`.
+
+    `abstract_eval` then decides: a result to which it gave an operand's shape and sharding is
+    partitioned as the operands are.  The package's own primitives all have the rule.
+
+    Raises:
+        MissingRule: a result has a type of its own.
+        ShardingTypeError: the operands are partitioned differently.
+    """
+    operand_types = [(a.shape, a.split) for a in avals if getattr(a, "split", None) is not None]
+    if not all((getattr(out, "shape", None), out.split) in operand_types for out in outs):
+        primitive.shard(avals, outs, **params)
+    return [join(primitive, avals, out.ndim) for out in outs]
 
 
 def _common_mesh(primitive: Primitive, avals: Sequence[Any], given: object) -> AbstractMesh | None:
