@@ -251,7 +251,12 @@ _FACTS = re.compile(r" *\w+: ")
 
 
 def _with_source(doc: str | None, package: str, name: str) -> str | None:
-    """A docstring that says which function of JAX it mirrors, unless it says where it is from."""
+    """Returns a docstring with a line that names the function of JAX that it mirrors.
+
+    A docstring that has such a line is returned unchanged.  Most public functions mirror the
+    function of JAX with their path.  The docstring of any other has to contain the line
+    `Source:     minijax's own.`; a test compares these lines with the names that JAX has.
+    """
     if not doc or "Source:" in doc:
         return doc
     section = _SECTION.search(doc)

@@ -188,6 +188,8 @@ class Eqn:
 class Jaxpr:
     """A function as equations, open in its `constvars`.
 
+    Source:     mirrors jax.extend.core.Jaxpr (0.10).
+
     Example:
         >>> jaxpr = jax.make_jaxpr(lambda x: jnp.sin(x) * 2)(1.0).jaxpr
         >>> [str(eqn.primitive) for eqn in jaxpr.eqns], jaxpr.invars[0].aval
@@ -240,6 +242,8 @@ class Jaxpr:
 
 class ClosedJaxpr:
     """A jaxpr with the values of its constants.
+
+    Source:     mirrors jax.extend.core.ClosedJaxpr (0.10).
 
     Example:
         >>> table = np.arange(1000.0, dtype=np.float32)

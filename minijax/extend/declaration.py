@@ -346,7 +346,7 @@ def _plain(rule: Callable[..., Any]) -> Callable[..., Any]:
 class _Declared(RuleTable):
     """A table of rules of the package: setting an entry declares the rule of one primitive.
 
-    Source:     mirrors jax.interpreters.batching.spmd_axis_primitive_batchers (0.10).
+    Source:     minijax's own.
 
     Example:
         >>> lax.sin_p in jax.extend.batching.spmd_primitive_batchers

@@ -111,6 +111,8 @@ def register_backend_factory(platform: str, factory: Callable[[], Any]) -> None:
         platform: the name that `devices`, `default_device` and their like take.
         factory: returns a client of jaxlib, or an object with its methods.
 
+    Source:     mirrors jax.extend.backend.register_backend_factory (0.10).
+
     Example:
         >>> host = jax.extend.backend.get_backend("cpu")
         >>> jax.extend.backend.register_backend_factory("alias", lambda: host)

@@ -2,6 +2,7 @@
 
 import doctest
 import inspect
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -133,6 +134,44 @@ def test_template_is_kept_but_where_recorded(request: pytest.FixtureRequest) -> 
     assert [line for line in lacking if line not in recorded] == [], "new, and by no template"
     assert [line for line in recorded if line not in lacking] == [], "strike it from the list"
     assert recorded == sorted(recorded)
+
+
+JAX = json.loads(Path(__file__).parents[2].joinpath("benchmarks/jax_api.json").read_text("utf-8"))
+# The record omits what JAX decorates with functools: its value seems to come from that module.
+NOT_RECORDED = ("jax.checking_leaks", "jax.core.eval_jaxpr", "jax.debug.log")
+
+
+def _sources_that_jax_lacks(name: str, text: str) -> list[str]:
+    """Returns a message for each recorded module of JAX that lacks the function of a docstring."""
+    messages = []
+    for path in re.findall(r"^Source: +mirrors jax\.?([\w.]*\w) \(0\.10\)", text, re.MULTILINE):
+        module, _, function = path.rpartition(".")
+        # An empty record is that of a path that is not a module, such as jax.checkpoint_policies.
+        is_known = function in JAX.get(module, ()) or f"jax.{path}" in NOT_RECORDED
+        if JAX.get(module) and not is_known:
+            fix = "write `Source:     minijax's own.` below the first paragraph of its docstring"
+            messages.append(f"{name}: JAX has no jax.{path}; {fix}")
+    return messages
+
+
+def test_docstrings_name_functions_that_jax_has() -> None:
+    texts = [(name, inspect.getdoc(value) or "") for name, value in DESCRIBED]
+    assert [line for entry in texts for line in _sources_that_jax_lacks(*entry)] == []
+
+
+@pytest.mark.parametrize(
+    ("source", "is_wrong"),
+    [
+        ("mirrors jax.lax.sin (0.10).", False),
+        ("mirrors jax.jit (0.10).", False),
+        ("mirrors jax.lax.sinc (0.10).", True),
+        ("mirrors jax.sinc (0.10); more.", True),
+        ("mirrors jax.sharding.PmapSharding, which JAX has since dropped.", False),
+        ("minijax's own.", False),
+    ],
+)
+def test_source_that_jax_lacks_is_reported(source: str, is_wrong: bool) -> None:
+    assert bool(_sources_that_jax_lacks("f", f"Sums.\n\nSource:     {source}\n")) == is_wrong
 
 
 @pytest.mark.parametrize(

@@ -60,6 +60,8 @@ class Layer(NamedTuple):
         init: for a key and the shape of its inputs, the shape of its outputs and its parameters.
         apply: for parameters and inputs, its outputs; `rng=` is a key for layers that draw.
 
+    Source:     minijax's own; JAX's layers are pairs.
+
     Example:
         >>> from minijax.example_libraries import stax
         >>> stax.Relu.apply((), jnp.array([-1.0, 2.0]))
