@@ -19,35 +19,34 @@ T = TypeVar("T")
 
 
 class _Counts(NamedTuple):
-    hits: int
-    misses: int
+    hits: int | None
+    misses: int | None
 
 
 class CacheInfo(_Counts):
-    """How often a cache had the answer, and how often not.
+    """The number of hits and misses of a cache, and its size.
 
     Attributes:
-        hits: how often it had the answer.
-        misses: how often it had not.
-        size: how many answers it holds; None where they are spread over their owners.
-        is_counted: whether hits and misses are counted; counting can cost more than a look-up.
+        hits: how many look-ups found an entry; None if the cache does not count.
+        misses: how many look-ups found no entry; None if the cache does not count.
+        size: how many entries the cache has; None if they are spread over their owners.
     """
 
     size: int | None
-    is_counted: bool
 
-    def __new__(
-        cls, hits: int, misses: int, size: int | None = None, is_counted: bool = True
-    ) -> CacheInfo:
-        made = super().__new__(cls, hits, misses)
-        made.size, made.is_counted = size, is_counted
-        return made
+    def __new__(cls, hits: int | None, misses: int | None, size: int | None = None) -> CacheInfo:
+        info = super().__new__(cls, hits, misses)
+        info.size = size
+        return info
+
+    @property
+    def is_counted(self) -> bool:
+        """Whether the cache counts hits and misses, which can cost more than a look-up."""
+        return self.hits is not None
 
     def __repr__(self) -> str:
-        facts = {"hits": self.hits, "misses": self.misses} if self.is_counted else {}
-        if self.size is not None:
-            facts["size"] = self.size
-        return f"CacheInfo({', '.join(f'{name}={value}' for name, value in facts.items())})"
+        counts = f"hits={self.hits}, misses={self.misses}" if self.is_counted else "not counted"
+        return f"CacheInfo({counts}{'' if self.size is None else f', size={self.size}'})"
 
 
 CACHES: dict[str, Cache] = {}
@@ -170,12 +169,11 @@ class Cache:
         found = [function.cache_info() for function in self._functions]
         sizes = [info.currsize for info in found]
         sizes += [*map(_size, self._tables), *(native.size() for native in self._native)]
-        return CacheInfo(
-            self.hits + sum(info.hits for info in found),
-            self.misses + sum(info.misses for info in found),
-            sum(sizes) if sizes else None,
-            self.counted,
-        )
+        size = sum(sizes) if sizes else None
+        if not self.counted:
+            return CacheInfo(None, None, size)
+        hits = self.hits + sum(info.hits for info in found)
+        return CacheInfo(hits, self.misses + sum(info.misses for info in found), size)
 
 
 def cached(
@@ -211,9 +209,10 @@ def _held(table: weakref.WeakKeyDictionary[Any, Any]) -> list[Any]:
 
 
 def cache_stats() -> dict[str, CacheInfo]:
-    """Hits, misses and size of every cache, since the start or the last `clear_caches`.
+    """Returns hits, misses and size of every cache, since the start or the last `clear_caches`.
 
-    Calls answered by jaxlib's C++ reach no cache of Python's, and are not counted.
+    Calls that jaxlib's C++ call path answers look in none of these caches, and are not counted.
+    Nor are look-ups in small tables on hot paths: hits and misses of these caches are None.
 
     Source:     minijax's own.
 
@@ -225,6 +224,8 @@ def cache_stats() -> dict[str, CacheInfo]:
         1
         >>> jax.cache_stats()["types"].size > 0
         True
+        >>> jax.cache_stats()["types of references"]
+        CacheInfo(not counted, size=0)
     """
     return {name: cache.info for name, cache in list(CACHES.items())}
 
