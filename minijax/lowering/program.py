@@ -44,8 +44,8 @@ _cleaned = Cache(
 # dict, as keys compare in Python: where threads change it meanwhile an OrderedDict crashes.
 _shared: dict[Hashable, Executable] = Cache(
     "executables by structure",
-    "executables that serve every program with the same equations",
-    key="equations, types and constants, and the key of executables",
+    "executables that equal programs of functions with one name share",
+    key="equations, types and constants, and the key of executables, with the name",
     most=_MOST_SHARED,
     emptied=True,
     counted=False,
