@@ -42,6 +42,9 @@ binds_axis: Facts[str | None] = Facts("binds_axis", None)
 communicates: Facts[bool] = Facts("communicates", False)
 """Whether devices wait for each other in an operation."""
 
+crosses_processes: Facts[bool] = Facts("crosses_processes", False)
+"""Whether an operation works among the devices of several processes, outside of checked types."""
+
 waits_for_all: Facts[bool] = Facts("waits_for_all", False)
 """Whether on devices of the host all devices of the program wait, not only those along the axes
 that the operation names."""

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,16 +29,25 @@ def _total(blocks: Sequence[Block]) -> Block:
     return functools.reduce(np.add, numbers)
 
 
-def reduction(combine: Callable[[Sequence[Block]], Block]) -> Callable[..., Group]:
-    """A reduction of blocks; positions among the axes are reduced within each block first."""
+class Reduction(NamedTuple):
+    """The model of a reduction over devices.
 
-    def model(group: Group, *, axes: Sequence[Any] = (), **_: Any) -> Group:
+    Axes that are integers are dimensions of each block, which are reduced first.  The operator
+    must therefore be associative and commutative.
+
+    Attributes:
+        combine: combines a sequence of blocks, element by element.
+        symbol: how pictures write it: `+` between elements, another symbol as a function.
+    """
+
+    combine: Callable[[Sequence[Block]], Block]
+    symbol: str
+
+    def __call__(self, group: Group, *, axes: Sequence[Any] = (), **_: Any) -> Group:
         blocks = [x for (x,) in group]
         for d in sorted((a for a in axes if type(a) is int), reverse=True):
-            blocks = [combine([np.take(x, i, d) for i in range(x.shape[d])]) for x in blocks]
-        return [(combine(blocks),)] * len(blocks)
-
-    return model
+            blocks = [self.combine([np.take(x, i, d) for i in range(x.shape[d])]) for x in blocks]
+        return [(self.combine(blocks),)] * len(blocks)
 
 
 def _all_gather(group: Group, *, all_gather_dimension: int, tiled: bool, **_: Any) -> Group:
@@ -81,9 +90,9 @@ def _ragged_all_to_all(group: Group, **_: Any) -> Group:
     return [(out,) for out in outs]
 
 
-_maximum = reduction(functools.partial(functools.reduce, np.maximum))
-_minimum = reduction(functools.partial(functools.reduce, np.minimum))
-_psum = reduction(_total)
+_maximum = Reduction(functools.partial(functools.reduce, np.maximum), "max")
+_minimum = Reduction(functools.partial(functools.reduce, np.minimum), "min")
+_psum = Reduction(_total, "+")
 
 MODELS: dict[str, Callable[..., Group]] = {
     "psum": _psum,

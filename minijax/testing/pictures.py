@@ -22,7 +22,6 @@ from minijax.core.errors import error
 from minijax.testing import numpy_model, oracle
 from minijax.testing.exchanges import Exchange, place_text
 
-_EXTREMES = {"pmax": "max", "pmin": "min"}
 # Fills that black text can be read on, one for each device, used again from the ninth on.
 _COLORS = (
     "#87d7ff", "#ffd787", "#a6e3a1", "#ffafaf", "#d7afff", "#f5f0a5", "#afd7d7", "#ffb38a",
@@ -224,12 +223,15 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
             ValueError, "testing.picture_of", "there is nothing to draw.", expected="some exchanges"
         )
     first = exchanges[0]
+    model = numpy_model.MODELS[first.name]
+    # Names are only collected, so a sum of names shows the operands of any reduction.
+    drawn_as = "psum" if isinstance(model, numpy_model.Reduction) else first.name
     places = sorted({place for exchange in exchanges for place in exchange.members})
     rows = {}
     for exchange in exchanges:
         numbers = [places.index(place) for place in exchange.members]
         named = [_named(i, exchange.inputs[k]) for k, i in enumerate(numbers)]
-        outs = numpy_model.exchange(_model(exchange.name), exchange.params, named)
+        outs = numpy_model.exchange(drawn_as, exchange.params, named)
         for k, place in enumerate(exchange.members):
             rows[place] = Row(place_text(place), named[k][0], np.asarray(outs[k][0], object))
     axes = ", ".join(map(str, first.axes))
@@ -239,13 +241,8 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
         f"{numpy_model.PUBLIC.get(first.name, first.name)} over {axes}{within}",
         first.line,
         tuple(rows[place] for place in places),
-        _EXTREMES.get(first.name, "+"),
+        model.symbol if isinstance(model, numpy_model.Reduction) else "+",
     )
-
-
-def _model(name: str) -> str:
-    # Names have no order: what an extreme is made of is what a sum is made of.
-    return "psum" if name in _EXTREMES else name
 
 
 def _named(member: int, operands: Sequence[np.ndarray[Any, Any]]) -> list[Any]:

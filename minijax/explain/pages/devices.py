@@ -18,6 +18,7 @@ import numpy as np
 
 from minijax.core import vma
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
+from minijax.lax.collectives.reductions import AllReduce
 from minijax.explain.pages import moving, naming, terms
 from minijax.explain.pages.marking import Equation
 from minijax.explain.pages.moving import Groups, PerDevice, Step, Unshown
@@ -299,7 +300,8 @@ class _Walk:
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
         if isinstance(inner, ClosedJaxpr) and len(inner.jaxpr.invars) == len(args):
             return self._run(inner.jaxpr, inner.consts, args)
-        if name in _COLLECTIVES:
+        collective = _collective(eqn, self._legend)
+        if collective is not None:
             if eqn.params.get("axis_index_groups") is not None:
                 raise Unshown
             outs = []
@@ -308,7 +310,7 @@ class _Walk:
                     outs.append(self._devices.nothing(var))
                     continue
                 groups = self._devices.complete(self._devices.groups(_axes_of(eqn)))
-                out, arrows = _COLLECTIVES[name](values, groups, eqn.params)
+                out, arrows = collective(values, groups, eqn.params)
                 out = self._devices.only_active(out, self._devices.nothing(var))
                 outs.append(out)
                 self._add(number, name, "moves", out, arrows)
@@ -538,14 +540,6 @@ def _psum(values: PerDevice, groups: Groups, params: Any) -> Moved:
     return moving.joined(values, groups, terms.added), moving.everybody(groups)
 
 
-def _pmax(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    return moving.joined(values, groups, _greatest), moving.everybody(groups)
-
-
-def _pmin(values: PerDevice, groups: Groups, params: Any) -> Moved:
-    return moving.joined(values, groups, _least), moving.everybody(groups)
-
-
 def _ppermute(values: PerDevice, groups: Groups, params: Any) -> Moved:
     pairs = params["perm"]
     arrows = [[group[giver], group[taker]] for group in groups for giver, taker in pairs]
@@ -574,10 +568,30 @@ _COLLECTIVES: dict[str, Callable[..., Moved]] = {
     "all_gather_invariant": _all_gather,
     "all_gather_reduced": _all_gather,
     "all_to_all": _all_to_all,
-    "pmax": _pmax,
-    "pmin": _pmin,
     "ppermute": _ppermute,
-    "psum": _psum,
     "psum_invariant": _psum,
     "reduce_scatter": _reduce_scatter,
 }
+"""The collectives that are no `AllReduce`, by the names of their primitives."""
+
+_COMBINED: dict[str, Callable[[Sequence[Sum]], Sum]] = {
+    "stablehlo.add": terms.added,
+    "stablehlo.maximum": _greatest,
+    "stablehlo.minimum": _least,
+}
+
+
+def _collective(eqn: Eqn, legend: Legend) -> Callable[..., Moved] | None:
+    """Returns the function that computes a collective on names; None for other operations."""
+    primitive = eqn.primitive
+    if not isinstance(primitive, AllReduce):
+        return _COLLECTIVES.get(primitive.name)
+
+    def all_reduce(values: PerDevice, groups: Groups, params: Any) -> Moved:
+        def named(operands: Sequence[Sum]) -> Sum:
+            return naming.by_name(primitive.name, operands, legend)
+
+        join = _COMBINED.get(primitive.combiner, named)
+        return moving.joined(values, groups, join), moving.everybody(groups)
+
+    return all_reduce

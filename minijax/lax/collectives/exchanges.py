@@ -121,6 +121,9 @@ class AllToAll(Collective, Primitive):
         raise RuntimeError(arguments.outside_text("lax.all_to_all"))
 
 
+core_axes.crosses_processes.set(True, AllToAll)
+
+
 printing.hidden_params.set(frozenset({"axis_size"}), AllToAll)
 
 

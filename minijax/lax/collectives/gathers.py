@@ -151,6 +151,9 @@ class AllGather(Gather):
         return (reduce_scatter_p.bind(ct, scatter_dimension=all_gather_dimension, **params),)
 
 
+core_axes.crosses_processes.set(True, AllGather)
+
+
 class AllGatherInvariant(Gather):
     """V to I: the types know that all devices hold the same.  Its transpose takes the own block."""
 
@@ -309,6 +312,9 @@ class ReduceScatter(Scatter):
         self, ct: Array, x: UndefinedPrimal, *, scatter_dimension: int, **params: Any
     ) -> Cotangents:
         return (all_gather_p.bind(ct, all_gather_dimension=scatter_dimension, **params),)
+
+
+core_axes.crosses_processes.set(True, ReduceScatter)
 
 
 class UnreducedReduceScatter(Scatter):

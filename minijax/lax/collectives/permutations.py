@@ -105,6 +105,9 @@ class PPermute(Collective, Primitive):
         return select(mask, picked, full_like(picked, 0))
 
 
+core_axes.crosses_processes.set(True, PPermute)
+
+
 core_axes.waits_for_all.set(True, PPermute)
 
 
@@ -203,6 +206,9 @@ class PBroadcast(Collective, Primitive):
     ) -> Cotangents:
         axes = arguments.canonical_axes(self.name, axis_name)
         return (_only_at(_psum_varying(ct, axes), axes, source),)
+
+
+core_axes.crosses_processes.set(True, PBroadcast)
 
 
 core_axes.makes_equal.set(True, PBroadcast)

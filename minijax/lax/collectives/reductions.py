@@ -132,6 +132,9 @@ class AllReduce(Collective, Primitive):
         return self.bind(x, axes=axes, axis_index_groups=None)
 
 
+core_axes.crosses_processes.set(True, AllReduce)
+
+
 core_axes.makes_equal.set(True, AllReduce)
 
 

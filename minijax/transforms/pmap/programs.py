@@ -21,6 +21,7 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, jaxprs_in_params
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Avals
+from minijax.core.primitive import PRIMITIVES, Primitive
 from minijax.interpreters import staging
 from minijax.lax import shape
 from minijax.lowering import device_assignment, program, replicas
@@ -294,33 +295,25 @@ def check_platform(name: str, backend: str | None, platform: str) -> None:
         )
 
 
-AMONG_PROCESSES = frozenset(
-    {
-        *("psum", "pmax", "pmin", "all_gather", "reduce_scatter", "all_to_all"),
-        *("ppermute", "pbroadcast", "axis_index"),
-    }
-)
-"""The primitives that communicate between processes."""
-
-
-def check_collectives(jaxpr: Jaxpr, name: str, allowed: frozenset[str] = AMONG_PROCESSES) -> None:
-    """Refuses what devices of several processes cannot do together.
+def check_collectives(jaxpr: Jaxpr, name: str) -> None:
+    """Checks that the collectives in a jaxpr work among the devices of several processes.
 
     Raises:
-        TypeError: the jaxpr has such operations; the text lists them.
+        TypeError: some do not; the message lists them.
     """
-    found = sorted(_collectives_in(jaxpr) - allowed)
+    found = sorted({p.name for p in _collectives_in(jaxpr) if not axes.crosses_processes.of(p)})
     if found:
         problem = f"{name} has collectives that do not work among several processes."
-        expected = f"some of {', '.join(sorted(allowed))}"
+        allowed = sorted(n for n, p in PRIMITIVES.items() if axes.crosses_processes.of(p))
+        expected = f"some of {', '.join(allowed)}"
         error(TypeError, "pmap", problem, got=", ".join(found), expected=expected)
 
 
-def _collectives_in(jaxpr: Jaxpr) -> set[str]:
-    found = set()
+def _collectives_in(jaxpr: Jaxpr) -> set[Primitive]:
+    found: set[Primitive] = set()
     for eqn in jaxpr.eqns:
         if axes.communicates.of(eqn.primitive) and axes.axis_params.of(eqn.primitive):
-            found.add(eqn.primitive.name)
+            found.add(eqn.primitive)
         found.update(*map(_collectives_in, jaxprs_in_params(eqn.params)))
     return found
 

@@ -1,11 +1,15 @@
 """The player of devices: terms are carried through what is linear, and the rest gets names."""
 
+import functools
+
 import numpy as np
 import pytest
 
 import minijax as jax
 import minijax.numpy as jnp
+from minijax.core.primitive import PRIMITIVES
 from minijax.explain.pages import terms
+from minijax.lax.collectives import reductions
 from minijax.sharding import PartitionSpec
 from tests.explain.pages.reading import Reader
 
@@ -73,6 +77,25 @@ def test_loop_with_known_selections_carries_terms():
 )
 def test_step_names_what_each_device_holds(name, function, expected):
     assert (name, expected) in steps(function, jnp.arange(2.0), count=2)
+
+
+def test_step_of_a_collective_of_a_user_names_what_is_combined():
+    class Greatest(reductions.AllReduce):
+        name = "greatest"
+        combiner = "stablehlo.maximum"
+
+    class Product(reductions.AllReduce):
+        name = "product"
+        combiner = "stablehlo.multiply"
+
+    try:
+        for declare, cell in [(Greatest, "max(A,B)"), (Product, "product(A, B)")]:
+            options = {"axis_name": "x", "axis_index_groups": None}
+            apply = functools.partial(reductions.combined, declare(), **options)
+            assert (declare.name, [cell, cell]) in steps(apply, jnp.arange(2.0), count=2)
+    finally:
+        PRIMITIVES.pop("greatest", None)
+        PRIMITIVES.pop("product", None)
 
 
 def test_parts_are_handed_out():
