@@ -36,7 +36,7 @@ _TRUE_WORDS = frozenset({"1", "true", "yes", "on", "y", "t"})
 _FALSE_WORDS = frozenset({"0", "false", "no", "off", "n", "f", ""})
 
 trace_context: Callable[[], tuple[Hashable, ...]] = _native.trace_context
-"""Values of all states that enter the keys of trace caches, as one tuple."""
+"""Returns the values of all states with `in_trace_key=True`, as one tuple for cache keys."""
 
 
 class Context(AbstractContextManager[Param]):
@@ -58,22 +58,24 @@ class Context(AbstractContextManager[Param]):
 class override(Context, Generic[T]):  # noqa: N801  a context manager reads as a verb
     """Context manager: inside it, a native state has another value in this thread."""
 
-    __slots__ = ("_native", "_previous", "_tell", "_value")
+    __slots__ = ("_native", "_on_change", "_previous", "_value")
 
-    def __init__(self, native: Param, value: T, tell: Callable[[T], None] | None = None) -> None:
+    def __init__(
+        self, native: Param, value: T, on_change: Callable[[T], None] | None = None
+    ) -> None:
         self._native = native
         self._value = value
-        self._tell = tell
+        self._on_change = on_change
 
     def __enter__(self) -> None:
         self._previous = self._native.swap_local(self._value)
-        if self._tell is not None:
-            self._tell(self._value)
+        if self._on_change is not None:
+            self._on_change(self._value)
 
     def __exit__(self, *_: object) -> None:
         self._native.set_local(self._previous)
-        if self._tell is not None:
-            self._tell(self._native.value)
+        if self._on_change is not None:
+            self._on_change(self._native.value)
 
 
 @source.boundaries("__call__")
@@ -81,11 +83,44 @@ class State(Generic[T]):
     """One named setting.
 
     Order of precedence: thread-local override, `config.update`, environment variable, default.
-    Calling the state gives a context manager: `with enable_x64(True): ...`; a state that is True
-    or False is turned on by calling it with nothing.
+    Calling the state returns a context manager: `with enable_x64(True): ...`.  A boolean state
+    that is called without an argument is turned on.
+
+    Programs are cached, so a state that influences them has to be part of a cache key.  Which key
+    depends on what reads the state; `docs/recipes/add_a_setting.md` has an example.
+
+    Args:
+        name: the name; the environment variable is `MINIJAX_` and the name in capitals.
+        default: the value if nothing sets it.
+        doc: the documentation; its first paragraph is a summary.
+        parse: checks and converts what a user passes, given the name and the value.  It receives
+            a string if the value comes from the environment.
+        in_trace_key: whether the value is part of the keys of traced programs.  Required if a rule
+            or a library function reads it while a function is traced: a program that was traced
+            under another value is then traced again.  Such a value is part of the key of calls,
+            too.  It must be hashable.
+        in_call_key: whether the value is part of the key under which jaxlib's C++ call path finds
+            an executable, without being part of the keys of traced programs.  Required if it is
+            read on each call, when a program is lowered, compiled or run: a call under another
+            value then runs the Python code that reads it.  A value that changes the executable has
+            to be part of the key of executables as well.  It must be hashable.
+        on_change: called with the active value when it changes, and at import if the environment
+            sets it.  It passes the value on to something that cannot read the state, such as
+            Python's logging.
+
+    A state with neither key is read only where no cache is involved, such as in a message.
     """
 
-    __slots__ = ("_native", "_parse", "_tell", "default", "doc", "env_name", "in_trace_key", "name")
+    __slots__ = (
+        "_native",
+        "_on_change",
+        "_parse",
+        "default",
+        "doc",
+        "env_name",
+        "in_trace_key",
+        "name",
+    )
 
     def __init__(
         self,
@@ -96,7 +131,7 @@ class State(Generic[T]):
         parse: Callable[[str, Param], T],
         in_trace_key: bool = False,
         in_call_key: bool = False,
-        tell: Callable[[T], None] | None = None,
+        on_change: Callable[[T], None] | None = None,
     ) -> None:
         self.name = name
         self.default = default
@@ -113,9 +148,9 @@ class State(Generic[T]):
             include_in_trace_context=in_trace_key,
         )
         config.add(self)
-        self._tell = tell
-        if tell is not None and initial != default:
-            tell(initial)
+        self._on_change = on_change
+        if on_change is not None and initial != default:
+            on_change(initial)
 
     @property
     def __doc__(self) -> str:  # type: ignore[override]
@@ -141,11 +176,11 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
     def update(self, value: T) -> None:
         """Sets the global value, for every thread without an override."""
         self._native.set_global(self._parse(self.name, value))
-        if self._tell is not None:
-            self._tell(self._native.value)
+        if self._on_change is not None:
+            self._on_change(self._native.value)
 
     def __call__(self, new_val: Param = UNSPECIFIED) -> Context:
-        return override(self._native, self.checked(new_val), self._tell)
+        return override(self._native, self.checked(new_val), self._on_change)
 
     def checked(self, new_val: object) -> T:
         """A value that the state can have, of what a context manager is given.
@@ -297,7 +332,7 @@ def make_user_context(default_value: Param = None) -> UserContext[Param]:
 
 
 def one_of(*choices: Param, **keys: Param) -> Callable[[Declaration], State[Param]]:
-    """Declares a state that takes one of `choices`, of which the first is its default."""
+    """Returns a decorator like `state`'s, for one of `choices`; the first is the default."""
 
     def parse(name: str, value: Param) -> Param:
         if value in choices:
@@ -312,12 +347,12 @@ def one_of(*choices: Param, **keys: Param) -> Callable[[Declaration], State[Para
 def state(
     default: T, *, parse: Callable[[str, Param], T] | None = None, **keys: Param
 ) -> Callable[[Declaration], State[T]]:
-    """Declares a state: the function that follows has its name and its documentation.
+    """Returns a decorator that declares a state with the name and docstring of a function.
 
     Args:
-        default: its value where nobody sets it.
-        parse: what `State` calls; by default the state takes values of the type of `default`.
-        **keys: those of `State`.
+        default: the value if nothing sets it.
+        parse: as for `State`; by default the state takes values of the type of `default`.
+        **keys: `in_trace_key`, `in_call_key` and `on_change`, as for `State`.
     """
     parser = parse or _PARSERS[type(default)]
     return lambda declaration: State(
@@ -827,7 +862,7 @@ def _set_level(level: str | None) -> None:
     logging.getLogger("minijax").setLevel(level or "NOTSET")
 
 
-@one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None, tell=_set_level)
+@one_of("NOTSET", "DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL", None, on_change=_set_level)
 def logging_level() -> None:
     """The level of the package's logger, "minijax"."""
 
@@ -846,7 +881,7 @@ def _show_loggers(names: str) -> None:
         logger.setLevel(logging.DEBUG)
 
 
-@state("", tell=_show_loggers)
+@state("", on_change=_show_loggers)
 def debug_log_modules() -> None:
     """Loggers, by commas, of which everything is shown on stderr: "minijax"."""
 
@@ -886,7 +921,7 @@ def memory_fitting_level() -> None:
     """How much XLA does to make programs fit into memory, as a level."""
 
 
-@state(False, tell=_jax.guard_lib.update_thread_guard_global_state)
+@state(False, on_change=_jax.guard_lib.update_thread_guard_global_state)
 def thread_guard() -> None:
     """Raise where programs of several processes start in another thread than the one that asks.
 
