@@ -27,7 +27,7 @@ from minijax.interpreters.structural import in_front, to_batch_dim
 from minijax.lax import callbacks
 from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lowering import custom_calls, eager, module, regions, stablehlo
-from minijax.lowering.custom_calls import Attribute, Layout, attributes_of, to_mlir
+from minijax.lowering.custom_calls import Attribute, DimOrder, attributes_of, to_mlir
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.sharding import rules
 
@@ -88,8 +88,8 @@ class FfiCall(Primitive):
         target_name: str,
         result_avals: Sequence[Any],
         attributes: tuple[tuple[str, Attribute], ...],
-        input_layouts: tuple[Layout, ...],
-        output_layouts: tuple[Layout, ...],
+        input_layouts: tuple[DimOrder, ...],
+        output_layouts: tuple[DimOrder, ...],
         input_output_aliases: tuple[tuple[int, int], ...],
         has_side_effect: bool,
         custom_call_api_version: int,
@@ -185,7 +185,7 @@ def _batch_dims_of_batch(args: Values, dims: Sequence[int | None], params: Param
     return None if before is None or lacks_batch else before + 1
 
 
-def _with_batch(layout: Layout) -> Layout:
+def _with_batch(layout: DimOrder) -> DimOrder:
     """The layout of an array with a new first dimension, which is the slowest."""
     return (*(d + 1 for d in layout), 0)
 
@@ -229,8 +229,8 @@ def call(
     result_avals: Sequence[Any],
     *,
     attributes: Mapping[str, Any] | None = None,
-    input_layouts: Sequence[Layout | None] | None = None,
-    output_layouts: Sequence[Layout | None] | None = None,
+    input_layouts: Sequence[DimOrder | None] | None = None,
+    output_layouts: Sequence[DimOrder | None] | None = None,
     aliases: Mapping[int, int] | None = None,
     has_side_effect: bool = False,
     api_version: int = custom_calls.TYPED,

@@ -178,16 +178,16 @@ def _number_to_mlir(value: ir.Value) -> Any:
 TYPED = 4
 """The version of the interface between XLA and foreign functions that has attributes."""
 
-Layout = tuple[int, ...]
-"""The dimensions of an array, from the one whose neighbours lie closest: minor to major."""
+DimOrder = tuple[int, ...]
+"""The dimensions of an array in memory, minor to major: the contiguous one is first."""
 
 
-def row_major(ndim: int) -> Layout:
+def row_major(ndim: int) -> DimOrder:
     """The last dimension is contiguous, as in C."""
     return tuple(range(ndim))[::-1]
 
 
-def column_major(ndim: int) -> Layout:
+def column_major(ndim: int) -> DimOrder:
     """Matrices in the last two dimensions with contiguous columns, as in Fortran."""
     if ndim < 2:
         return row_major(ndim)
@@ -202,8 +202,8 @@ def custom_call(
     result_avals: Sequence[Any],
     *,
     config: Mapping[str, Any] | str | None = None,
-    operand_layouts: Sequence[Layout | None] | None = None,
-    result_layouts: Sequence[Layout | None] | None = None,
+    operand_layouts: Sequence[DimOrder | None] | None = None,
+    result_layouts: Sequence[DimOrder | None] | None = None,
     aliases: Mapping[int, int] | None = None,
     has_side_effect: bool = False,
     api_version: int = TYPED,
@@ -260,8 +260,8 @@ def build(
     result_types: Sequence[Any],
     *,
     config: Mapping[str, Any] | str | None = None,
-    operand_layouts: Sequence[Layout] | None = None,
-    result_layouts: Sequence[Layout] | None = None,
+    operand_layouts: Sequence[DimOrder] | None = None,
+    result_layouts: Sequence[DimOrder] | None = None,
     aliases: Mapping[int, int] | None = None,
     has_side_effect: bool = False,
     api_version: int = TYPED,
@@ -355,7 +355,7 @@ def _config(config: Mapping[str, Any] | str | None) -> dict[str, Any]:
     return {"backend_config": stablehlo.dictionary(dict(config))}
 
 
-def filled(avals: Avals, layouts: Sequence[Layout | None] | None = None) -> tuple[Layout, ...]:
+def filled(avals: Avals, layouts: Sequence[DimOrder | None] | None = None) -> tuple[DimOrder, ...]:
     """The layout of each value: row-major where none is given."""
     given = [None] * len(avals) if layouts is None else layouts
     return tuple(
@@ -368,7 +368,7 @@ def _rank(aval: ShapedArray) -> int:
     return 0 if isinstance(aval, AbstractToken) else physical_aval(aval).ndim
 
 
-def _layouts(layouts: Sequence[Layout]) -> Any:
+def _layouts(layouts: Sequence[DimOrder]) -> Any:
     texts = [
         f"dense<{list(layout) if layout else ''}> : tensor<{len(layout)}xindex>"
         for layout in layouts

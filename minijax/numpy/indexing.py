@@ -509,13 +509,13 @@ def _below_wrapping(positions: Any, minimum: Callable[[Any, Any], Any]) -> Any:
     return minimum(positions, given.type(dtypes.iinfo(wanted).max))
 
 
-class Layout(NamedTuple):
-    """Where the dimensions of a selection come from.
+class SelectionDims(NamedTuple):
+    """The dimensions of the result of an indexing operation.
 
     Attributes:
-        block: the common shape of the index arrays.
-        front: how many dimensions of the array stand before the block in the selection.
-        made: where the new dimensions stand in the selection.
+        block: the common shape of the index arrays, which the result has as adjacent dimensions.
+        front: how many dimensions of the indexed array precede the block.
+        made: the positions of new dimensions (`None` in the index).
     """
 
     block: Shape
@@ -523,8 +523,8 @@ class Layout(NamedTuple):
     made: Shape
 
 
-def layout_of(template: Template, operands: Sequence[Any]) -> Layout:
-    """The layout of the selection of a parsed index.
+def selection_dims(template: Template, operands: Sequence[Any]) -> SelectionDims:
+    """Returns the dimensions that indexing by a parsed index results in.
 
     Raises:
         ValueError: the index arrays have no common shape.
@@ -544,7 +544,7 @@ def layout_of(template: Template, operands: Sequence[Any]) -> Layout:
             order += ["block"] * len(block)
     made = tuple(d for d, kind in enumerate(order) if kind == "new")
     own = [kind for kind in order if kind != "new"]
-    return Layout(block, own.index("block") if block else 0, made)
+    return SelectionDims(block, own.index("block") if block else 0, made)
 
 
 def with_operands(template: Template, operands: Sequence[Any]) -> list[tuple[Entry, Any]]:
@@ -580,7 +580,7 @@ def windows_of(
 ) -> Windows:
     """The windows that a parsed index selects from an array of shape `dims`."""
     own = [pair for pair in with_operands(template, operands) if type(pair[0]) is not New]
-    block, front, made = layout_of(template, operands)
+    block, front, made = selection_dims(template, operands)
     counts = [_count(entry, n) for (entry, _), n in zip(own, dims, strict=True)]
     strided = {d for d, (e, _) in enumerate(own) if type(e) is Range and e.step != 1}
     kept = [d for d, (e, _) in enumerate(own) if type(e) not in _SINGLE]

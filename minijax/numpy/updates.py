@@ -61,8 +61,8 @@ _BY_FACTORS: dict[str, Callable[[Any, Any], Any]] = {
 }
 
 
-class Options(NamedTuple):
-    """What the methods of `x.at[index]` take besides values."""
+class UpdateOptions(NamedTuple):
+    """Options of the methods of `x.at[index]`."""
 
     indices_are_sorted: bool = False
     unique_indices: bool = False
@@ -115,7 +115,7 @@ def _updating(declared: Callable[..., Any]) -> Callable[..., Any]:
         out_sharding: ShardingLike = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        options = Options(
+        options = UpdateOptions(
             indices_are_sorted, unique_indices, mode, out_sharding, wrap_negative_indices
         )
         if out_sharding is None:
@@ -243,7 +243,9 @@ class IndexUpdateRef:
             >>> jnp.array([1.0, 4.0, 9.0]).at[1:].apply(jnp.sqrt)
             Array([1., 2., 3.], dtype=float32)
         """
-        options = Options(indices_are_sorted, unique_indices, mode, None, wrap_negative_indices)
+        options = UpdateOptions(
+            indices_are_sorted, unique_indices, mode, None, wrap_negative_indices
+        )
         x, template, operands = _parsed(self.array, self.index, options, dynamic=False)
         if unique_indices or not any(aval_of(v).ndim for v in operands):
             chosen = self.get(mode="clip", wrap_negative_indices=wrap_negative_indices)
@@ -283,7 +285,7 @@ class IndexUpdateRef:
         if mode is None and wrap_negative_indices and out_sharding is None:
             return indexing.getitem(self.array, self.index)
         mode = mode or "promise_in_bounds"
-        options = Options(
+        options = UpdateOptions(
             indices_are_sorted, unique_indices, mode, out_sharding, wrap_negative_indices
         )
         x, template, operands = _parsed(self.array, self.index, options)
@@ -319,7 +321,11 @@ def at(x: Any) -> IndexUpdateHelper | references.Indexer:
 
 
 def _read(
-    x: Array, *operands: Any, template: Template, options: Options, fill_value: ArrayLike | None
+    x: Array,
+    *operands: Any,
+    template: Template,
+    options: UpdateOptions,
+    fill_value: ArrayLike | None,
 ) -> Any:
     if not any(type(entry) is Picked for entry in template.entries):
         return indexing.read(x, *operands, template=template)
@@ -338,7 +344,7 @@ def _read(
 _read_program = native_program(_read, ("template", "options", "fill_value"))
 
 
-def _parsed(x: Array, index: Any, options: Options, *, dynamic: bool | None = None) -> Any:
+def _parsed(x: Array, index: Any, options: UpdateOptions, *, dynamic: bool | None = None) -> Any:
     """An index as `indexing.parse` has it; a number that must not wrap around is an operand."""
     if not options.wrap_negative_indices:
         items = index if type(index) is tuple else (index,)
@@ -346,7 +352,7 @@ def _parsed(x: Array, index: Any, options: Options, *, dynamic: bool | None = No
     return indexing.parse(x, index, dynamic=indexing.is_eager() if dynamic is None else dynamic)
 
 
-def _update(x: Array, index: Any, values: Any, kind: str, options: Options) -> Any:
+def _update(x: Array, index: Any, values: Any, kind: str, options: UpdateOptions) -> Any:
     gather_numbers.GatherScatterMode.from_any(options.mode)
     if isinstance(values, (list, tuple)):
         values = creation.asarray(values)
@@ -428,7 +434,7 @@ _masked_program = native_program(_masked, ("kind",))
 
 
 def _updated(
-    x: Array, values: Array, *operands: Any, template: Template, kind: str, options: Options
+    x: Array, values: Array, *operands: Any, template: Template, kind: str, options: UpdateOptions
 ) -> Any:
     """`x` updated at a parsed index."""
     values = _as_dtype_of(values, x)
@@ -500,7 +506,7 @@ def _write_box(
             starts.append(entry.position)
         else:
             starts.append(entry.start if type(entry) is Range else 0)
-    made = indexing.layout_of(template, operands).made
+    made = indexing.selection_dims(template, operands).made
     values = _fitted(values, tuple(sizes[d] for d in kept), made, tuple(sizes), kept)
     if 0 in sizes:
         return x
@@ -516,7 +522,7 @@ def _scatter(
     template: Template,
     operands: Sequence[Any],
     kind: str,
-    options: Options,
+    options: UpdateOptions,
 ) -> Any:
     """Scatters values over windows of `x`."""
     windows, settings = _windows(x, template, operands, options)
@@ -528,7 +534,7 @@ def _scatter(
 
 
 def _windows(
-    x: Array, template: Template, operands: Sequence[Any], options: Options
+    x: Array, template: Template, operands: Sequence[Any], options: UpdateOptions
 ) -> tuple[Windows, dict[str, Any]]:
     """The windows of `x` that an update writes, and the scatter's keyword arguments."""
     windows = indexing.windows_of(

@@ -29,7 +29,7 @@ def _total(blocks: Sequence[Block]) -> Block:
     return functools.reduce(np.add, numbers)
 
 
-class Reduction(NamedTuple):
+class ReductionModel(NamedTuple):
     """The model of a reduction over devices.
 
     Axes that are integers are dimensions of each block, which are reduced first.  The operator
@@ -90,9 +90,9 @@ def _ragged_all_to_all(group: Group, **_: Any) -> Group:
     return [(out,) for out in outs]
 
 
-_maximum = Reduction(functools.partial(functools.reduce, np.maximum), "max")
-_minimum = Reduction(functools.partial(functools.reduce, np.minimum), "min")
-_psum = Reduction(_total, "+")
+_maximum = ReductionModel(functools.partial(functools.reduce, np.maximum), "max")
+_minimum = ReductionModel(functools.partial(functools.reduce, np.minimum), "min")
+_psum = ReductionModel(_total, "+")
 
 MODELS: dict[str, Callable[..., Group]] = {
     "psum": _psum,

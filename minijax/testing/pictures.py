@@ -225,7 +225,7 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
     first = exchanges[0]
     model = numpy_model.MODELS[first.name]
     # Names are only collected, so a sum of names shows the operands of any reduction.
-    drawn_as = "psum" if isinstance(model, numpy_model.Reduction) else first.name
+    drawn_as = "psum" if isinstance(model, numpy_model.ReductionModel) else first.name
     places = sorted({place for exchange in exchanges for place in exchange.members})
     rows = {}
     for exchange in exchanges:
@@ -241,7 +241,7 @@ def picture_of(exchanges: Sequence[Exchange]) -> Picture:
         f"{numpy_model.PUBLIC.get(first.name, first.name)} over {axes}{within}",
         first.line,
         tuple(rows[place] for place in places),
-        model.symbol if isinstance(model, numpy_model.Reduction) else "+",
+        model.symbol if isinstance(model, numpy_model.ReductionModel) else "+",
     )
 
 

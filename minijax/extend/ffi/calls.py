@@ -20,7 +20,7 @@ from minijax.core.errors import error
 from minijax.interpreters import flattening
 from minijax.lax import callbacks, foreign
 from minijax.lowering import custom_calls, stablehlo
-from minijax.lowering.custom_calls import Layout, attributes_of, to_mlir
+from minijax.lowering.custom_calls import DimOrder, attributes_of, to_mlir
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime import call_targets
 from minijax.runtime.array import physical_aval
@@ -42,7 +42,7 @@ LayoutLike = Sequence[int] | MajorToMinor | None
 
 def minor_to_major(
     name: str, argument: str, layout: LayoutLike, ndim: int, *, reverse: bool = True
-) -> Layout | None:
+) -> DimOrder | None:
     """The layout of one array in XLA's order; None for None.
 
     Args:
@@ -83,7 +83,7 @@ def all_minor_to_major(
     layouts: Iterable[LayoutLike] | None,
     ranks: Sequence[int],
     of_what: str,
-) -> list[Layout | None]:
+) -> list[DimOrder | None]:
     """The layouts of several arrays in XLA's order.
 
     Args:
@@ -299,8 +299,8 @@ def _check_aliases(
     aliases: Mapping[int, int],
     avals: Sequence[Any],
     result_avals: Sequence[Any],
-    order_in: Sequence[Layout | None],
-    order_out: Sequence[Layout | None],
+    order_in: Sequence[DimOrder | None],
+    order_out: Sequence[DimOrder | None],
 ) -> None:
     """Refuses results that cannot take the memory of operands.
 
@@ -509,7 +509,9 @@ def _config(
     return {**(given or {}), **attributes}
 
 
-def _filled(argument: str, avals: Sequence[Any], given: Sequence[Any] | None) -> tuple[Layout, ...]:
+def _filled(
+    argument: str, avals: Sequence[Any], given: Sequence[Any] | None
+) -> tuple[DimOrder, ...]:
     if given is None:
         return custom_calls.filled(avals)
     orders = [

@@ -52,7 +52,7 @@ other_meshes: dict[type, Callable[[Callable[..., Any], Any, Any, Any], Callable[
 function, the mesh, in_specs and out_specs."""
 
 
-class Options(TypedDict, total=False):
+class ShardMapOptions(TypedDict, total=False):
     """The options of `shard_map`, as types."""
 
     out_specs: Required[object]
@@ -64,10 +64,10 @@ class Options(TypedDict, total=False):
 
 
 @overload
-def shard_map(f: Callable[P, R], /, **options: Unpack[Options]) -> Callable[P, R]: ...
+def shard_map(f: Callable[P, R], /, **options: Unpack[ShardMapOptions]) -> Callable[P, R]: ...
 @overload
 def shard_map(
-    f: None = None, /, **options: Unpack[Options]
+    f: None = None, /, **options: Unpack[ShardMapOptions]
 ) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
