@@ -12,7 +12,8 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -29,7 +30,8 @@ def _total(blocks: Sequence[Block]) -> Block:
     return functools.reduce(np.add, numbers)
 
 
-class ReductionModel(NamedTuple):
+@dataclass(frozen=True)
+class ReductionModel:
     """The model of a reduction over devices.
 
     Axes that are integers are dimensions of each block, which are reduced first.  The operator
