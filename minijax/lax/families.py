@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import enum
 import functools
+import inspect
 import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -347,7 +348,9 @@ class Unary(Primitive):
 
     Args:
         name: the primitive's name.
-        op: the StableHLO or CHLO operation, or `(ctx, x) -> value` where it takes several.
+        op: the StableHLO or CHLO operation, or `(ctx, x) -> value` if it lowers to several.  Such a
+            function has a third parameter if it supports `accuracy`: the attributes of the
+            operation that determines the accuracy of the result.
         accepts: kinds of dtypes it takes.
         derivative: `(x, y) -> dy/dx` where y is the result; `Unary.FLAT` where it is zero almost
             everywhere; `Unary.LINEAR` where the function is linear over the reals.
@@ -384,11 +387,16 @@ class Unary(Primitive):
         return x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
 
     def lower(self, ctx: LoweringContext, x: Value, *, accuracy: Accuracy = None) -> Operand:
-        if not isinstance(self.op, str):
-            return self.op(ctx, x)
         if accuracy is None:
-            return ctx.op(self.op, [x])
-        return ctx.op(self.op, [x], {"result_accuracy": ctx.attribute(accuracy.attribute_text())})
+            return ctx.op(self.op, [x]) if isinstance(self.op, str) else self.op(ctx, x)
+        attributes = {"result_accuracy": ctx.attribute(accuracy.attribute_text())}
+        if isinstance(self.op, str):
+            return ctx.op(self.op, [x], attributes)
+        if len(inspect.signature(self.op).parameters) < 3:
+            problem = "accuracy is not supported, because it lowers to several operations."
+            got = f"accuracy={accuracy}"
+            error(NotImplementedError, f"lax.{self.public_name}", problem, got=got, fix="omit it")
+        return self.op(ctx, x, attributes)
 
     def jvp(self, primals: Values, tangents: Values, **params: Param) -> Dual:
         (x,), (x_dot,) = primals, tangents

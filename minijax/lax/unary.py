@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -284,10 +284,12 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     return apply_accurately(exp_p, x, accuracy)
 
 
-def _lower_exp2(ctx: LoweringContext, x: Value) -> Operand:
+def _lower_exp2(
+    ctx: LoweringContext, x: Value, attributes: dict[str, Any] | None = None
+) -> Operand:
     (aval,) = ctx.avals_in
     scaled = ctx.op("stablehlo.multiply", [x, ctx.full(aval.shape, math.log(2), aval.dtype)])
-    return ctx.op("stablehlo.exponential", [scaled])
+    return ctx.op("stablehlo.exponential", [scaled], attributes)
 
 
 exp2_p = Unary("exp2", _lower_exp2, accepts=INEXACT, derivative=lambda x, y: mul(y, math.log(2)))

@@ -5,6 +5,8 @@ Values and texts marked "recorded" are those of JAX 0.10.2.
 
 from __future__ import annotations
 
+import inspect
+
 import numpy as np
 import pytest
 
@@ -148,10 +150,30 @@ def test_stop_gradient_leaves_nothing_in_the_program() -> None:
     assert "stop_gradient" not in text.replace("@jit_stop_gradient", "")
 
 
-def test_accuracy_reaches_the_program() -> None:
+ACCURATE = [
+    name
+    for name in dir(minijax.lax)
+    if inspect.isfunction(function := getattr(minijax.lax, name))
+    and "accuracy" in inspect.signature(function).parameters
+]
+
+
+@pytest.mark.parametrize("name", ACCURATE)
+def test_accuracy_reaches_the_program(name: str) -> None:
+    function = getattr(minijax.lax, name)
     tolerance = families.Tolerance(atol=1e-3, rtol=2e-3, ulps=3)
-    lowered = minijax.jit(lambda x: unary.log(x, accuracy=tolerance)).lower(np.float32(1))
+    lowered = minijax.jit(lambda x: function(x, accuracy=tolerance)).lower(np.float32(1))
     assert "atol = 1.000000e-03, rtol = 2.000000e-03, ulps = 3" in lowered.as_text()
+
+
+def test_accuracy_is_known_to_13_functions() -> None:
+    assert len(ACCURATE) == 13
+
+
+def test_accuracy_of_several_operations_is_rejected() -> None:
+    tolerance = families.Tolerance(ulps=3)
+    with pytest.raises(NotImplementedError, match=r"lax\.square: accuracy is not supported"):
+        minijax.jit(lambda x: unary.square_p.bind(x, accuracy=tolerance)).lower(np.float32(1))
 
 
 @pytest.mark.feature("AD-07")
