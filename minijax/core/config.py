@@ -3,6 +3,7 @@
 Input: environment, `config.update`, context managers.  Output: `state.value`, read at any step.
 Each state is backed by one of jaxlib's native `Config` objects, so that reading costs a C++
 attribute and the C++ call path sees the states that belong in its keys.
+`docs/recipes/add_a_setting.md` declares one.
 """
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class State(Generic[T]):
     that is called without an argument is turned on.
 
     Programs are cached, so a state that influences them has to be part of a cache key.  Which key
-    depends on what reads the state; `docs/recipes/add_a_setting.md` has an example.
+    depends on when the state is read.
 
     Args:
         name: the name; the environment variable is `MINIJAX_` and the name in capitals.
