@@ -8,6 +8,7 @@ import tomllib
 from pathlib import Path
 
 from minijax.core import capabilities
+from tools import check
 
 ROOT = Path(__file__).resolve().parents[2]
 WORKFLOW = (ROOT / ".github" / "workflows" / "ci.yml").read_text(encoding="utf-8")
@@ -55,3 +56,13 @@ def test_jobs_may_only_read_and_end_in_time() -> None:
     assert re.findall(r"permissions:\n((?:  .*\n)+)", WORKFLOW) == ["  contents: read\n"]
     assert WORKFLOW.count("timeout-minutes:") == WORKFLOW.count("runs-on:")
     assert WORKFLOW.count("persist-credentials: false") == WORKFLOW.count("actions/checkout@")
+
+
+def test_hooks_are_local_and_run_tools_of_make_check() -> None:
+    text = (ROOT / ".pre-commit-config.yaml").read_text(encoding="utf-8")
+    commands = {" ".join(part for part in command if part != ".") for _, command in check.STEPS}
+    hooks = re.findall(r"entry: \.venv/bin/python -m (.*)", text)
+    assert {"ruff format --check", "ruff check", "mypy"} == set(hooks) <= commands
+    # Hooks of other repositories would be downloaded.
+    assert re.findall(r"- repo: (.*)", text) == ["local"]
+    assert text.count("language: system") == text.count("entry:") == len(hooks)

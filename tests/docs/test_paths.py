@@ -10,7 +10,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 # A decision is never edited: the files that it names are those of its day.
 PAGES = [
-    ROOT / "README.md",
+    *(path for path in sorted(ROOT.glob("*.md")) if path.name != "CHANGELOG.md"),
     ROOT / "examples" / "README.md",
     *sorted(DOCS.glob("*.md")),
     *sorted((DOCS / "recipes").glob("*.md")),
@@ -53,7 +53,7 @@ def test_files_that_sources_name_exist() -> None:
 
 # What a checkout has and an installed package has not.
 OF_THE_CHECKOUT = re.compile(
-    r"\b(?:benchmarks|docs|examples|tests|tools|web)/\w|\b(?:CHANGELOG|README|SECURITY)\b|Makefile"
+    r"\b(?:benchmarks|docs|examples|tests|tools|web)/\w|\b(?:CHANGELOG|CONTRIBUTING|README|SECURITY)\b|Makefile"
 )
 
 

@@ -15,7 +15,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 # The other documents of this folder are guides.
 _ABOUT_THE_COMPILER = (
-    *("reading", "architecture", "decisions/README", "differences", "performance", "reliability"),
+    *(
+        "where_is_what",
+        "reading",
+        "architecture",
+        "decisions/README",
+        "differences",
+        "performance",
+        "reliability",
+    ),
     *("mutants", "features"),
 )
 _GUIDES_FIRST = ("page", "sharding", "collectives")
@@ -32,7 +40,7 @@ def copied(folder: Path) -> Iterator[Path]:
     for path in sorted((_ROOT / "docs").rglob("*")):
         if path.is_file() and "static" not in path.parts and "__pycache__" not in path.parts:
             yield _copied(path, folder)
-    for name in ("CHANGELOG.md", "SECURITY.md"):
+    for name in ("CHANGELOG.md", "CONTRIBUTING.md", "SECURITY.md"):
         yield _copied(_ROOT / name, folder)
     for path in sorted((_ROOT / "examples").glob("*.*")):
         if path.suffix in {".py", ".cc"}:
@@ -96,7 +104,7 @@ def contents() -> str:
             _toctree(guides, "Guides"),
             _toctree(["docs/recipes/README", "docs/recipes/*"], "Recipes"),
             _toctree(["examples/README", "reference/index"], "Examples and reference"),
-            _toctree([*about, "CHANGELOG", "SECURITY"], "The compiler"),
+            _toctree([*about, "CONTRIBUTING", "CHANGELOG", "SECURITY"], "The compiler"),
         ]
     )
 
