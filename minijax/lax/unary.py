@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -285,7 +285,7 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
 
 
 def _lower_exp2(
-    ctx: LoweringContext, x: Value, attributes: dict[str, Any] | None = None
+    ctx: LoweringContext, x: Value, attributes: dict[str, object] | None = None
 ) -> Operand:
     (aval,) = ctx.avals_in
     scaled = ctx.op("stablehlo.multiply", [x, ctx.full(aval.shape, math.log(2), aval.dtype)])
