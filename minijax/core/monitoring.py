@@ -314,10 +314,10 @@ transformed = Cache(
     owner="jaxpr",
 )
 lowering = Cache(
-    "lower", "StableHLO modules", key="options, platform, `Layout`, partitioner", owner="jaxpr"
+    "lower", "StableHLO modules", key="abstract plan", owner="jaxpr"
 )
 compilation = Cache(
-    "compile", "executables", key="options, device or `Assignment`, partitioner", owner="jaxpr"
+    "compile", "executables", key="plan of the call", owner="jaxpr"
 )
 
 transfers: Counter[str] = Counter()
