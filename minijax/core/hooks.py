@@ -28,6 +28,6 @@ def fill_zeros(function: Callable[[Aval], Operand]) -> None:
     aval.zeros = function
 
 
-def register_placement_semantics(semantics: value_placement.PlacementSemantics) -> None:
+def register_placement_semantics(semantics: trace.PlacementSemantics) -> None:
     """Registers the implementation of what placements mean to types and traces."""
-    value_placement.semantics = semantics
+    value_placement.semantics = trace.placement_semantics = semantics

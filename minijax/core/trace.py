@@ -16,7 +16,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NoReturn, cast
+from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast
 
 import numpy as np
 from jaxlib import _jax
@@ -33,6 +33,7 @@ from minijax.core.errors import (
     message,
 )
 from minijax.core.operators import Aval, HostArray, Operand, Operation, Param, Values
+from minijax.core.value_placement import TypeSemantics
 
 if TYPE_CHECKING:
     from minijax.core.jaxpr import Atom
@@ -197,6 +198,35 @@ class Typing:
 
 
 PLAIN = Typing()
+
+
+class PlacementSemantics(TypeSemantics, Protocol):
+    """What placements mean to types and traces.
+
+    `hooks.register_placement_semantics` registers the one implementation.
+    """
+
+    def initial_typing(self) -> Typing:
+        """Returns the typing that a trace of derivatives starts with."""
+
+    def record(self, trace: Trace, aval: Aval) -> None:
+        """Records that a value of a staging trace has a type that is not plain.
+
+        The trace then takes placements into account when it types later equations.
+        """
+
+    def batch_kind(self, kind: Param, aval: Aval, dim: int) -> Param:
+        """Returns the kind of a batch after a value with a placement has joined it.
+
+        Args:
+            kind: the kind of the batch before, None for a plain one.
+            aval: the type of the value.
+            dim: the dimension of the value that runs over the batch.
+        """
+
+
+placement_semantics: PlacementSemantics = NotImplemented
+"""The registered implementation."""
 
 
 class Tracer(Typed, operators.ArrayOperators):

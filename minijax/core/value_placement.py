@@ -4,21 +4,18 @@ A `ValuePlacement` says how Explicit mesh axes partition a value, how the value 
 mesh axes, and which kind of memory holds it.  `ShapedArray.placement` is None for nearly all
 values, and the rest of `core` only compares and forwards it.  This module defines what a placement
 is, how it is printed, and what it becomes when dimensions are added or removed.  What placements
-mean to traces is implemented above `core`: `PlacementSemantics`.
+mean to traces is implemented above `core`: `trace.PlacementSemantics`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple, Protocol, Self
+from typing import NamedTuple, Protocol, Self
 
 from minijax.core import meshes
 from minijax.core.errors import error
 from minijax.core.meshes import names_of
-from minijax.core.operators import Aval, Param, Sharding
-
-if TYPE_CHECKING:
-    from minijax.core.trace import Trace, Typing
+from minijax.core.operators import Sharding
 
 NO_AXES: frozenset[str] = frozenset()
 
@@ -265,33 +262,12 @@ class PlacedArrayType(PlacedType):
         return self.manual_axis_type.varying
 
 
-class PlacementSemantics(Protocol):
-    """What placements mean to types and traces.
-
-    `hooks.register_placement_semantics` registers the one implementation.
-    """
+class TypeSemantics(Protocol):
+    """What types ask about placements; see `trace.PlacementSemantics`, which traces ask too."""
 
     def replicated_sharding(self, ndim: int) -> Sharding:
         """Returns the sharding of an array that is not partitioned, on the current mesh."""
 
-    def initial_typing(self) -> Typing:
-        """Returns the typing that a trace of derivatives starts with."""
 
-    def record(self, trace: Trace, aval: Aval) -> None:
-        """Records that a value of a staging trace has a type that is not plain.
-
-        The trace then takes placements into account when it types later equations.
-        """
-
-    def batch_kind(self, kind: Param, aval: Aval, dim: int) -> Param:
-        """Returns the kind of a batch after a value with a placement has joined it.
-
-        Args:
-            kind: the kind of the batch before, None for a plain one.
-            aval: the type of the value.
-            dim: the dimension of the value that runs over the batch.
-        """
-
-
-semantics: PlacementSemantics = NotImplemented
-"""The registered implementation."""
+semantics: TypeSemantics = NotImplemented
+"""The implementation, which `hooks.register_placement_semantics` registers."""

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 
 from jaxlib import _jax
 
-from minijax.core import deferral, value_placement
+from minijax.core import deferral
+from minijax.core import trace as core_trace
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, FlatFunction, Operand, Param, Value, Values
@@ -82,7 +83,7 @@ class BatchTrace(NestedTrace):
         tracer = _new_tracer(BatchTracer)
         aval = aval_of(value)
         if not aval.is_plain:
-            self.kind = value_placement.semantics.batch_kind(self.kind, aval, dim)
+            self.kind = core_trace.placement_semantics.batch_kind(self.kind, aval, dim)
         tracer.traced_by = self
         tracer.aval = aval.without_dim(dim)
         tracer.value = value

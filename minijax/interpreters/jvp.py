@@ -13,7 +13,8 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, ClassVar, NoReturn
 
 from minijax.core import aval as core_aval
-from minijax.core import deferral, value_placement
+from minijax.core import deferral
+from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_handlers, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
@@ -162,7 +163,7 @@ class JVPTrace(NestedTrace):
         super().__init__(function_name)
         self.parent = parent
         # Casts of operands have tangents too, so they are made here and not further down.
-        self.typing = value_placement.semantics.initial_typing()
+        self.typing = core_trace.placement_semantics.initial_typing()
 
     def tracer(self, primal: Value, tangent: Tangent) -> Operand:
         """A primal with its tangent; the primal alone where the tangent is zero."""

@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxlib import _jax
 
-from minijax.core import config, deferral, source, value_placement
+from minijax.core import config, deferral, source
+from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import (
@@ -130,7 +131,7 @@ class StagingTrace(Trace):
         """A new parameter of the jaxpr."""
         var = Var(aval)
         if not aval.is_plain:
-            value_placement.semantics.record(self, aval)
+            core_trace.placement_semantics.record(self, aval)
         self.invars.append(var)
         return self.tracer(var)
 
@@ -156,7 +157,7 @@ class StagingTrace(Trace):
                 check_alive(x)
             aval = aval_of(x)
             if not aval.is_plain:
-                value_placement.semantics.record(self, aval)
+                core_trace.placement_semantics.record(self, aval)
             found = self.constants[id(x)] = (Var(aval), x)
         return found[0]
 
@@ -186,7 +187,7 @@ class StagingTrace(Trace):
         if primitive.multiple_results:
             for aval in out:
                 if not aval.is_plain:
-                    value_placement.semantics.record(self, aval)
+                    core_trace.placement_semantics.record(self, aval)
             outvars = list(map(Var, out))
             tracers = list(map(self.tracer, outvars))
         else:
