@@ -325,11 +325,11 @@ def trace_of(closed: ClosedJaxpr) -> TraceRecord | None:
 
 def compiling(
     closed: ClosedJaxpr,
-    device: Device,
+    device: Device | tuple[Device, ...],
     *,
     committed: bool,
     demanded_by: Sequence[int],
-    placed: tuple[Sharding, ...] = (),
+    placed: tuple[Sharding | None, ...] = (),
 ) -> None:
     """Remembers a compilation that is about to begin; guards may refuse it.
 

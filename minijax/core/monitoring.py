@@ -313,12 +313,8 @@ transformed = Cache(
     key="the transformation, which arguments it concerns, tracing context",
     owner="jaxpr",
 )
-lowering = Cache(
-    "lower", "StableHLO modules", key="abstract plan", owner="jaxpr"
-)
-compilation = Cache(
-    "compile", "executables", key="plan of the call", owner="jaxpr"
-)
+lowering = Cache("lower", "StableHLO modules", key="abstract plan", owner="jaxpr")
+compilation = Cache("compile", "executables", key="plan of the call", owner="jaxpr")
 
 transfers: Counter[str] = Counter()
 """How often what was done to bring values where they are needed."""

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 from minijax.core import effects
 from minijax.core.jaxpr import Effects
 from minijax.core.native import Device
+from minijax.core.sequences import Mark
 from minijax.lowering.regions import ReplicaAxes
 from minijax.sharding.base import Layout, Sharding
 from minijax.sharding.mesh import Mesh
@@ -36,17 +37,17 @@ class ProgramOptions(NamedTuple):
         keep_unused: whether the program keeps arguments that it does not use.
         donated: for each argument whether its memory may hold a result; empty if for none.
         compiler_options: names and values of fields of XLA's DebugOptions.
-        in_layouts: for each argument its layout in memory, or None for the default layout; empty
-            if all have it.
+        in_layouts: for each argument its layout in memory, None for the default layout, or
+            `Layout.AUTO` if XLA chooses it; empty if all have the default layout.
         out_layouts: the same for each result.
     """
 
     name: str
     keep_unused: bool = True
     donated: tuple[bool, ...] = ()
-    compiler_options: tuple[tuple[str, Any], ...] = ()
-    in_layouts: tuple[Layout | None, ...] = ()
-    out_layouts: tuple[Layout | None, ...] = ()
+    compiler_options: tuple[tuple[str, object], ...] = ()
+    in_layouts: tuple[Layout | Mark | None, ...] = ()
+    out_layouts: tuple[Layout | Mark | None, ...] = ()
 
 
 class RequestedPlacement(NamedTuple):
@@ -59,8 +60,8 @@ class RequestedPlacement(NamedTuple):
         device: the `device` argument of `jit`.
     """
 
-    in_shardings: tuple[Any, ...] = ()
-    out_shardings: tuple[Any, ...] = ()
+    in_shardings: tuple[object, ...] = ()
+    out_shardings: tuple[object, ...] = ()
     device: Device | None = None
 
 

@@ -329,7 +329,7 @@ def _plan_partitions(
     written = requested.in_shardings or (None,) * len(args)
     given = _only(used, written)
     wanted = [g or s for g, s in zip(given, arg_shardings, strict=True)]
-    outs = list(requested.out_shardings or [None] * len(out_avals))
+    outs: list[Any] = list(requested.out_shardings or [None] * len(out_avals))
     inside = shardings_inside(closed)
     claims = [
         *_of_context(name),

@@ -125,7 +125,7 @@ def lower(closed: ClosedJaxpr, plan: AbstractPlan) -> LoweredProgram:
         clean, used = cleaned(closed, keep_unused=plan.options.keep_unused)
         lifted, large_consts = _lift_large_constants(clean)
         info = closed.jaxpr.debug_info
-        arg_names = info.arg_names
+        arg_names: Sequence[str] | None = info.arg_names
         if arg_names is not None:
             arg_names = ["constant"] * len(large_consts) + list(select(arg_names, used))
         module = lower_to_module(

@@ -53,7 +53,7 @@ class JitOptions(TypedDict, total=False):
     device: Device | None
     backend: str | None
     inline: bool
-    compiler_options: dict[str, Any] | None
+    compiler_options: dict[str, str | bool] | None
 
 
 class JitSettings(NamedTuple):
@@ -70,10 +70,10 @@ class JitSettings(NamedTuple):
     keep_unused: bool = False
     inline: bool = False
     device: Device | None = None
-    compiler_options: tuple[tuple[str, Any], ...] = ()
+    compiler_options: tuple[tuple[str, object], ...] = ()
     in_shardings: PlacementTree | None = None
     out_shardings: PlacementTree | None = None
-    more: Any = None
+    more: object = None
 
 
 def settings_of(

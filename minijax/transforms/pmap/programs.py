@@ -261,7 +261,7 @@ def as_shard_map(
 def by_shard_map(jaxpr: ClosedJaxpr, info: MapInfo) -> Prepared:
     """Returns a map as a program that is partitioned over a mesh."""
     closed, options, requested = as_shard_map(jaxpr, info)
-    args = list(map(Placeholder, requested.in_shardings))
+    args = [Placeholder(s) for s in requested.in_shardings if isinstance(s, Sharding)]
     used = program.used_arguments(closed, options)
     plan = device_assignment.plan_call(closed, args, options, requested, used)
     return Prepared(closed, plan)
