@@ -197,6 +197,20 @@ class Source:
         return _room_of_module(self.module)
 
     @functools.cached_property
+    def nodes_for_types(self) -> frozenset[ast.stmt]:
+        """The statements that only type checkers read: under TYPE_CHECKING, without an else.
+
+        With an else, the block names a module that `deferral` imports when it is first used.
+        """
+        return frozenset(
+            statement
+            for node in self.nodes
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for statement in node.body
+            if not node.orelse
+        )
+
+    @functools.cached_property
     def imports(self) -> list[Import]:
         """Everything that any statement of the file imports."""
         found = []
@@ -292,11 +306,15 @@ def check_outside_imports(root: Path) -> Iterator[Violation]:
 
 
 def check_cycles(root: Path) -> Iterator[Violation]:
-    """No module imports itself by way of others."""
+    """No module imports itself by way of others; imports for annotations alone never run."""
     files = {source.module: source for source in package_sources(root)}
     graph: dict[str, set[str]] = {}
     for module, source in files.items():
-        targets = (_module_of_target(imported.target, files) for imported in source.imports)
+        targets = (
+            _module_of_target(imported.target, files)
+            for imported in source.imports
+            if imported.node not in source.nodes_for_types
+        )
         graph[module] = {target for target in targets if target and target != module}
     try:
         graphlib.TopologicalSorter(graph).prepare()

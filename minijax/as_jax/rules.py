@@ -15,14 +15,15 @@ from minijax.as_jax.functions import WrappedFun
 from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import error
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, Tangents, Zero
 from minijax.extend import declaration
 from minijax.interpreters import structural
 from minijax.interpreters.batching import kind_in_force
-from minijax.interpreters.jvp import Zero, is_linear, jvp_flat
+from minijax.interpreters.jvp import is_linear, jvp_flat
 from minijax.lax import callbacks, shape
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext
+from minijax.runtime.array import Array
 
 Rule = Callable[..., Any]
 
@@ -70,7 +71,7 @@ def defbilinear(primitive: Primitive, lhs_rule: Rule, rhs_rule: Rule) -> None:
 def defjvp2(primitive: Primitive, *rules: Rule | None) -> None:
     """As `extend.ad.defjvp`, by rules `(tangent, result, *primals, **params)`."""
 
-    def jvp(primals: Values, tangents: Values, **params: Any) -> tuple[Any, Any]:
+    def jvp(primals: Values, tangents: Tangents, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         total: Any = Zero.like(out)
         for tangent, rule in zip(tangents, rules, strict=True):
@@ -93,7 +94,7 @@ def get_primitive_transpose(primitive: Primitive) -> Rule:
 
 
 def jvp(
-    fun: WrappedFun, primals: Values, tangents: Values, has_aux: bool = False
+    fun: WrappedFun, primals: Values, tangents: Tangents, has_aux: bool = False
 ) -> tuple[Any, Any]:
     """Results and tangents of a function of flat values."""
     return jvp_flat(fun.call_wrapped, primals, tangents, fun.__name__)
@@ -102,7 +103,7 @@ def jvp(
 def defbroadcasting(primitive: Primitive) -> None:
     """Says that a primitive treats elements alike, after it has broadcast its arguments."""
 
-    def batch(size: int, args: Values, dims: BatchDims, **params: Any) -> Any:
+    def batch(size: int, args: Sequence[Array], dims: BatchDims, **params: Any) -> Any:
         wide = max(np.ndim(x) - (d is not None) for x, d in zip(args, dims, strict=True))
         moved = [structural.to_batch_dim(x, d, 0, size) for x, d in zip(args, dims, strict=True)]
         shapes = [(size, *(1,) * (wide + 1 - np.ndim(x)), *np.shape(x)[1:]) for x in moved]
@@ -142,7 +143,7 @@ def emit_python_callback(
     return callbacks.lower_call(ctx, name, flat, operands, operand_avals, effect), token, None
 
 
-def ir_constant(value: object, **_: object) -> ir.Value:
+def ir_constant(value: object, **_: object) -> ir.Value[Any]:
     """A constant of the program that is being built."""
     array = np.asarray(value)
     built = stablehlo.dense(array)

@@ -12,15 +12,16 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterable
+from typing import Any, Self, TYPE_CHECKING, cast
 
 import numpy as np
 
+from minijax.core.operators import AxisName
 from minijax.core import dtypes
 from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.meshes import Space
-from minijax.core.operators import Aval, ElementType, Operand, Param, Sharding, Value
 from minijax.core.value_placement import (
     NOT_MANUAL,
     ManualAxisType,
@@ -39,7 +40,7 @@ class Typed:
 
     __slots__ = ()
 
-    aval: Aval
+    aval: AbstractValue
 
     @property
     def shape(self) -> Shape:
@@ -47,7 +48,7 @@ class Typed:
         return self.aval.shape
 
     @property
-    def dtype(self) -> np.dtype[Param]:
+    def dtype(self) -> np.dtype[Any]:
         """The dtype of the elements."""
         return self.aval.dtype
 
@@ -72,7 +73,7 @@ class Typed:
         return self.aval.weak_type
 
 
-zeros: Callable[[Aval], Operand] = NotImplemented
+zeros: Callable[[AbstractValue], Any] = NotImplemented
 """A value of zeros of some type; `hooks.fill_zeros` sets it."""
 
 
@@ -91,6 +92,28 @@ class AbstractValue(PlacedType):
     __slots__ = ()
     is_extended = False
     is_plain = True
+
+    if TYPE_CHECKING:
+        # Types without elements, such as those of tokens, have none of these.
+        @property
+        def shape(self) -> Shape: ...
+        @property
+        def dtype(self) -> Any: ...
+        @property
+        def ndim(self) -> int: ...
+        @property
+        def size(self) -> int: ...
+        @property
+        def weak_type(self) -> bool: ...
+        def with_shape(self, shape: Shape) -> Self: ...
+        def without_dim(self, dim: int) -> Self: ...
+        def with_dim(self, dim: int, size: int, entry: object = None) -> Self: ...
+        def update(self, **changes: Any) -> Self: ...
+        @property
+        def sharding(self) -> Any: ...
+        @property
+        def vma(self) -> frozenset[AxisName]: ...
+        def __len__(self) -> int: ...
 
     def tangent_aval(self) -> AbstractValue:
         """The type of this type's tangents."""
@@ -141,7 +164,7 @@ class AbstractTodo(AbstractValue):
 
     __slots__ = ("__weakref__", "inner_aval")
 
-    inner_aval: Aval
+    inner_aval: ShapedArray
 
     def __new__(cls, inner_aval: ShapedArray) -> AbstractTodo:
         made = object.__new__(cls)
@@ -217,7 +240,8 @@ class ShapedArray(PlacedArrayType, AbstractValue):
     )
 
     shape: Shape
-    dtype: ElementType
+    # With `is_extended` an `ExtendedDType`.
+    dtype: np.dtype[Any]
     weak_type: bool
     ndim: int
     size: int
@@ -228,10 +252,10 @@ class ShapedArray(PlacedArrayType, AbstractValue):
     def __new__(
         cls,
         shape: Iterable[object],
-        dtype: ElementType,
+        dtype: Any,
         weak_type: bool = False,
         *,
-        sharding: Sharding = None,
+        sharding: Any = None,
         manual_axis_type: ManualAxisType = NOT_MANUAL,
         memory_kind: str | None = None,
         memory_space: Space | None = None,
@@ -241,7 +265,7 @@ class ShapedArray(PlacedArrayType, AbstractValue):
         placement = make_placement(sharding, manual_axis_type, memory_kind, memory_space)
         return shaped_array(canonicalize_shape(shape), dtype, bool(weak_type), placement)
 
-    def update(self, **changes: Param) -> ShapedArray:
+    def update(self, **changes: Any) -> ShapedArray:
         """This type with some facts replaced; parts of the placement are facts too."""
         facts = {"shape": self.shape, "dtype": self.dtype, "weak_type": self.weak_type, **changes}
         if self.placement is not None:
@@ -335,7 +359,7 @@ _new = object.__new__
 
 def shaped_array(
     shape: Shape,
-    dtype: ElementType,
+    dtype: Any,
     weak_type: bool = False,
     placement: ValuePlacement | None = None,
 ) -> ShapedArray:
@@ -354,7 +378,7 @@ def _build(
 ) -> ShapedArray:
     aval = _new(ShapedArray)
     aval.shape = shape
-    aval.dtype = dtype
+    aval.dtype = cast("np.dtype[Any]", dtype)
     aval.weak_type = weak_type
     aval._set_placement(placement)
     aval.ndim = len(shape)
@@ -375,7 +399,7 @@ adds up the bytes of all arrays of a program, and of copies in wider dtypes, in 
 the process where these do not suffice."""
 
 
-def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:
+def check_size(name: str, shape: Iterable[int], dtype: DType) -> None:
     """Refuses arrays that no memory can hold.
 
     Raises:
@@ -392,12 +416,12 @@ def check_size(name: str, shape: Iterable[int], dtype: ElementType) -> None:
 ShapedArray.__hash__ = object.__hash__  # type: ignore[method-assign]
 
 
-def whole_number(n: Param) -> int:
+def whole_number(n: Any) -> int:
     """An integer as a Python int; a size that is a symbol is more than its number, and stays."""
     return n if isinstance(n, int) and not isinstance(n, bool) else operator.index(n)
 
 
-def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
+def canonicalize_shape(shape: Any, name: str = "shape") -> Shape:
     """A shape as a tuple of Python ints.
 
     Raises:
@@ -424,7 +448,7 @@ def canonicalize_shape(shape: Param, name: str = "shape") -> Shape:
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = _types.table()
 
 
-def _aval_of_python_scalar(x: Operand) -> ShapedArray:
+def _aval_of_python_scalar(x: Any) -> ShapedArray:
     kind = type(x)
     if kind not in dtypes.python_scalar_dtypes:
         # Such as members of an IntEnum.
@@ -440,7 +464,7 @@ def _aval_of_python_scalar(x: Operand) -> ShapedArray:
     return shaped_array((), dtype, kind is not bool)
 
 
-def _aval_of_numpy(x: Operand) -> ShapedArray:
+def _aval_of_numpy(x: Any) -> ShapedArray:
     dtype = x.dtype
     if not dtype.isnative:
         problem = "the bytes of the elements are not in this machine's order."
@@ -458,7 +482,7 @@ def _is_extra(dtype: DType) -> bool:
     return dtype == dtypes.float0 or dtypes.issubdtype(dtype, np.number)
 
 
-aval_handlers: dict[type, Callable[[Operand], Aval]] = {
+aval_handlers: dict[type, Callable[[Any], AbstractValue]] = {
     **dict.fromkeys((bool, int, float, complex), _aval_of_python_scalar),
     np.ndarray: _aval_of_numpy,
     np.generic: _aval_of_numpy,
@@ -466,7 +490,7 @@ aval_handlers: dict[type, Callable[[Operand], Aval]] = {
 """How to read the type of a value, by the value's class.  The runtime adds `Array`."""
 
 
-def aval_of(x: Operand) -> Aval:
+def aval_of(x: object) -> AbstractValue:
     """The type of `x`: of an array, a tracer, a NumPy array or scalar, or a Python scalar.
 
     Raises:
@@ -488,7 +512,7 @@ def has_aval(x: object) -> bool:
     return True
 
 
-def _aval_of_other(x: Value) -> Aval:
+def _aval_of_other(x: Any) -> AbstractValue:
     if isinstance(x, np.ndarray) and hasattr(x, "filled"):
         problem = "masked arrays cannot be computed with."
         fix = "x.filled(value) puts a value where the mask is set"

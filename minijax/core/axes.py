@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from jaxlib import _jax
 
@@ -17,7 +17,7 @@ from minijax.core.effects import Effect, NamedAxisEffect
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Effects, Eqn, Jaxpr, jaxprs_in_params
 from minijax.core.native import Config
-from minijax.core.operators import AxisName, Operand, Param
+from minijax.core.operators import AxisName
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 
@@ -80,7 +80,7 @@ class Axis(NamedTuple):
     carriers: tuple[AxisName, ...] = ()
 
 
-_core_index: Config[Operand] = _jax.config.Config(
+_core_index: Config[Any] = _jax.config.Config(
     "minijax_core_index", None, include_in_jit_key=False, include_in_trace_context=False
 )
 
@@ -99,7 +99,7 @@ def core(name: str, size: int, index: object) -> Iterator[None]:
         yield
 
 
-def core_index() -> Operand:
+def core_index() -> Any:
     """The number of the core that is being programmed; None outside of programs for cores."""
     return _core_index.value
 
@@ -184,7 +184,7 @@ def _refuse_unbound(name: Hashable, user: str) -> NoReturn:
     error(NameError, user, f"unbound axis name {name!r}.", got=got, expected=expected, fix=fix)
 
 
-def size(name: str, user: str = "lax.axis_size") -> int:
+def size(name: AxisName, user: str = "lax.axis_size") -> int:
     """How long the innermost axis of this name is.
 
     Raises:
@@ -218,7 +218,7 @@ def used_by(jaxpr: Jaxpr) -> frozenset[AxisName]:
     return frozenset(names)
 
 
-def bound_by(primitive: Primitive, params: Mapping[str, Param]) -> frozenset[AxisName]:
+def bound_by(primitive: Primitive, params: Mapping[str, Any]) -> frozenset[AxisName]:
     """The names of axes that an operation binds for the jaxprs it holds."""
     param = binds_axis.of(primitive)
     if param is None:
@@ -245,7 +245,7 @@ def communication_over(jaxpr: Jaxpr, names: frozenset[AxisName]) -> Eqn | None:
     return None
 
 
-def substitute(jaxpr: Jaxpr, names: Mapping[AxisName, Param]) -> Jaxpr:
+def substitute(jaxpr: Jaxpr, names: Mapping[AxisName, Any]) -> Jaxpr:
     """A jaxpr with its free axis names replaced, each by another name or by several.
 
     `axis_params` tells which parameters name axes, and `binds_axis` which one binds one.
@@ -262,7 +262,7 @@ def substitute(jaxpr: Jaxpr, names: Mapping[AxisName, Param]) -> Jaxpr:
     return jaxpr.replace(eqns=eqns)
 
 
-def _substituted(value: Param, names: Mapping[AxisName, Param]) -> Param:
+def _substituted(value: object, names: Mapping[AxisName, Any]) -> Any:
     """A parameter with the names replaced in the jaxprs that it is or holds."""
     if isinstance(value, Jaxpr):
         return substitute(value, names)
@@ -273,7 +273,7 @@ def _substituted(value: Param, names: Mapping[AxisName, Param]) -> Param:
     return value
 
 
-def _renamed_effects(effects: Effects, names: Mapping[AxisName, Param]) -> Effects:
+def _renamed_effects(effects: Effects, names: Mapping[AxisName, Any]) -> Effects:
     found: set[Effect] = set()
     for effect in effects:
         if isinstance(effect, NamedAxisEffect):
@@ -284,7 +284,7 @@ def _renamed_effects(effects: Effects, names: Mapping[AxisName, Param]) -> Effec
     return frozenset(found)
 
 
-def _renamed(value: Param, names: Mapping[AxisName, Param]) -> Param:
+def _renamed(value: object, names: Mapping[AxisName, Any]) -> Any:
     if not isinstance(value, tuple):
         return names.get(value, value)
     replaced = (names.get(v, v) for v in value)

@@ -101,7 +101,7 @@ class Cache:
         found = f"the {self.owner}" if self.most is None else f"the last {self.most:,}"
         return found + (", or until `clear_caches()`" if self.emptied else "")
 
-    def table(self, made: Any = None) -> Any:
+    def table(self, made: object = None) -> Any:
         """A table of answers by key: a dict, or `made`, an empty mapping of another class."""
         table = {} if made is None else made
         self._tables.append(table)
@@ -121,7 +121,7 @@ class Cache:
         self._functions.append(cached)
         return cached  # type: ignore[return-value]  # typeshed forgets the parameters
 
-    def native(self, table: Any) -> Any:
+    def native(self, table: object) -> Any:
         """A table of C++, which has methods `clear` and `size`."""
         self._native.append(table)
         return table

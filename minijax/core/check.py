@@ -14,7 +14,6 @@ from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
-from minijax.core.operators import Aval
 from minijax.core.rules import Rules
 
 inside = Rules("inside")
@@ -100,7 +99,7 @@ def _check_eqn(jaxpr: Jaxpr, eqn: Eqn, bound: set[int]) -> None:
         _fail(jaxpr, f"{text} has effects that the jaxpr does not declare")
 
 
-def same_type(a: Aval, b: Aval) -> bool:
+def same_type(a: AbstractValue, b: AbstractValue) -> bool:
     """Whether two types agree in shape, dtype and vma; weak types do not matter."""
     if a is b:
         return True

@@ -17,13 +17,13 @@ import logging
 import os
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from jaxlib import _jax
 
 from minijax.core import deferral, source, system
 from minijax.core.errors import error
-from minijax.core.operators import Function, Param, Tree, Value
+from minijax.core.operators import Function, Value
 from minijax.core.sequences import UNSPECIFIED
 
 # Few programs misspell a setting, and every program imports this file.
@@ -40,7 +40,7 @@ trace_context: Callable[[], tuple[Hashable, ...]] = _native.trace_context
 """Returns the values of all states with `in_trace_key=True`, as one tuple for cache keys."""
 
 
-class Context(AbstractContextManager[Param]):
+class Context(AbstractContextManager[Any]):
     """Base of context managers that are decorators too: each call is in a context of its own."""
 
     __slots__ = ()
@@ -49,7 +49,7 @@ class Context(AbstractContextManager[Param]):
         """`function` inside this context."""
 
         @source.result_of(function)
-        def inside(*args: Tree, **kwargs: Tree) -> Tree:
+        def inside(*args: Any, **kwargs: Any) -> Any:
             with copy.copy(self):
                 return function(*args, **kwargs)
 
@@ -61,9 +61,7 @@ class override(Context, Generic[T]):  # noqa: N801  a context manager reads as a
 
     __slots__ = ("_native", "_on_change", "_previous", "_value")
 
-    def __init__(
-        self, native: Param, value: T, on_change: Callable[[T], None] | None = None
-    ) -> None:
+    def __init__(self, native: Any, value: T, on_change: Callable[[T], None] | None = None) -> None:
         self._native = native
         self._value = value
         self._on_change = on_change
@@ -129,7 +127,7 @@ class State(Generic[T]):
         default: T,
         doc: str,
         *,
-        parse: Callable[[str, Param], T],
+        parse: Callable[[str, Any], T],
         in_trace_key: bool = False,
         in_call_key: bool = False,
         on_change: Callable[[T], None] | None = None,
@@ -170,7 +168,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         return self._native.value
 
     @property
-    def native(self) -> Param:
+    def native(self) -> Any:
         """The C++ object behind the state."""
         return self._native
 
@@ -180,7 +178,7 @@ thread; {self.env_name} holds its first value, which is {self.default!r} by defa
         if self._on_change is not None:
             self._on_change(self._native.value)
 
-    def __call__(self, new_val: Param = UNSPECIFIED) -> Context:
+    def __call__(self, new_val: object = UNSPECIFIED) -> Context:
         return override(self._native, self.checked(new_val), self._on_change)
 
     def checked(self, new_val: object) -> T:
@@ -213,15 +211,15 @@ class Config:
     """
 
     def __init__(self) -> None:
-        self._states: dict[str, State[Param]] = {}
+        self._states: dict[str, State[Any]] = {}
 
-    def add(self, state: State[Param]) -> None:
+    def add(self, state: State[Any]) -> None:
         """Registers `state`; two states of one name are an error."""
         if state.name in self._states:
             error(ValueError, "config.add", f"state {state.name!r} exists already.")
         self._states[state.name] = state
 
-    def state(self, name: str) -> State[Param]:
+    def state(self, name: str) -> State[Any]:
         """The state called `name`.
 
         Raises:
@@ -251,22 +249,22 @@ class Config:
         """
         self.state(name).update(val)
 
-    def read(self, name: str) -> Param:
+    def read(self, name: str) -> Any:
         """The value in force of the state called `name`."""
         return self.state(name).value
 
     @property
-    def values(self) -> dict[str, Param]:
+    def values(self) -> dict[str, Any]:
         """Every state's value in force, by name, and by the name with JAX's prefix."""
         names = (*self._states, *_OTHER_NAMES)
         return {prefix + name: self.read(name) for prefix in ("", "jax_") for name in names}
 
-    def __getattr__(self, name: str) -> Param:
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(name)
         return self.state(name).value
 
-    def __iter__(self) -> Iterator[State[Param]]:
+    def __iter__(self) -> Iterator[State[Any]]:
         return iter(self._states.values())
 
     def __dir__(self) -> list[str]:
@@ -314,7 +312,7 @@ class UserContext(Generic[T]):
 _numbers = itertools.count()
 
 
-def make_user_context(default_value: Param = None) -> UserContext[Param]:
+def make_user_context(default_value: object = None) -> UserContext[Any]:
     """A value that jitted functions may read: they are traced anew where it is another one.
 
     Args:
@@ -332,10 +330,10 @@ def make_user_context(default_value: Param = None) -> UserContext[Param]:
     return UserContext(default_value)
 
 
-def one_of(*choices: Param, **keys: Param) -> Callable[[Declaration], State[Param]]:
+def one_of(*choices: Any, **keys: Any) -> Callable[[Declaration], State[Any]]:
     """Returns a decorator like `state`'s, for one of `choices`; the first is the default."""
 
-    def parse(name: str, value: Param) -> Param:
+    def parse(name: str, value: object) -> Any:
         if value in choices:
             return value
         expected = "one of " + ", ".join(map(repr, choices))
@@ -346,7 +344,7 @@ def one_of(*choices: Param, **keys: Param) -> Callable[[Declaration], State[Para
 
 
 def state(
-    default: T, *, parse: Callable[[str, Param], T] | None = None, **keys: Param
+    default: T, *, parse: Callable[[str, Any], T] | None = None, **keys: Any
 ) -> Callable[[Declaration], State[T]]:
     """Returns a decorator that declares a state with the name and docstring of a function.
 
@@ -365,11 +363,11 @@ Declaration = Callable[[], None]
 """A function without a body, whose name and documentation are those of a state."""
 
 
-def _as_given(name: str, value: Param) -> Param:
+def _as_given(name: str, value: object) -> Any:
     return value
 
 
-def _parse_device(name: str, value: Param) -> Param:
+def _parse_device(name: str, value: object) -> Any:
     if not (value is None or isinstance(value, str) or hasattr(value, "device_kind")):
         error(ValueError, name, "no device.", got=repr(value), expected="a device or a platform")
     return value
@@ -387,7 +385,7 @@ def _parse_bool(name: str, value: Value) -> bool:
     error(ValueError, f"config.{name}", "not a boolean.", got=repr(value), expected="True or False")
 
 
-def _parse_number(name: str, value: Param, convert: Callable[[Param], Param], what: str) -> Param:
+def _parse_number(name: str, value: object, convert: Callable[[Any], Any], what: str) -> Any:
     try:
         return convert(value)
     except (TypeError, ValueError):
@@ -407,7 +405,7 @@ def _parse_path(name: str, value: object) -> str | None:
     error(ValueError, f"config.{name}", "not a path.", got=repr(value), expected=expected)
 
 
-_PARSERS: dict[type, Callable[[str, Param], Param]] = {
+_PARSERS: dict[type, Callable[[str, Any], Any]] = {
     bool: _parse_bool,
     int: functools.partial(_parse_number, convert=int, what="an integer"),
     float: functools.partial(_parse_number, convert=float, what="a number"),
@@ -562,7 +560,7 @@ def debug_infs() -> None:
     """
 
 
-@state(frozenset[Param](), parse=lambda _, value: frozenset(value), in_trace_key=True)
+@state(frozenset[Any](), parse=lambda _, value: frozenset(value), in_trace_key=True)
 def checking() -> None:
     """Kinds of faults that what is being traced is checked for; set by `checked`."""
 
@@ -1008,13 +1006,13 @@ def _declare(setting: str, reason: str, *, refused: bool) -> None:
     text = text or "False"
     default = ast.literal_eval(text)
 
-    def default_alone(name: str, value: Param) -> Param:
+    def default_alone(name: str, value: object) -> Any:
         if str(value) != str(default):
             error(ValueError, f"config.{name}", reason, got=repr(value), expected=text)
         return default
 
     doc = (_declare.__doc__ or "").format(reason=reason.rstrip("."), name=name, default=text)
-    State[Param](name, default, doc, parse=default_alone if refused else _as_given)
+    State[Any](name, default, doc, parse=default_alone if refused else _as_given)
 
 
 for _reason, _settings in _WITHOUT_EFFECT.items():

@@ -219,7 +219,7 @@ def _is_tool(value: Any, path: str) -> bool:
     return name == __name__ or "." not in name or name.startswith(f"{path}.")
 
 
-def _public(value: Any, package: str, name: str) -> Any:
+def _public(value: object, package: str, name: str) -> Any:
     """Returns `value` as users see it; our functions become boundaries with a source line."""
     if isinstance(value, FunctionType) and value.__module__.startswith(ROOT):
         boundary = sys.modules[f"{ROOT}.core.source"].public(value, package, name)
@@ -357,7 +357,7 @@ def loaded(package: str, name: str) -> Any:
     return value
 
 
-def shown(value: Any) -> str | None:
+def shown(value: object) -> str | None:
     """What a notebook shows of a value: the `_repr_html_` of classes whose text is not all."""
     html: str | None = import_module(f"{ROOT}.explain.display.rich").html_of(value)
     return html

@@ -38,7 +38,7 @@ def itemsize_bits(dtype: Any) -> int:
     return dtypes.bit_width(dtype if extended else dtypes.np_dtype(dtype, "dtypes.itemsize_bits"))
 
 
-def isdtype(dtype: Any, kind: object) -> bool:
+def isdtype(dtype: object, kind: object) -> bool:
     """Whether `dtype` is of `kind`: a dtype, an array API name such as "integral", or a tuple.
 
     Source: mirrors jax.numpy.isdtype; Python array API standard.
@@ -69,7 +69,9 @@ def _is_of_kind(dtype: np.dtype[Any], kind: _Kind) -> bool:
 
 
 def can_cast(
-    from_: Any, to: Any, casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe"
+    from_: object,
+    to: object,
+    casting: Literal["no", "equiv", "safe", "same_kind", "unsafe"] = "safe",
 ) -> bool:
     """Whether NumPy's rule `casting` lets a dtype become `to`.
 

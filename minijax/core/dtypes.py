@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Literal, NoReturn, TypeAlias, overload
+from typing import Any, Literal, NoReturn, TypeAlias, TypeGuard, overload
 
 import ml_dtypes
 import numpy as np
@@ -152,7 +152,7 @@ _x64 = config.enable_x64.native
 _promotion = config.numpy_dtype_promotion.native
 
 
-def is_extended(dtype: object) -> bool:
+def is_extended(dtype: object) -> TypeGuard[ExtendedDType]:
     """Whether `dtype` is an extended dtype (not an abstract type such as `prng_key`)."""
     return isinstance(dtype, ExtendedDType)
 
@@ -192,7 +192,7 @@ class ScalarType(type):
         super().__init__(name, (), {})
         cls.__doc__ = f"Makes arrays of dtype {dtype.name}; also names that dtype."
 
-    def __call__(cls, value: Any) -> Any:
+    def __call__(cls, value: object) -> Any:
         return ScalarType.make_array(value, cls.dtype)
 
     def __eq__(cls, other: object) -> bool:
@@ -241,12 +241,12 @@ _SHARED = {dtype: dtype for dtype in ALL}
 _canonical: dict[bool, dict[Any, Any]] = {False: {}, True: {}}
 
 
-def is_too_wide(dtype: Any) -> bool:
+def is_too_wide(dtype: object) -> bool:
     """Whether arrays of `dtype` are made under x64 alone, which is off; they may be from there."""
     return dtype in _CANONICAL_32 and not _x64.value
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> Any:
+def canonicalize_dtype(dtype: object, allow_extended_dtype: bool = False) -> Any:
     """The dtype that arrays get for `dtype`: 64-bit types lose half unless x64 is on.
 
     Extended dtypes pass through, allowed or not, as do dtypes that arrays cannot have.
@@ -288,7 +288,7 @@ def check_user_dtype_supported(dtype_like: object, name: str) -> None:
         error(TypeError, name, "arrays cannot have this dtype.", got=str(dtype), expected=expected)
 
 
-def canonicalize_user_dtype(dtype_like: Any, name: str) -> Any:
+def canonicalize_user_dtype(dtype_like: object, name: str) -> Any:
     """The dtype for the `dtype=` argument that a user passed to the function `name`.
 
     Warns when the user asked for 64 bits by name and x64 is off; `int`, `float` and `complex` ask
@@ -336,7 +336,7 @@ _promotions = Cache(
 _subtypes: dict[tuple[Any, Any], bool] = _promotions.table()
 
 
-def issubdtype(arg1: Any, arg2: Any) -> bool:
+def issubdtype(arg1: object, arg2: object) -> bool:
     """Whether dtype `arg1` is `arg2`, or one of the kind `arg2`.
 
     Unlike NumPy's, knows that `bfloat16` is a `np.floating`, `int4` a `np.integer`, and a random
@@ -742,7 +742,7 @@ def result_type(
     return (dtype, weak) if return_weak_type_flag else dtype
 
 
-def promote_types(a: Any, b: Any) -> np.dtype[Any]:
+def promote_types(a: object, b: object) -> np.dtype[Any]:
     """The dtype that dtypes `a` and `b` promote to; 64-bit operands keep their width without x64.
 
     Python's `int`, `float` and `complex` are weak.

@@ -6,10 +6,11 @@ equations with effects are never dropped as dead code.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from minijax.core.errors import error
-from minijax.core.operators import Values
+from minijax.core.operators import AxisName
 
 
 class Effect:
@@ -26,7 +27,7 @@ class Effect:
 
     __slots__ = ()
 
-    def of_equation(self, operands: Values) -> Iterable[Effect]:
+    def of_equation(self, operands: Sequence[Any]) -> Iterable[Effect]:
         """The effects of an equation whose primitive's rule gives this one."""
         return (self,)
 
@@ -43,7 +44,7 @@ class NamedAxisEffect(Effect):
 
     __slots__ = ("name",)
 
-    def __init__(self, name: str) -> None:
+    def __init__(self, name: AxisName) -> None:
         self.name = name
 
     def __eq__(self, other: object) -> bool:
@@ -114,7 +115,7 @@ def guarded_among(effects: Iterable[Effect]) -> list[Effect]:
     return sorted((e for e in effects if not unguarded_effects.contains(e)), key=repr)
 
 
-def without_axis(effects: Iterable[Effect], name: str) -> frozenset[Effect]:
+def without_axis(effects: Iterable[Effect], name: AxisName) -> frozenset[Effect]:
     """Effects outside the construct that maps over the axis `name`."""
     return frozenset(effects) - {NamedAxisEffect(name)}
 

@@ -7,13 +7,13 @@ looks at it wherever it moves a value, and logs or refuses.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from jaxlib import _jax
 
 from minijax.core import source
 from minijax.core.config import Context, Declaration, State
 from minijax.core.errors import error
-from minijax.core.operators import Param
 from minijax.core.sequences import UNSPECIFIED
 
 _native = _jax.guard_lib
@@ -24,7 +24,7 @@ class _Held(Context):
 
     __slots__ = ("_levels", "_previous")
 
-    def __init__(self, levels: dict[str, Param]) -> None:
+    def __init__(self, levels: dict[str, Any]) -> None:
         self._levels = levels
 
     def __enter__(self) -> None:
@@ -34,7 +34,7 @@ class _Held(Context):
         _set(_native.thread_local_state(), self._previous)
 
 
-def _set(state: Param, levels: dict[str, Param]) -> dict[str, Param]:
+def _set(state: object, levels: dict[str, Any]) -> dict[str, Any]:
     """Sets fields of jaxlib's state and returns what they were."""
     previous = {field: getattr(state, field) for field in levels}
     for field, level in levels.items():
@@ -54,7 +54,7 @@ class Guard(State[str | None]):
     __doc__ = State.__doc__
     __slots__ = ("_fields", "_levels")
 
-    def __init__(self, name: str, fields: tuple[str, ...], levels: Param, doc: str) -> None:
+    def __init__(self, name: str, fields: tuple[str, ...], levels: Any, doc: str) -> None:
         self._fields = fields
         self._levels = levels
         super().__init__(name, None, doc, parse=self._level, in_trace_key=False, in_call_key=False)
@@ -66,17 +66,17 @@ class Guard(State[str | None]):
         super().update(value)
         _set(_native.global_state(), self._native_levels(value))
 
-    def __call__(self, new_val: Param = UNSPECIFIED) -> Context:
+    def __call__(self, new_val: object = UNSPECIFIED) -> Context:
         return _Held(self._native_levels(self.checked(new_val)))
 
-    def _level(self, name: str, value: Param) -> str | None:
+    def _level(self, name: str, value: Any) -> str | None:
         choices = [level.name.lower() for level in self._levels]
         if value is None or value in choices:
             return value
         expected = "one of " + ", ".join(map(repr, choices))
         error(ValueError, name, "there is no such level.", got=repr(value), expected=expected)
 
-    def _native_levels(self, value: str | None) -> dict[str, Param]:
+    def _native_levels(self, value: str | None) -> dict[str, Any]:
         level = None if value is None else self._levels[value.upper()]
         return dict.fromkeys(self._fields, level)
 
@@ -87,7 +87,7 @@ def explicitly(field: str) -> Context:
 
 
 def _guard(
-    *fields: str, levels: Param = _native.TransferGuardLevel
+    *fields: str, levels: object = _native.TransferGuardLevel
 ) -> Callable[[Declaration], Guard]:
     """Declares a guard: the function that follows has its name and its documentation."""
     return lambda declaration: Guard(

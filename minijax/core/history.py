@@ -15,16 +15,17 @@ import types
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from jaxlib import _jax
 
 from minijax.core import axes, config, meshes, source
+from minijax.core.aval import AbstractValue
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.native import Config, Device, PyTreeDef
-from minijax.core.operators import Aval, Function, Param, Sharding, Values
+from minijax.core.native import Config, PyTreeDef
+from minijax.core.operators import Function, Values
 from minijax.core.trace import current
 
 RECORDS_OF_A_PLACE = 32
@@ -66,7 +67,7 @@ class Memento:
         return hash((self.kind, self.token))
 
     @property
-    def value(self) -> Param:
+    def value(self) -> Any:
         """The value, or None where it is gone."""
         return self.plain if self.reference is None else self.reference()
 
@@ -117,12 +118,12 @@ class Compilation(NamedTuple):
         partitioner: whether Shardy partitions it.
     """
 
-    device: Param
+    device: Any
     committed: bool
     demanded_by: tuple[int, ...]
-    default_device: Param
+    default_device: Any
     at: str
-    placed: tuple[Sharding, ...]
+    placed: tuple[Any, ...]
     partitioner: bool
 
 
@@ -150,15 +151,15 @@ class TraceRecord(NamedTuple):
 
     function: FunctionRecord
     in_tree: PyTreeDef
-    avals: tuple[Aval, ...]
+    avals: tuple[AbstractValue, ...]
     kinds: tuple[type, ...]
     positions: tuple[int, ...] | None
-    statics: tuple[tuple[Param, Memento], ...]
-    settings: Param
-    states: dict[str, Param]
-    axes: tuple[Param, ...]
-    mesh: Param
-    context: tuple[Param, ...]
+    statics: tuple[tuple[Any, Memento], ...]
+    settings: Any
+    states: dict[str, Any]
+    axes: tuple[Any, ...]
+    mesh: Any
+    context: tuple[Any, ...]
     inside: str
     at: str
     compilations: deque[Compilation]
@@ -176,7 +177,7 @@ class Guard:
 
 
 logger = logging.getLogger("minijax")
-guards: Config[tuple[Param, ...]] = _jax.config.Config("minijax_retrace_guards", ())
+guards: Config[tuple[Any, ...]] = _jax.config.Config("minijax_retrace_guards", ())
 """The guards of this thread, a tuple."""
 
 _places: OrderedDict[tuple[object, ...], deque[TraceRecord]] = OrderedDict()
@@ -206,7 +207,7 @@ def codes_of(function: Function, depth: int = 3) -> tuple[object, ...]:
     return tuple(found)
 
 
-def _contents(cell: types.CellType) -> Param:
+def _contents(cell: types.CellType) -> Any:
     try:
         return cell.cell_contents
     except ValueError:
@@ -222,9 +223,9 @@ def _form_of(function: Function) -> str:
     return "function" if hasattr(function, "__code__") else "callable object"
 
 
-def _captured(function: Param) -> tuple[tuple[str, Memento], ...]:
+def _captured(function: Any) -> tuple[tuple[str, Memento], ...]:
     """What a function object holds besides its code: bound values, closure, defaults."""
-    found: list[tuple[str, Param]] = []
+    found: list[tuple[str, Any]] = []
     while isinstance(function, functools.partial):
         found += [(f"partial argument {i}", x) for i, x in enumerate(function.args)]
         found += list(function.keywords.items())
@@ -265,7 +266,7 @@ def describe(
 
 def begin_trace(
     function: FunctionRecord,
-    key: tuple[Param, ...],
+    key: tuple[Any, ...],
     leaves: Values,
     positions: Sequence[int] | None,
 ) -> TraceRecord:
@@ -325,11 +326,11 @@ def trace_of(closed: ClosedJaxpr) -> TraceRecord | None:
 
 def compiling(
     closed: ClosedJaxpr,
-    device: Device | tuple[Device, ...],
+    device: object,
     *,
     committed: bool,
     demanded_by: Sequence[int],
-    placed: tuple[Sharding | None, ...] = (),
+    placed: tuple[Any, ...] = (),
 ) -> None:
     """Remembers a compilation that is about to begin; guards may refuse it.
 

@@ -7,9 +7,10 @@ fill them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 from minijax.core import aval, operators, trace, value_placement
-from minijax.core.operators import Aval, Operand
+from minijax.core.aval import AbstractValue
 
 
 def fill_operators(functions: Mapping[str, object]) -> None:
@@ -23,7 +24,7 @@ def fill_eager_trace(eager: trace.Trace) -> None:
     trace.current.set_global(eager)
 
 
-def fill_zeros(function: Callable[[Aval], Operand]) -> None:
+def fill_zeros(function: Callable[[AbstractValue], Any]) -> None:
     """Makes `function` of a type make a value of zeros."""
     aval.zeros = function
 

@@ -9,22 +9,25 @@ Jaxprs are immutable: passes build new ones.  Names are given to variables only 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from minijax.core import config, deferral, monitoring
 from minijax.core.aval import AbstractValue, aval_of
-from minijax.core.operators import Aval, Operand, Operation, Param, Value, Values
+from minijax.core.operators import Value, Values
+
+if TYPE_CHECKING:
+    from minijax.core.effects import Effect
+    from minijax.core.native import Traceback
+    from minijax.core.primitive import Primitive
 
 if TYPE_CHECKING:
     from minijax.core import printing
-    from minijax.core.effects import Effect
-    from minijax.core.native import Traceback
 else:
     printing = deferral.module("minijax.core.printing")
 
 T = TypeVar("T")
-Effects: TypeAlias = "frozenset[Effect]"
+Effects: TypeAlias = frozenset["Effect"]
 NO_EFFECTS: Effects = frozenset()
 
 
@@ -38,7 +41,7 @@ class Var:
 
     __slots__ = ("aval",)
 
-    aval: Aval
+    aval: AbstractValue
 
     def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
@@ -58,15 +61,15 @@ class Literal:
 
     __slots__ = ("aval", "value")
 
-    aval: Aval
-    value: Operand
+    aval: AbstractValue
+    value: Any
 
     def __init__(self, value: Value, aval: AbstractValue | None = None) -> None:
         self.value = value
         self.aval = aval_of(value) if aval is None else aval
 
     @property
-    def val(self) -> Operand:
+    def val(self) -> Any:
         """The value, under JAX's name."""
         return self.value
 
@@ -157,8 +160,8 @@ class Eqn:
         self,
         invars: list[Atom],
         outvars: list[Var],
-        primitive: Operation,
-        params: dict[str, Param],
+        primitive: Primitive,
+        params: Mapping[str, Any],
         effects: Effects = NO_EFFECTS,
         source: Traceback | None = None,
         scope: tuple[str, ...] = (),
@@ -176,7 +179,7 @@ class Eqn:
         """The C++ traceback captured where the equation was made."""
         return self.source
 
-    def replace(self, **changes: Param) -> Eqn:
+    def replace(self, **changes: Any) -> Eqn:
         """This equation with some fields replaced."""
         fields = {name: getattr(self, name) for name in Eqn.__slots__}
         return Eqn(**{**fields, **changes})
@@ -223,13 +226,13 @@ class Jaxpr:
         # Whether it takes or makes references, once somebody has looked.
         self.has_references: bool | None = None
 
-    def replace(self, **changes: Param) -> Jaxpr:
+    def replace(self, **changes: Any) -> Jaxpr:
         """This jaxpr with some fields replaced; effects follow the equations."""
         names = ("constvars", "invars", "outvars", "eqns", "debug_info")
         fields = {name: getattr(self, name) for name in names}
         return Jaxpr(**{**fields, **changes})
 
-    def pretty_print(self, **options: Param) -> str:
+    def pretty_print(self, **options: Any) -> str:
         """The text of the jaxpr."""
         return printing.jaxpr_text(self, **options)
 
@@ -273,15 +276,15 @@ class ClosedJaxpr:
         return self.jaxpr.effects
 
     @property
-    def in_avals(self) -> list[Aval]:
+    def in_avals(self) -> list[AbstractValue]:
         return [v.aval for v in self.jaxpr.invars]
 
     @property
-    def out_avals(self) -> list[Aval]:
+    def out_avals(self) -> list[AbstractValue]:
         return [v.aval for v in self.jaxpr.outvars]
 
     @property
-    def literals(self) -> list[Operand]:
+    def literals(self) -> list[Any]:
         """The constants, under JAX's older name."""
         return self.consts
 
@@ -291,7 +294,7 @@ class ClosedJaxpr:
             self.jaxpr if jaxpr is None else jaxpr, self.consts if consts is None else consts
         )
 
-    def pretty_print(self, **options: Param) -> str:
+    def pretty_print(self, **options: Any) -> str:
         """The text of the jaxpr."""
         return printing.jaxpr_text(self.jaxpr, **options)
 
@@ -316,7 +319,7 @@ def holders(jaxpr: Jaxpr) -> list[Eqn]:
     return [eqn for eqn in jaxpr.eqns if eqn.primitive.multiple_results]
 
 
-def jaxprs_in_params(params: dict[str, Param]) -> Iterator[Jaxpr]:
+def jaxprs_in_params(params: Mapping[str, Any]) -> Iterator[Jaxpr]:
     """Every jaxpr among the parameters of an equation, also inside tuples.
 
     Example:

@@ -14,14 +14,14 @@ import math
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
 from jaxlib import _jax
 
 from minijax.core import deferral, source
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.core.operators import AxisName, Param
+from minijax.core.operators import AxisName
 from minijax.core.sequences import Mark
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ class UnconstrainedType(Mark):
 UNCONSTRAINED = UnconstrainedType()
 
 
-def _canonical(entry: object) -> Param:
+def _canonical(entry: object) -> Any:
     if isinstance(entry, (tuple, list)):
         names = tuple(entry)
         return None if not names else names[0] if len(names) == 1 else names
@@ -102,7 +102,7 @@ class PartitionSpec:
     __slots__ = ("_entries", "_hash", "reduced", "unreduced")
 
     UNCONSTRAINED: ClassVar[UnconstrainedType] = UNCONSTRAINED
-    _entries: tuple[Param, ...]
+    _entries: tuple[Any, ...]
     unreduced: frozenset[AxisName]
     reduced: frozenset[AxisName]
 
@@ -132,7 +132,7 @@ class PartitionSpec:
                 error(ValueError, "PartitionSpec", problem, got=repr(self), expected=expected)
 
     @property
-    def partitions(self) -> tuple[Param, ...]:
+    def partitions(self) -> tuple[Any, ...]:
         """The entries."""
         return self._entries
 
@@ -160,7 +160,7 @@ class PartitionSpec:
         entries = self.padded(dim)._entries
         return self.with_entries([*entries[:dim], entry, *entries[dim:]])
 
-    def update(self, **changes: Param) -> PartitionSpec:
+    def update(self, **changes: Any) -> PartitionSpec:
         """This spec with some of `partitions`, `unreduced` and `reduced` replaced."""
         entries = changes.pop("partitions", self._entries)
         sets = {"unreduced": self.unreduced, "reduced": self.reduced, **changes}
@@ -169,10 +169,10 @@ class PartitionSpec:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __iter__(self) -> Iterator[Param]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._entries)
 
-    def __getitem__(self, index: Param) -> Param:
+    def __getitem__(self, index: Any) -> Any:
         return self._entries[index]
 
     def index(self, value: object) -> int:
@@ -224,11 +224,11 @@ class PartitionSpec:
         return _unpickle, (self._entries, self.unreduced, self.reduced)
 
 
-def _unpickle(entries: Sequence[object], unreduced: Param, reduced: Param) -> PartitionSpec:
+def _unpickle(entries: Sequence[object], unreduced: Any, reduced: Any) -> PartitionSpec:
     return PartitionSpec(*entries, unreduced=unreduced, reduced=reduced)
 
 
-def _names(axes: Param, name: str) -> frozenset[AxisName]:
+def _names(axes: Any, name: str) -> frozenset[AxisName]:
     if isinstance(axes, str):
         problem = f"{name} must be a set of names."
         error(TypeError, "PartitionSpec", problem, got=repr(axes), fix=f"{name}={{{axes!r}}}")
@@ -311,11 +311,11 @@ class MeshAxes:
         """Whether there are no devices."""
         return self.size == 0
 
-    def axis_size(self, name: str) -> int:
+    def axis_size(self, name: AxisName) -> int:
         """The size of one axis."""
         return self.axis_sizes[self.axis_names.index(name)]
 
-    def axis_type(self, name: str) -> AxisType:
+    def axis_type(self, name: AxisName) -> AxisType:
         """The type of one axis."""
         return self.axis_types[self.axis_names.index(name)]
 
@@ -388,7 +388,7 @@ class AbstractMesh(MeshAxes):
     __slots__ = ("__weakref__", "axis_names", "axis_sizes", "axis_types")
 
     def __new__(
-        cls, axis_sizes: Param, axis_names: Param = None, axis_types: Param = None
+        cls, axis_sizes: Any, axis_names: Any = None, axis_types: Any = None
     ) -> AbstractMesh:
         if axis_names is None:
             pairs = tuple(axis_sizes)
@@ -405,7 +405,7 @@ class AbstractMesh(MeshAxes):
                 found = _interned.setdefault(key, made)
         return found
 
-    def update(self, **changes: Param) -> AbstractMesh:
+    def update(self, **changes: Any) -> AbstractMesh:
         """This mesh with some of its sizes, names and types replaced."""
         names = ("axis_sizes", "axis_names", "axis_types")
         return AbstractMesh(**{**{n: getattr(self, n) for n in names}, **changes})
@@ -431,7 +431,7 @@ class AbstractMesh(MeshAxes):
     def __exit__(self, *_: object) -> None:
         """There is nothing to leave, but without this Python would not call `__enter__`."""
 
-    def __getattr__(self, name: str) -> Param:
+    def __getattr__(self, name: str) -> Any:
         if name in _OF_DEVICES:
             problem = f"has no {name}: it stands for any devices of its shape."
             fix = "use a Mesh with devices, such as minijax.make_mesh gives"
@@ -453,7 +453,7 @@ _interned = Cache(
 _lock = threading.Lock()
 
 
-def canonical_names(names: Param, rank: int, user: str) -> tuple[AxisName, ...]:
+def canonical_names(names: Any, rank: int, user: str) -> tuple[AxisName, ...]:
     """The names of a mesh's axes as a tuple.
 
     Raises:
@@ -470,7 +470,7 @@ def canonical_names(names: Param, rank: int, user: str) -> tuple[AxisName, ...]:
     return found
 
 
-def canonical_types(types: Param, names: tuple[AxisName, ...], user: str) -> tuple[AxisType, ...]:
+def canonical_types(types: Any, names: tuple[AxisName, ...], user: str) -> tuple[AxisType, ...]:
     """The types of a mesh's axes as a tuple; Auto where none are given.
 
     Raises:
@@ -499,9 +499,9 @@ def canonical_types(types: Param, names: tuple[AxisName, ...], user: str) -> tup
 
 
 def _types_by_name(
-    types: Mapping[AxisName, Param], names: tuple[AxisName, ...], user: str
-) -> list[Param]:
-    by_name: dict[AxisName, Param] = {}
+    types: Mapping[AxisName, Any], names: tuple[AxisName, ...], user: str
+) -> list[Any]:
+    by_name: dict[AxisName, Any] = {}
     for kind, axes in types.items():
         for name in (axes,) if isinstance(axes, str) else tuple(axes):
             by_name[name] = kind
@@ -518,7 +518,7 @@ abstract_mesh: Config[AbstractMesh] = _jax.config.Config(
 )
 """The mesh that programs are traced with; `EMPTY` where there is none."""
 
-device_context: Config[Param] = _jax.config.Config(
+device_context: Config[Any] = _jax.config.Config(
     "minijax_device_context", None, include_in_jit_key=True
 )
 """The mesh whose devices computations without committed arguments use; None: one device."""

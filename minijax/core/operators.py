@@ -4,16 +4,18 @@ The class is empty here: `numpy/operators.py` fills it through `hooks.fill_opera
 `x + y`, `x.sum()` and `x.at[i].set(y)` mean the functions of `minijax.numpy`.  Type checkers and
 editors read what is there in the block that never runs; methods with one signature share it.
 
-Below are the names of what traces and rules handle.  A rule may ask of it what its operation
-promises, which no type says: there the name stands for `Any`, and is the one place that does.
+Below are the types that rules and traces share.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:
+    from minijax.core.aval import AbstractValue
 
 if TYPE_CHECKING:
     from typing import Generic, Self, TypeAlias, TypeVar
@@ -293,59 +295,23 @@ class ArrayOperators(ArrayMethods):
 Value: TypeAlias = ArrayOperators | np.ndarray[Any, Any] | np.generic | bool | int | float | complex
 """What traces handle: an array or a tracer, an array or a scalar of NumPy, or a number."""
 
+Values: TypeAlias = Sequence[Value]
+"""Operands or results of an operation."""
+
 HostArray: TypeAlias = np.ndarray[Any, Any]
 """An array of NumPy, of any shape and dtype."""
 
-Operand: TypeAlias = Any
-"""A `Value` of which a rule knows more than its type says: what it is called with, or makes."""
+Function: TypeAlias = Callable[..., Any]
+"""A function of the user, or a decorator's: its signature is known where it is called."""
 
-Values: TypeAlias = Sequence[Operand]
-"""What rules are given: arrays, numbers and tracers; symbolic zeros among tangents; and MLIR's
-values where an operation is lowered."""
+FlatFunction: TypeAlias = Callable[..., Sequence[Any]]
+"""A function of values, one by one, that returns a sequence of values."""
 
-Function: TypeAlias = Callable[..., Operand]
-"""A function of the user's: what it takes is known where it is called."""
+BatchDims: TypeAlias = Sequence[int | None]
+"""The batch dimension of each operand or result; None for one that is not mapped."""
 
-FlatFunction: TypeAlias = Callable[..., Values]
-"""A function of values, one by one, that gives a sequence of values."""
-
-Result: TypeAlias = Any
-"""What a rule gives: one value, or type, for an operation with one result, else a sequence."""
-
-Tangent: TypeAlias = Any
-"""A value of the tangent type of its primal, or a `jvp.Zero`."""
-
-Cotangent: TypeAlias = Any
-"""A value of the cotangent type of its primal, a `jvp.Zero`, or None where nothing flows back."""
-
-BatchDim: TypeAlias = Any
-"""Where the batch dimension of an operand is; None for what is the same for all examples."""
-
-BatchDims: TypeAlias = Sequence[BatchDim]
-
-Aval: TypeAlias = Any
-"""The type of a value: an `AbstractValue` with what its class has besides, mostly `ShapedArray`."""
-
-Avals: TypeAlias = Sequence[Aval]
+Avals: TypeAlias = Sequence["AbstractValue"]
 """Types of operands or results."""
 
-ElementType: TypeAlias = Any
-"""The dtype of a value: NumPy's, or an `ExtendedDType`; who asks it for more knows which."""
-
-Rule: TypeAlias = Any
-"""A function that is a rule of an operation; None where the operation has none."""
-
-Operation: TypeAlias = Any
-"""A `Primitive`; its class comes after the files that say this, and uses them."""
-
-AxisName: TypeAlias = Any
-"""What collectives call an axis: a string, or what else can be hashed."""
-
-Param: TypeAlias = Any
-"""A parameter of an operation, an option or a setting: each has a type that its owner knows."""
-
-Tree: TypeAlias = Any
-"""A tree of values, as users pass and return it."""
-
-Sharding: TypeAlias = Any
-"""A sharding of the room `sharding`, mostly a `NamedSharding`; None where nothing is said."""
+AxisName: TypeAlias = Hashable
+"""The name of a mesh axis or a mapped axis, mostly a string."""

@@ -9,27 +9,115 @@ needs.  Nothing is looked up by name: `PRIMITIVES` serves tools and tests.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Any, ClassVar, NoReturn, TypeAlias
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias, final
 
+from minijax.core.meshes import PartitionSpec
+from minijax.core import aval as core_aval
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import NO_EFFECTS, Effects
-from minijax.core.operators import Aval, BatchDim, Cotangent, Operand, Param, Result, Rule, Tangent
+from minijax.core.operators import Avals, BatchDims, Function, Value, Values
 from minijax.core.trace import current
 
 PRIMITIVES: dict[str, Primitive] = {}
 
-Dual: TypeAlias = tuple[Operand, Tangent]
-"""What a rule `jvp` gives: the result, or results, and how they move."""
+
+@final
+class Zero:
+    """A tangent or cotangent known to be zero; `aval` is its type.
+
+    Rules get it in place of an array of zeros, so that they can leave out what depends on it.
+
+    Source:     mirrors jax.interpreters.ad.Zero (0.10).
+
+    Example:
+        >>> zero = jax.extend.ad.Zero(jax.typeof(jnp.arange(3.0)))
+        >>> zero, jax.extend.ad.instantiate_zeros(zero)
+        (Zero(f32[3]), Array([0., 0., 0.], dtype=float32))
+    """
+
+    __slots__ = ("aval",)
+
+    aval: AbstractValue
+
+    def __init__(self, aval: AbstractValue) -> None:
+        self.aval = aval
+
+    @staticmethod
+    def like(primal: Value) -> Zero:
+        """The zero tangent of a primal value."""
+        return Zero(core_aval.aval_of(primal).tangent_aval())
+
+    def made(self) -> Any:
+        """The zeros as a value."""
+        return core_aval.zeros(self.aval)
+
+    def __repr__(self) -> str:
+        return f"Zero({self.aval})"
+
+
+Tangent: TypeAlias = Value | Zero
+"""A value of the tangent type of its primal, or a symbolic zero."""
+
+Tangents: TypeAlias = Sequence[Tangent]
+
+Cotangent: TypeAlias = Value | Zero | None
+"""A value of the cotangent type of its primal, or zero: a `Zero`, or None."""
+
+Dual: TypeAlias = tuple[Value | Values, Tangent | Tangents]
+"""Primal and tangent of the result; with `multiple_results`, those of all results."""
 
 Cotangents: TypeAlias = Sequence[Cotangent]
-"""What a rule `transpose` gives: one for each operand."""
+"""The cotangents of the operands; None for operands that are not linear."""
 
-Batched: TypeAlias = tuple[Operand, BatchDim]
-"""What a rule `batch` gives: the result, or results, for a batch, and where its dimension is."""
+Batched: TypeAlias = tuple[Value | Values, int | BatchDims | None]
+"""The result for a batch and its batch dimension; with `multiple_results`, those of all results."""
 
-LoweringContext: TypeAlias = Any  # type: ignore[explicit-any]
-"""Where a rule `lower` builds: a `stablehlo.LoweringContext`, of a room that uses this one."""
+
+class LoweringContext(Protocol):
+    """Builds the StableHLO of one equation: the part of `stablehlo.LoweringContext` used here.
+
+    The values, types and attributes are MLIR's, whose classes cannot be imported below `lowering/`.
+    """
+
+    avals_in: Avals
+    avals_out: Avals
+    platform: str
+    module: Any
+
+    def op(
+        self, name: str, operands: Sequence[Any], attributes: dict[str, Any] | None = None
+    ) -> Any:
+        """Builds an operation with one result."""
+
+    def ops(
+        self,
+        name: str,
+        operands: Sequence[Any],
+        attributes: dict[str, Any] | None = None,
+        types: Sequence[Any] | None = None,
+        regions: Sequence[tuple[Sequence[Any], Function]] = (),
+    ) -> list[Any]:
+        """Builds an operation with any number of results."""
+
+    def reduce(self, combiner: str, x: Any, axes: Sequence[int], init: Value) -> Any:
+        """Builds a reduction over `axes`."""
+
+    def tensor_type(self, shape: Sequence[int], dtype: Any) -> Any:
+        """The type of tensors of a shape and dtype."""
+
+    def i64_array(self, values: Iterable[int]) -> Any:
+        """An attribute that holds integers."""
+
+    def string(self, text: str) -> Any:
+        """An attribute that holds text."""
+
+    def boolean(self, value: bool) -> Any:
+        """An attribute that is true or false."""
+
+    def attribute(self, text: str) -> Any:
+        """An attribute parsed from MLIR's text."""
 
 
 class Primitive:
@@ -38,6 +126,10 @@ class Primitive:
     A subclass gives `abstract_eval` and `lower`, and whichever of `jvp`, `transpose` and `batch`
     make sense.  With `multiple_results`, rules take and return sequences; a primitive that runs
     programs of the user, jaxprs among its parameters, has it.
+
+    Each rule names the types of its own operands and parameters.  Where the class here says `Any`
+    for a result, it is one value, or with `multiple_results` a sequence: rules say `Dual`,
+    `Batched`, and a type or types.
 
     What a single analysis asks is not a member: it stands in a table that the analysis owns, see
     `core/rules.py`.
@@ -54,8 +146,8 @@ class Primitive:
     name: str = ""
     multiple_results: ClassVar[bool] = False
     has_effects: ClassVar[bool] = False
-    impl: Rule = None
-    partial_eval: Rule = None
+    impl: Function | None = None
+    partial_eval: Function | None = None
 
     def __init__(self, name: str = "") -> None:
         self.name = name or self.name
@@ -65,28 +157,28 @@ class Primitive:
         caller = sys._getframe(1)
         self.declared_at = f"{caller.f_code.co_filename}:{caller.f_lineno}"
 
-    def bind(self, *args: Operand, **params: Param) -> Result:
+    def bind(self, *args: Value, **params: Any) -> Any:
         """Applies the operation in the current trace."""
         outs = current.value.process(self, args, params)
         return outs if self.multiple_results else outs[0]
 
-    def bind_all(self, *args: Operand, **params: Param) -> Sequence[Operand]:
+    def bind_all(self, *args: Value, **params: Any) -> Sequence[Any]:
         """Applies the operation in the current trace; always a sequence of results."""
         return current.value.process(self, args, params)
 
-    def abstract_eval(self, *avals: Aval, **params: Param) -> Result:
+    def abstract_eval(self, *avals: Any, **params: Any) -> Any:
         """The type of the result, or the types of the results."""
         self._missing("abstract evaluation (abstract_eval)")
 
-    def effects(self, *avals: Aval, **params: Param) -> Effects:
+    def effects(self, *avals: Any, **params: Any) -> Effects:
         """The side effects of one application."""
         return NO_EFFECTS
 
-    def lower(self, ctx: LoweringContext, *values: Operand, **params: Param) -> Result:
-        """StableHLO for the operation: the value, or values, of its results."""
+    def lower(self, *args: Any, **params: Any) -> Any:
+        """Of `ctx, *values`: StableHLO for the operation; the value, or values, of its results."""
         self._missing("lowering to StableHLO (lower)")
 
-    def jvp(self, *args: Operand, **params: Param) -> Dual:
+    def jvp(self, *args: Any, **params: Any) -> Any:
         """Of `primals, tangents`: primal and tangent results.
 
         Tangents may be `Zero`, though not all of them: such an operation is not differentiated.
@@ -97,15 +189,15 @@ class Primitive:
             "custom_vjp around the call where one is, or the rule on its class",
         )
 
-    def transpose(self, *args: Operand, **params: Param) -> Cotangents:
+    def transpose(self, *args: Any, **params: Any) -> Cotangents:
         """Of `ct, *args`: cotangents of the linear arguments, None for the others."""
         self._missing("reverse-mode differentiation (transpose)")
 
-    def batch(self, *args: Operand, **params: Param) -> Batched:
+    def batch(self, *args: Any, **params: Any) -> Any:
         """Of `size, args, dims`: the result over a batch, and where its batch dimension is."""
         self._missing("batching (batch)")
 
-    def shard(self, *args: Operand, **params: Param) -> Result:
+    def shard(self, *args: Any, **params: Any) -> PartitionSpec | Sequence[PartitionSpec]:
         """Returns a `PartitionSpec` for the result, or one for each, given types `avals, outs`.
 
         Called if Explicit mesh axes partition an operand, or if the user specifies how the results

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minijax.core import deferral, source
-from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
 highlighting = deferral.module("minijax.explain.display.highlighting")
@@ -68,7 +67,7 @@ class _Names:
         return f"{name}:{var.aval.str_short()}"
 
 
-def literal_text(value: Value) -> str:
+def literal_text(value: Any) -> str:
     """A scalar, as briefly as its dtype allows."""
     if isinstance(value, (np.floating, np.complexfloating)):
         return str(value)
@@ -86,7 +85,7 @@ def _indent(text: str, by: int) -> str:
     return text.replace("\n", "\n" + " " * by)
 
 
-def _as_jaxpr(value: Value) -> Any:
+def _as_jaxpr(value: Any) -> Any:
     """The open jaxpr that a parameter is or holds, else None."""
     jaxpr = getattr(value, "jaxpr", value)
     return jaxpr if hasattr(jaxpr, "eqns") and hasattr(jaxpr, "invars") else None
@@ -109,12 +108,12 @@ class _Printer:
         self.source_info = source_info
         self.shared: dict[int, str] = {}
 
-    def whole(self, jaxpr: Any) -> str:
+    def whole(self, jaxpr: object) -> str:
         """The jaxpr, after those that it holds several times."""
         uses: dict[int, int] = {}
         held: dict[int, tuple[Any, str]] = {}
 
-        def visit(outer: Any) -> None:
+        def visit(outer: object) -> None:
             for eqn, inner in _inner(outer):
                 uses[id(inner)] = uses.get(id(inner), 0) + 1
                 if uses[id(inner)] == 1:
@@ -132,7 +131,7 @@ class _Printer:
                 definitions.append(f"let {self.shared[key]} = {body} in\n")
         return "".join(definitions) + self.jaxpr(jaxpr)
 
-    def param(self, value: Value) -> str:
+    def param(self, value: Any) -> str:
         """The text of one parameter of an equation."""
         jaxpr = _as_jaxpr(value)
         if jaxpr is not None:
@@ -198,12 +197,14 @@ def shown_params(primitive: Any, params: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def eqn_text(eqn: Any) -> str:
+def eqn_text(eqn: object) -> str:
     """The text of one equation by itself."""
     return _Printer(source_info=False).eqn(eqn, _Names(), None)
 
 
-def jaxpr_text(jaxpr: Any, *, source_info: bool = False, use_color: bool = False, **_: Any) -> str:
+def jaxpr_text(
+    jaxpr: object, *, source_info: bool = False, use_color: bool = False, **_: Any
+) -> str:
     """The text of a jaxpr; with `source_info`, each equation shows the user's line."""
     text = _Printer(source_info).whole(jaxpr)
     return str(highlighting.to_ansi(text, "jaxpr")) if use_color else text

@@ -8,15 +8,17 @@ jaxpr; where operations run at once it is a `Cell`, whose array is replaced on e
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import numpy as np
 
 from minijax.core import effects, source
-from minijax.core.aval import AbstractValue, Shape, ShapedArray, aval_handlers, aval_of
+from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
 from minijax.core.value_placement import ManualAxisType
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import Eqn, Jaxpr
-from minijax.core.operators import Aval, ElementType, Operand, Param, Sharding, Value, Values
+from minijax.core.operators import Value, Values
 from minijax.core.rules import Facts, Rules
 
 discharge = Rules("discharge")
@@ -51,11 +53,11 @@ class AbstractRef(AbstractValue):
     __slots__ = ("__weakref__", "inner_aval", "kind")
     is_plain = False
 
-    inner_aval: Aval
+    inner_aval: AbstractValue
     kind: Hashable
 
     def __new__(
-        cls, inner_aval: ShapedArray, memory_space: Param = None, kind: Hashable = None
+        cls, inner_aval: AbstractValue, memory_space: object = None, kind: Hashable = None
     ) -> AbstractRef:
         found = _interned.get((inner_aval, kind))
         if found is None:
@@ -65,7 +67,7 @@ class AbstractRef(AbstractValue):
             found = _interned.setdefault((inner_aval, kind), found)
         return found
 
-    def to(self, inner_aval: ShapedArray) -> AbstractRef:
+    def to(self, inner_aval: AbstractValue) -> AbstractRef:
         """The type of references of the same kind to values of another type."""
         return AbstractRef(inner_aval, kind=self.kind)
 
@@ -80,7 +82,7 @@ class AbstractRef(AbstractValue):
         return self.inner_aval.shape
 
     @property
-    def dtype(self) -> ElementType:
+    def dtype(self) -> np.dtype[Any]:
         """The dtype of the value."""
         return self.inner_aval.dtype
 
@@ -105,12 +107,12 @@ class AbstractRef(AbstractValue):
         return self.inner_aval.manual_axis_type
 
     @property
-    def split(self) -> Sharding:
+    def split(self) -> Any:
         """How Explicit mesh axes split the value; None where none does."""
         return self.inner_aval.split
 
     @property
-    def sharding(self) -> Sharding:
+    def sharding(self) -> Any:
         """How the value is split."""
         return self.inner_aval.sharding
 
@@ -118,7 +120,7 @@ class AbstractRef(AbstractValue):
         """The type of references to values over mesh axes of other kinds."""
         return self.to(self.inner_aval.with_manual_type(kind))
 
-    def update(self, **changes: Param) -> AbstractRef:
+    def update(self, **changes: Any) -> AbstractRef:
         """The type of references to values of which some facts are others."""
         return self.to(self.inner_aval.update(**changes))
 
@@ -159,7 +161,7 @@ class AbstractRef(AbstractValue):
         return AbstractRef, (self.inner_aval, None, self.kind)
 
 
-_interned: dict[tuple[ShapedArray, Hashable], AbstractRef] = Cache(
+_interned: dict[tuple[AbstractValue, Hashable], AbstractRef] = Cache(
     "types of references",
     "types of references, each one object",
     key="the type of the value, kind",
@@ -176,7 +178,7 @@ class ReferenceEffect(effects.Effect):
 
     __slots__ = ("reference",)
 
-    def __init__(self, reference: Operand) -> None:
+    def __init__(self, reference: Any) -> None:
         self.reference = reference
 
     def __eq__(self, other: object) -> bool:
@@ -185,7 +187,7 @@ class ReferenceEffect(effects.Effect):
     def __hash__(self) -> int:
         return hash((type(self), self.reference))
 
-    def of_equation(self, operands: Values) -> Iterable[effects.Effect]:
+    def of_equation(self, operands: Sequence[Any]) -> Iterable[effects.Effect]:
         """The effect on the operand that the rule names by its position.
 
         A rule may also hand on the effects of a jaxpr unchanged; then every reference among the
@@ -251,10 +253,10 @@ class Cell:
     __slots__ = ("__weakref__", "_value", "aval")
 
     def __init__(self, value: Value, kind: Hashable = None) -> None:
-        self._value: Operand = value
+        self._value: Any = value
         self.aval = AbstractRef(aval_of(value), kind=kind)
 
-    def read(self) -> Operand:
+    def read(self) -> Any:
         """The value.
 
         Raises:
@@ -347,13 +349,13 @@ def identity(x: Value) -> int:
     return id(getattr(whole, "variable", whole))
 
 
-def root_of(x: Value) -> Operand:
+def root_of(x: Value) -> Any:
     """The whole reference of which another is a part: that itself if it is whole."""
     return getattr(x, "root", x)
 
 
 def check_distinct(
-    name: str, args: Values, names: Callable[[], Sequence[str]], outer: Values = ()
+    name: str, args: Sequence[Any], names: Callable[[], Sequence[str]], outer: Values = ()
 ) -> None:
     """Refuses a function that would know one reference under two names.
 

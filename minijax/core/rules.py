@@ -10,15 +10,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from types import MethodType
-from typing import Generic, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from minijax.core.operators import Function, Operation, Param
+from minijax.core.operators import Function
+
+if TYPE_CHECKING:
+    from minijax.core.primitive import Primitive
 
 T = TypeVar("T")
-Fact = Callable[[Operation], T]
+Fact = Callable[["Primitive"], T]
+# Declared for a class of primitives, whose attributes it may read.
+DerivedFact = Callable[[Any], T]
 Rule = TypeVar("Rule", bound=Function)
 
-TABLES: dict[str, Facts[Param]] = {}
+TABLES: dict[str, Facts[Any]] = {}
 """All tables by name, for tools and tests."""
 
 
@@ -47,10 +52,10 @@ class Facts(Generic[T]):
         """Declares a fact about primitives, or about all of some classes."""
         self.derive(*holders)(lambda primitive: value)
 
-    def derive(self, *holders: Hashable) -> Callable[[Fact[T]], Fact[T]]:
+    def derive(self, *holders: Hashable) -> Callable[[DerivedFact[T]], DerivedFact[T]]:
         """Declares a function that gives the fact, from the primitive."""
 
-        def declare(function: Fact[T]) -> Fact[T]:
+        def declare(function: DerivedFact[T]) -> DerivedFact[T]:
             self._declared.update(dict.fromkeys(holders, function))
             self._known.clear()
             return function
@@ -66,7 +71,7 @@ class Facts(Generic[T]):
         """The primitives and classes for which something is declared."""
         return list(self._declared)
 
-    def _find(self, primitive: Operation) -> T:
+    def _find(self, primitive: Primitive) -> T:
         for holder in (primitive, *type(primitive).__mro__):
             if holder in self._declared:
                 return self._declared[holder](primitive)
@@ -76,7 +81,7 @@ class Facts(Generic[T]):
         return f"{type(self).__name__}({self.name!r})"
 
 
-class Rules(Facts[Param]):
+class Rules(Facts[Any]):
     """As `Facts`, for rules that are functions; None where a primitive has no rule.
 
     A function is declared as a method would be: its first argument is the primitive.  `of` gives
@@ -105,13 +110,13 @@ class Rules(Facts[Param]):
         return declare
 
 
-class _Known(dict[Operation, Param]):
+class _Known(dict["Primitive", Any]):
     """The facts that were asked for already."""
 
-    def __init__(self, find: Callable[[Operation], Param]) -> None:
+    def __init__(self, find: Callable[[Primitive], Any]) -> None:
         super().__init__()
         self._find = find
 
-    def __missing__(self, primitive: Operation) -> Param:
+    def __missing__(self, primitive: Primitive) -> Any:
         found = self[primitive] = self._find(primitive)
         return found

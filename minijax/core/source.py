@@ -124,7 +124,7 @@ def _user_frame(frame: Any = None) -> Any:
     return frame
 
 
-def user_line(frame: Any = None) -> str | None:
+def user_line(frame: object = None) -> str | None:
     """The line of the user's code that is running now, here or in `frame`."""
     frame = _user_frame(frame)
     return None if frame is None else str(_described(frame))

@@ -14,15 +14,15 @@ operations that do not go the usual way, such as those on references.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, ClassVar, NoReturn, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn, Protocol
 
 import numpy as np
 from jaxlib import _jax
 
 from minijax.core import operators, source
-from minijax.core.aval import Typed, aval_handlers
+from minijax.core.aval import AbstractValue, Typed, aval_handlers
 from minijax.core.errors import (
     ConcretizationTypeError,
     TracerArrayConversionError,
@@ -32,12 +32,13 @@ from minijax.core.errors import (
     error,
     message,
 )
-from minijax.core.operators import Aval, HostArray, Operand, Operation, Param, Values
+from minijax.core.operators import HostArray, Values
 from minijax.core.value_placement import TypeSemantics
 
 if TYPE_CHECKING:
     from minijax.core.jaxpr import Atom
     from minijax.core.native import Config
+    from minijax.core.primitive import Primitive
 
 current: Config[Trace] = _jax.config.Config("minijax_trace", None, include_in_jit_key=True)
 """The current trace, thread-local.  Its value keys the C++ call path: calls made while a
@@ -61,7 +62,7 @@ class Trace:
         self.function_name = function_name
         self.finished = False
 
-    def process(self, primitive: Operation, args: Values, params: Params) -> Results:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Results:
         """Interprets one operation; always a sequence of results."""
         raise NotImplementedError
 
@@ -70,19 +71,19 @@ class Trace:
         return f"{type(self).__name__}{name}"
 
 
-Params = dict[str, Param]
+Params = Mapping[str, Any]
 """The parameters of an operation, by name."""
 
-NO_PARAMS = cast("Params", MappingProxyType({}))
+NO_PARAMS: Params = MappingProxyType({})
 """Those of an operation that has none: one object for all equations, which nobody can change."""
 
-Results = Sequence[Operand]
-Detour = Callable[[Operand, Operation, Values, Params], Results | None]
+Results = Sequence[Any]
+Detour = Callable[[Any, "Primitive", Values, Params], Results | None]
 """Of a trace, an operation, its arguments and parameters: the results, or None where the operation
 goes the usual way after all."""
 
 
-class Detours(dict[Operation, Detour | None]):
+class Detours(dict["Primitive", Detour | None]):
     """For one kind of trace: what it does first with an operation, None with most.
 
     Whoever owns a detour says with `add` for which operations it is.
@@ -90,21 +91,21 @@ class Detours(dict[Operation, Detour | None]):
 
     def __init__(self) -> None:
         super().__init__()
-        self._finders: list[Callable[[Operation], Detour | None]] = []
+        self._finders: list[Callable[[Primitive], Detour | None]] = []
 
-    def add(self, finder: Callable[[Operation], Detour | None]) -> None:
+    def add(self, finder: Callable[[Primitive], Detour | None]) -> None:
         """Asks `finder` about each operation: for its detour, or None."""
         self._finders.append(finder)
         self.clear()
 
-    def __missing__(self, primitive: Operation) -> Detour | None:
+    def __missing__(self, primitive: Primitive) -> Detour | None:
         found = [detour for finder in self._finders if (detour := finder(primitive)) is not None]
         self[primitive] = _in_turn(found) if len(found) > 1 else next(iter(found), None)
         return self[primitive]
 
 
 def _in_turn(detours: Sequence[Detour]) -> Detour:
-    def first(trace: Trace, primitive: Operation, args: Values, params: Params) -> Operand:
+    def first(trace: Trace, primitive: Primitive, args: Values, params: Params) -> Any:
         for detour in detours:
             outs = detour(trace, primitive, args, params)
             if outs is not None:
@@ -124,7 +125,7 @@ class NestedTrace(Trace):
     # The class of its tracers.
     tracers: ClassVar[type[Tracer]]
 
-    def process(self, primitive: Operation, args: Values, params: Params) -> Results:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Results:
         detour = self.detours[primitive]
         if detour is not None:
             outs = detour(self, primitive, args, params)
@@ -134,7 +135,7 @@ class NestedTrace(Trace):
             return self.interpret(primitive, args, params)
         return self.pass_on(primitive, args, params)
 
-    def concerns(self, primitive: Operation, args: Values, params: Params) -> bool:
+    def concerns(self, primitive: Primitive, args: Values, params: Params) -> bool:
         """Whether an operation is this trace's: one of its tracers is among the arguments."""
         tracers = self.tracers
         for x in args:  # noqa: SIM110  a generator would cost as much as the rest
@@ -142,11 +143,11 @@ class NestedTrace(Trace):
                 return True
         return False
 
-    def interpret(self, primitive: Operation, args: Values, params: Params) -> Results:
+    def interpret(self, primitive: Primitive, args: Values, params: Params) -> Results:
         """Applies the rule of an operation that concerns this trace."""
         raise NotImplementedError
 
-    def pass_on(self, primitive: Operation, args: Values, params: Params) -> Results:
+    def pass_on(self, primitive: Primitive, args: Values, params: Params) -> Results:
         """Interprets an operation outside this trace."""
         current.set_local(self.parent)
         try:
@@ -166,7 +167,7 @@ class Typing:
     __slots__ = ()
 
     def operands(
-        self, trace: Trace, primitive: Operation, args: Values, params: Params
+        self, trace: Trace, primitive: Primitive, args: Values, params: Params
     ) -> tuple[Values, Params]:
         """Arguments and parameters, cast in `trace` so that they fit together."""
         return args, params
@@ -174,12 +175,12 @@ class Typing:
     def equation(
         self,
         trace: Trace,
-        primitive: Operation,
+        primitive: Primitive,
         args: Values,
         atoms: list[Atom],
-        avals: list[Aval],
+        avals: list[AbstractValue],
         params: Params,
-    ) -> tuple[list[Atom], Params, Operand]:
+    ) -> tuple[list[Atom], Params, Any]:
         """Operands of the equation that `trace` stages, its parameters, its result type or types.
 
         Args:
@@ -192,7 +193,9 @@ class Typing:
         """
         return atoms, params, primitive.abstract_eval(*avals, **params)
 
-    def enter(self, avals: Sequence[Aval], function_name: str) -> Callable[[], None] | None:
+    def enter(
+        self, avals: Sequence[AbstractValue], function_name: str
+    ) -> Callable[[], None] | None:
         """Prepares for a function of these types; what to do when it has been traced, if at all."""
         return None
 
@@ -209,13 +212,13 @@ class PlacementSemantics(TypeSemantics, Protocol):
     def initial_typing(self) -> Typing:
         """Returns the typing that a trace of derivatives starts with."""
 
-    def record(self, trace: Trace, aval: Aval) -> None:
+    def record(self, trace: Trace, aval: AbstractValue) -> None:
         """Records that a value of a staging trace has a type that is not plain.
 
         The trace then takes placements into account when it types later equations.
         """
 
-    def batch_kind(self, kind: Param, aval: Aval, dim: int) -> Param:
+    def batch_kind(self, kind: Any, aval: AbstractValue, dim: int) -> Any:
         """Returns the kind of a batch after a value with a placement has joined it.
 
         Args:
@@ -246,11 +249,11 @@ class Tracer(Typed, operators.ArrayOperators):
 
     traced_by: Trace
 
-    def concrete(self) -> Operand:
+    def concrete(self) -> Any:
         """The value underneath where it is known, else None."""
         return None
 
-    def known_parts(self) -> list[tuple[str, Operand]]:
+    def known_parts(self) -> list[tuple[str, Any]]:
         """The values underneath that are known, each with words on where it lives."""
         value = self.concrete()
         return [] if value is None else [("", value)]
@@ -280,7 +283,7 @@ class Tracer(Typed, operators.ArrayOperators):
     def __complex__(self) -> complex:
         return complex(self._number("complex"))
 
-    def _number(self, kind: str) -> Operand:
+    def _number(self, kind: str) -> Any:
         problem = f"a traced value cannot become a Python {kind}"
         fix = f"x.astype({kind}) for a traced conversion"
         return self._known(ConcretizationTypeError, problem, fix)
@@ -290,7 +293,7 @@ class Tracer(Typed, operators.ArrayOperators):
         fix = "index arrays with x[i] or lax.dynamic_slice"
         return operator.index(self._known(TracerIntegerConversionError, problem, fix))
 
-    def __array__(self, *_: Param, **__: Param) -> HostArray:
+    def __array__(self, *_: Any, **__: Any) -> HostArray:
         _refuse(
             self,
             TracerArrayConversionError,
@@ -298,20 +301,20 @@ class Tracer(Typed, operators.ArrayOperators):
             "use minijax.numpy functions in place of numpy's inside transformed functions",
         )
 
-    def item(self, *args: Param) -> Operand:
+    def item(self, *args: Any) -> Any:
         """The one element as a Python scalar; the value must be known."""
         return np.asarray(self._elements("item")).item(*args)
 
-    def tolist(self) -> Operand:
+    def tolist(self) -> Any:
         """The elements as nested lists; the value must be known."""
         return np.asarray(self._elements("tolist")).tolist()
 
-    def _elements(self, method: str) -> Operand:
+    def _elements(self, method: str) -> Any:
         problem = f"the elements of a traced value are not known: x.{method}() has none to return"
         fix = "return x from the transformed function, and call it there; or use debug.print"
         return self._known(ConcretizationTypeError, problem, fix)
 
-    def _known(self, exception: type[Exception], problem: str, fix: str) -> Operand:
+    def _known(self, exception: type[Exception], problem: str, fix: str) -> Any:
         """The value underneath, where it is known.
 
         Raises:
@@ -320,7 +323,7 @@ class Tracer(Typed, operators.ArrayOperators):
         value = self.concrete()
         return _refuse(self, exception, problem, fix) if value is None else value
 
-    def __getattr__(self, name: str) -> Operand:
+    def __getattr__(self, name: str) -> Any:
         if name in operators.BUFFER_ATTRIBUTES:
             _refuse(
                 self,

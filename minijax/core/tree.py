@@ -273,7 +273,7 @@ def _refuse_empty(user: str, argument: str) -> NoReturn:
 
 
 def transpose(
-    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any
+    outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: object
 ) -> Any:
     """Turns a tree of trees inside out: a list of dicts to a dict of lists.
 
@@ -313,8 +313,8 @@ def transpose(
 
 
 def broadcast_prefix(
-    prefix: Any,
-    full: Any,
+    prefix: object,
+    full: object,
     is_leaf: IsLeaf = None,
     *,
     user: str = "tree.broadcast",
@@ -390,7 +390,7 @@ def is_none(node: object) -> bool:
 def flatten_axes(
     name: str,
     treedef: PyTreeDef,
-    axis_tree: Any,
+    axis_tree: object,
     *,
     tupled_args: bool = False,
     value: str = "value",
@@ -423,7 +423,7 @@ def flatten_axes(
     )
 
 
-def flatten_in_axes(name: str, in_tree: PyTreeDef, in_axes: Any) -> list[Any]:
+def flatten_in_axes(name: str, in_tree: PyTreeDef, in_axes: object) -> list[Any]:
     """One entry of `in_axes` for each leaf of a call; keyword arguments are mapped over axis 0.
 
     Args:
@@ -530,6 +530,6 @@ def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
         )
 
 
-def build_tree(treedef: PyTreeDef, children: Any) -> Any:
+def build_tree(treedef: PyTreeDef, children: object) -> Any:
     """The tree of structure `treedef` whose nodes' children come from nested iterables."""
     return treedef.from_iterable_tree(children)

@@ -195,7 +195,7 @@ def is_same_node(first: PyTreeDef, second: PyTreeDef) -> bool:
     )
 
 
-def _are_equal(data: Any, other: object) -> bool:
+def _are_equal(data: object, other: object) -> bool:
     try:
         return bool(data == other)
     except Exception:
@@ -232,7 +232,7 @@ def describe(treedef: PyTreeDef, leaves: Sequence[Any] | None = None) -> str:
     return f"{name} with {count} child{'ren' * (count != 1)} and metadata {data!r}"
 
 
-def _type_text(leaf: Any) -> str:
+def _type_text(leaf: object) -> str:
     """The type of a leaf, as users know it: that of a traced value is the array's."""
     aval = getattr(leaf, "aval", None)
     return type(leaf).__name__ if aval is None else str(aval)
@@ -315,7 +315,7 @@ def _error_of_name(found: Difference) -> Callable[[str], ValueError]:
 
 
 def equality_errors(
-    tree1: Any, tree2: Any, is_leaf: Callable[[Any], bool] | None = None
+    tree1: object, tree2: object, is_leaf: Callable[[Any], bool] | None = None
 ) -> Iterator[tuple[KeyPath[Any], str, str, str]]:
     """Where two trees, or two tree definitions, differ.
 

@@ -96,7 +96,7 @@ def register_dispatch_only_dataclass(
     dispatch_registry.register_dataclass_node(cls, list(data_fields), list(meta_fields))
 
 
-def _check_class(name: str, nodetype: Any) -> None:
+def _check_class(name: str, nodetype: object) -> None:
     if not isinstance(nodetype, type):
         got = f"{nodetype!r} of type {type(nodetype).__name__}"
         expected = "the class whose instances are to be nodes of trees"

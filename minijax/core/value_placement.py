@@ -10,14 +10,14 @@ mean to traces is implemented above `core`: `trace.PlacementSemantics`.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol, Self
 
+from minijax.core.operators import AxisName
 from minijax.core import meshes
 from minijax.core.errors import error
 from minijax.core.meshes import names_of
-from minijax.core.operators import Sharding
 
-NO_AXES: frozenset[str] = frozenset()
+NO_AXES: frozenset[AxisName] = frozenset()
 
 
 class ManualAxisType(NamedTuple):
@@ -32,18 +32,20 @@ class ManualAxisType(NamedTuple):
         ManualAxisType(varying=frozenset({'x'}), unreduced=frozenset(), reduced=frozenset())
     """
 
-    varying: frozenset[str] = NO_AXES
-    unreduced: frozenset[str] = NO_AXES
-    reduced: frozenset[str] = NO_AXES
+    varying: frozenset[AxisName] = NO_AXES
+    unreduced: frozenset[AxisName] = NO_AXES
+    reduced: frozenset[AxisName] = NO_AXES
 
 
 NOT_MANUAL = ManualAxisType()
 
-_manual_types: dict[tuple[frozenset[str], ...], ManualAxisType] = {NOT_MANUAL: NOT_MANUAL}
+_manual_types: dict[tuple[frozenset[AxisName], ...], ManualAxisType] = {NOT_MANUAL: NOT_MANUAL}
 
 
 def manual_type(
-    varying: Iterable[str] = (), unreduced: Iterable[str] = (), reduced: Iterable[str] = ()
+    varying: Iterable[AxisName] = (),
+    unreduced: Iterable[AxisName] = (),
+    reduced: Iterable[AxisName] = (),
 ) -> ManualAxisType:
     """Returns the manual axis type with these axes; equal types are the same object.
 
@@ -76,11 +78,11 @@ class ValuePlacement(NamedTuple):
         memory_kind: the kind of memory that holds it; None for the memory of devices.
     """
 
-    sharding: Sharding = None
+    sharding: Any = None
     manual_axis_type: ManualAxisType = NOT_MANUAL
     memory_kind: str | None = None
 
-    def with_sharding(self, sharding: Sharding) -> ValuePlacement | None:
+    def with_sharding(self, sharding: Any) -> ValuePlacement | None:
         """Returns this placement with another sharding."""
         return _normalized(sharding, self.manual_axis_type, self.memory_kind)
 
@@ -150,7 +152,7 @@ _DEFAULTS = ValuePlacement()
 
 
 def make_placement(
-    sharding: Sharding = None,
+    sharding: Any = None,
     manual_axis_type: ManualAxisType = NOT_MANUAL,
     memory_kind: str | None = None,
     memory_space: meshes.Space | None = None,
@@ -175,7 +177,7 @@ def make_placement(
 
 
 def _normalized(
-    sharding: Sharding, manual_axis_type: ManualAxisType, memory_kind: str | None
+    sharding: Any, manual_axis_type: ManualAxisType, memory_kind: str | None
 ) -> ValuePlacement | None:
     if sharding is None and memory_kind is None:
         return _manual_only(manual_axis_type)
@@ -216,7 +218,7 @@ class PlacedType:
 
     __slots__ = ()
 
-    split: Sharding = None
+    split: Any = None
     manual_axis_type: ManualAxisType = NOT_MANUAL
     memory_kind: str | None = None
 
@@ -244,7 +246,7 @@ class PlacedArrayType(PlacedType):
         self.split, self.manual_axis_type, self.memory_kind = placement or _DEFAULTS
 
     @property
-    def sharding(self) -> Sharding:
+    def sharding(self) -> Any:
         """How Explicit mesh axes partition the value, with an entry for each dimension.
 
         A `NamedSharding` over an abstract mesh: the current one if the value is not partitioned.
@@ -257,7 +259,7 @@ class PlacedArrayType(PlacedType):
         return meshes.Space.Device if self.memory_kind is None else meshes.Space.Host
 
     @property
-    def vma(self) -> frozenset[str]:
+    def vma(self) -> frozenset[AxisName]:
         """The mesh axes over which the value may differ from device to device."""
         return self.manual_axis_type.varying
 
@@ -265,7 +267,7 @@ class PlacedArrayType(PlacedType):
 class TypeSemantics(Protocol):
     """What types ask about placements; see `trace.PlacementSemantics`, which traces ask too."""
 
-    def replicated_sharding(self, ndim: int) -> Sharding:
+    def replicated_sharding(self, ndim: int) -> Any:
         """Returns the sharding of an array that is not partitioned, on the current mesh."""
 
 

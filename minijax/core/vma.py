@@ -7,8 +7,9 @@ a summand of one value (unreduced, U), or whole with summands as cotangents (red
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
-from typing import NoReturn
+import enum
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
 
@@ -17,7 +18,7 @@ from minijax.core.aval import AbstractValue
 from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Atom, Literal
-from minijax.core.operators import Aval, Avals, Operand, Param, Result, Value
+from minijax.core.operators import Avals, AxisName, Value
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 
@@ -30,7 +31,7 @@ agree = Rules("agree")
 """Casts operands that are of other kinds over mesh axes: `(primitive, trace, args, params)` gives
 the arguments and parameters that fit together; asked where types speak of mesh axes."""
 
-linear_in: Facts[tuple[tuple[Param, ...], ...]] = Facts("linear_in", ())
+linear_in: Facts[tuple[tuple[Any, ...], ...]] = Facts("linear_in", ())
 """Positions of operands in which an operation is linear together while the others are whole, such
 as ((0,), (1,)) for products: where devices hold summands of those, they do of the result.
 `(1, ...)` are all from 1 on."""
@@ -45,12 +46,12 @@ def of(aval: AbstractValue) -> ManualAxisType:
     return found
 
 
-def types_of(avals: Iterable[Aval]) -> list[ManualAxisType]:
+def types_of(avals: Iterable[AbstractValue]) -> list[ManualAxisType]:
     """Rule: the types that `abstract_eval` gives tell, such as those of a jaxpr's results."""
     return [of(aval) for aval in avals]
 
 
-def from_types(primitive: Primitive, avals: Avals, outs: Avals, **_: Param) -> Result:
+def from_types(primitive: Primitive, avals: Avals, outs: Avals, **_: Any) -> Any:
     """Rule `vary`: the types that `abstract_eval` gives tell, such as those of jaxprs' results."""
     found = types_of(outs)
     return found if primitive.multiple_results else found[0]
@@ -61,13 +62,26 @@ def told_by_types(primitive: Primitive) -> bool:
     return getattr(vary.of(primitive), "__func__", None) is from_types
 
 
-ZERO = "zero"
-"""Stands for the type of a literal 0, which is a summand and the sum at once."""
+class LiteralType(enum.Enum):
+    """Stands for the type of a literal in `join`.
+
+    Literals are equal on all devices and have no tangents, so they fit values of any kind.  A zero
+    is a summand and the sum at once.
+    """
+
+    ZERO = "0"
+    NONZERO = "a literal"
+
+    def __str__(self) -> str:
+        return self.value
 
 
-def of_literal(value: Value) -> Aval:
-    """What `join` takes in place of the type of a literal."""
-    return ZERO if value == 0 else None
+OperandType: TypeAlias = AbstractValue | LiteralType
+
+
+def of_literal(value: Value) -> LiteralType:
+    """Returns what `join` takes in place of the type of a literal."""
+    return LiteralType.ZERO if value == 0 else LiteralType.NONZERO
 
 
 def common(primitive: Primitive, atoms: Sequence[Atom], avals: Avals) -> ManualAxisType | None:
@@ -89,20 +103,19 @@ def common(primitive: Primitive, atoms: Sequence[Atom], avals: Avals) -> ManualA
     return None if found is None or found.unreduced or found.reduced else found
 
 
-def join(primitive: Primitive, avals: Avals) -> ManualAxisType:
+def join(primitive: Primitive, avals: Sequence[OperandType]) -> ManualAxisType:
     """The type of what a local operation gives: varying where any operand is.
 
     Args:
         primitive: the operation.
-        avals: the types of its operands; None or `ZERO` for literals, which have no part in it:
-            they are the same everywhere, and nothing is differentiated by them.
+        avals: the types of its operands; a `LiteralType` for literals, which have no part in it.
 
     Raises:
         ShardingTypeError: an operand is unreduced or reduced, and another does not fit to it.
         ValueError: an operand is unreduced over an axis over which another varies.
         NotImplementedError: the operation is not linear, and an operand is unreduced.
     """
-    typed = [aval for aval in avals if aval is not None and aval is not ZERO]
+    typed = [aval for aval in avals if not isinstance(aval, LiteralType)]
     kinds = [of(aval) for aval in typed]
     varying = NO_AXES.union(*(kind.varying for kind in kinds))
     if all(kind.varying == varying and kind[1:] == _NO_SUMS for kind in kinds):
@@ -127,14 +140,14 @@ def join(primitive: Primitive, avals: Avals) -> ManualAxisType:
 _NO_SUMS = (NO_AXES, NO_AXES)
 
 
-def _state(aval: Aval, axis: Hashable) -> str:
+def _state(aval: OperandType, axis: Hashable) -> str:
     """How an operand stands to an axis: "V", "U", "R", or "I", the same everywhere.
 
     Literals are of the state "0" if they are zero.  They, and what is the same everywhere and not
     differentiated by, such as an index, are of the state "-": they fit to what is reduced.
     """
-    if aval is None or aval is ZERO:
-        return "0" if aval is ZERO else "-"
+    if isinstance(aval, LiteralType):
+        return "0" if aval is LiteralType.ZERO else "-"
     kind = of(aval)
     for state, axes in zip("VUR", kind, strict=True):
         if axis in axes:
@@ -143,7 +156,7 @@ def _state(aval: Aval, axis: Hashable) -> str:
     return "I" if dtype is not None and dtypes.issubdtype(dtype, np.inexact) else "-"
 
 
-def _check_sum(primitive: Primitive, avals: Avals, axis: Hashable) -> None:
+def _check_sum(primitive: Primitive, avals: Sequence[OperandType], axis: Hashable) -> None:
     """Refuses operations on summands that would not give summands of the right result."""
     states = [_state(aval, axis) for aval in avals]
     if "V" in states:
@@ -190,16 +203,19 @@ def _sum_first(axis: Hashable) -> str:
 
 
 def _refuse(
-    exception: type[Exception], primitive: Primitive, avals: Avals, problem: str, fix: str
+    exception: type[Exception],
+    primitive: Primitive,
+    avals: Sequence[OperandType],
+    problem: str,
+    fix: str,
 ) -> NoReturn:
-    literals = {None: "a literal", ZERO: "0"}
-    got = ", ".join(str(literals.get(aval, aval)) for aval in avals)
+    got = ", ".join(map(str, avals))
     error(exception, primitive.name, problem, got=got, fix=fix, more="")
 
 
 def typed(
-    primitive: Primitive, avals: Avals, atoms: Sequence[Atom], out: Result, params: dict[str, Param]
-) -> Operand:
+    primitive: Primitive, avals: Avals, atoms: Sequence[Atom], out: Any, params: Mapping[str, Any]
+) -> Any:
     """The result type, or types, of an operation, with their vma.
 
     Args:
@@ -225,7 +241,7 @@ def typed(
     return out.with_manual_type(rule(avals, (out,), **params))
 
 
-def difference(given: Param, wanted: Param, name: str = "x") -> str:
+def difference(given: Any, wanted: Any, name: str = "x") -> str:
     """How to cast a value of type `given` so that it varies where `wanted` does; or empty.
 
     Args:
@@ -245,7 +261,7 @@ def difference(given: Param, wanted: Param, name: str = "x") -> str:
     return " and ".join(fixes)
 
 
-def argument_text(axes: Iterable[str]) -> str:
+def argument_text(axes: Iterable[AxisName]) -> str:
     """Names of axes as the argument of a function: one name, or a tuple."""
     names = tuple(sorted(axes, key=str))
     return repr(names[0]) if len(names) == 1 else repr(names)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import io
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, cast
 
 import numpy as np
 from jaxlib import _jax
@@ -60,10 +61,16 @@ def module_of(artifact: bytes) -> ir.Module:
         )
 
 
+def value_of(operation: ir.Operation | ir.OpView, name: str) -> Any:
+    """Returns the value of an attribute; the stubs of jaxlib 0.10.2 call all `ir.Attribute`."""
+    attribute: Any = operation.attributes[name]
+    return attribute.value
+
+
 def functions(module: ir.Module) -> dict[str, ir.Operation]:
     """The functions of a module by name."""
     found = (op.operation for op in module.body.operations)
-    return {op.attributes["sym_name"].value: op for op in found if op.name == "func.func"}
+    return {value_of(op, "sym_name"): op for op in found if op.name == "func.func"}
 
 
 def bytecode(module: ir.Module) -> bytes:
@@ -85,7 +92,7 @@ def inline(module: ir.Module) -> None:
     with stablehlo.context():
         while calls := [op for op in operations(found["main"]) if op.name == "func.call"]:
             for call in calls:
-                _write_out(call, found[call.attributes["callee"].value])
+                _write_out(call, found[value_of(call, "callee")])
         for name, function in found.items():
             if name != "main":
                 function.erase()
@@ -101,8 +108,8 @@ def _write_out(call: ir.Operation, callee: ir.Operation) -> None:
 
 
 def clone_body(
-    block: ir.Block, arguments: Sequence[ir.Value], point: ir.InsertionPoint
-) -> list[ir.Value]:
+    block: ir.Block, arguments: Sequence[ir.Value[Any]], point: ir.InsertionPoint
+) -> list[ir.Value[Any]]:
     """Copies the operations of a block but for the last, which gives its results.
 
     Args:
@@ -110,7 +117,7 @@ def clone_body(
         arguments: what stands for the arguments of the block.
         point: where the copies go.
     """
-    values = dict(zip(block.arguments, arguments, strict=True))
+    values: dict[ir.Value[Any], ir.Value[Any]] = dict(zip(block.arguments, arguments, strict=True))
     *inner, last = (op.operation for op in block.operations)
     for op in inner:
         copy = op.clone(point).operation
@@ -125,7 +132,7 @@ def clone_body(
 def wrap_main(
     module: ir.Module,
     in_types: Sequence[ir.Type],
-    arguments: Callable[[LoweringContext, Sequence[ir.Value]], Sequence[ir.Value]],
+    arguments: Callable[[LoweringContext, Sequence[ir.Value[Any]]], Sequence[ir.Value[Any]]],
     arg_attributes: Sequence[ir.Attribute] = (),
 ) -> None:
     """Gives a module another function `main`, which calls the one that was there.
@@ -139,7 +146,7 @@ def wrap_main(
     context = stablehlo.context()
     with context, ir.Location.unknown() as unknown:
         old = functions(module)["main"]
-        out_types = list(old.attributes["function_type"].value.results)
+        out_types = list(value_of(old, "function_type").results)
         inner = _free_name(module, _INNER)
         old.attributes["sym_name"] = string(inner)
         old.attributes["sym_visibility"] = string("private")
@@ -156,7 +163,7 @@ def wrap_main(
         point = ir.InsertionPoint(old)
         made = _create("func.func", [], [], attributes, regions=1, ip=point)
         block = made.regions[0].blocks.append(*in_types, arg_locs=[unknown] * len(in_types))
-        ctx = LoweringContext(module, "", ir.InsertionPoint(block), unknown)
+        ctx = LoweringContext(cast("Any", module), "", ir.InsertionPoint(block), unknown)
         values = list(arguments(ctx, list(block.arguments)))
         callee = {"callee": symbol(inner)}
         outs = _create("func.call", out_types, values, callee, ip=ctx.point).results
@@ -188,14 +195,14 @@ def specialized(
     main = functions(module).get("main")
     if main is None:
         error(ValueError, "Exported.call", "the program in the file has no function `main`.")
-    expected = list(main.attributes["function_type"].value.inputs)
+    expected = list(value_of(main, "function_type").inputs)
     if len(expected) != len(in_types) + (platform is not None):
         damaged = "it takes another number of arguments than the file says."
         error(ValueError, "export", damaged, got=f"{len(expected)} arguments")
     if platform is None and not has_symbols:
         return module
 
-    def arguments(ctx: LoweringContext, given: Sequence[ir.Value]) -> list[ir.Value]:
+    def arguments(ctx: LoweringContext, given: Sequence[ir.Value[Any]]) -> list[ir.Value[Any]]:
         values = list(given)
         if platform is not None:
             kind = expected[0].element_type
@@ -233,7 +240,7 @@ def merged(ctx: LoweringContext, module: ir.Module, name: str) -> tuple[str, ir.
     tops = [op.operation for op in module.body.operations]
     renamed = {}
     for op in tops:
-        old = op.attributes["sym_name"].value
+        old = value_of(op, "sym_name")
         if op.name == "sdy.mesh":
             new = target.partitioning.symbol_of_text(str(op.attributes["mesh"]), "mesh")
         else:
@@ -245,7 +252,7 @@ def merged(ctx: LoweringContext, module: ir.Module, name: str) -> tuple[str, ir.
             ir.SymbolTable.replace_all_symbol_uses(old, f"{new}.new", module.operation)
     main = functions(module)[renamed["main"]]
     for op in tops:
-        marked = op.attributes["sym_name"].value
+        marked = value_of(op, "sym_name")
         new = marked.removesuffix(".new")
         if new != marked:
             op.attributes["sym_name"] = string(new)
@@ -255,7 +262,7 @@ def merged(ctx: LoweringContext, module: ir.Module, name: str) -> tuple[str, ir.
         if op.name == "func.func":
             op.attributes["sym_visibility"] = string("private")
             op.clone(target.point)
-    return main.attributes["sym_name"].value, main.attributes["function_type"].value
+    return value_of(main, "sym_name"), value_of(main, "function_type")
 
 
 _OF_ENTRIES = frozenset({"tf.aliasing_output", "jax.buffer_donor", "jax.result_info"})
@@ -268,7 +275,9 @@ def _strip(function: ir.Operation) -> None:
         if key in function.attributes:
             entries = [ir.DictAttr(entry) for entry in ir.ArrayAttr(function.attributes[key])]
             kept = [
-                stablehlo.dictionary({x.name: x.attr for x in entry if x.name not in _OF_ENTRIES})
+                stablehlo.dictionary(
+                    {x.name: x.attr for x in cast("Any", entry) if x.name not in _OF_ENTRIES}
+                )
                 for entry in entries
             ]
             function.attributes[key] = ir.ArrayAttr.get(kept, stablehlo.context())
@@ -313,7 +322,7 @@ STABLE_TARGETS = frozenset(
 def targets(module: ir.Module) -> list[str]:
     """The functions that a module calls by name, each once."""
     calls = (op for op in operations(module.operation) if op.name == "stablehlo.custom_call")
-    return list(dict.fromkeys(op.attributes["call_target_name"].value for op in calls))
+    return list(dict.fromkeys(value_of(op, "call_target_name") for op in calls))
 
 
 def check_targets(module: ir.Module, name: str, allowed: Collection[str]) -> None:

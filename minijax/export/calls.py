@@ -8,7 +8,7 @@ never sees a symbol of another program.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from minijax.core import dtypes, tree, vma
 from minijax.core.aval import ShapedArray
@@ -24,9 +24,6 @@ from minijax.sharding import rules
 from minijax.sharding.named import NamedSharding
 from minijax.transforms.autodiff.custom_vjp import custom_vjp
 
-Program: TypeAlias = Any
-"""An `Exported`, of a module that uses this one."""
-
 
 class CallExported(Primitive):
     """Calls a program that was exported, or read from a file.
@@ -41,7 +38,7 @@ class CallExported(Primitive):
     has_effects = True
     shard = rules.from_types
 
-    def abstract_eval(self, *avals: Any, exported: Program) -> list[Any]:
+    def abstract_eval(self, *avals: Any, exported: Any) -> list[Any]:
         names = names_of_arguments(exported)
         for expected, actual, name in zip(exported.in_avals, avals, names, strict=True):
             _check_type(exported, expected, actual, name)
@@ -55,10 +52,10 @@ class CallExported(Primitive):
             for aval, place in placed
         ]
 
-    def effects(self, *avals: Any, exported: Program) -> frozenset[Any]:
+    def effects(self, *avals: Any, exported: Any) -> frozenset[Any]:
         return frozenset(exported.ordered_effects + exported.unordered_effects)
 
-    def lower(self, ctx: LoweringContext, *values: Any, exported: Program) -> list[Any]:
+    def lower(self, ctx: LoweringContext, *values: Any, exported: Any) -> list[Any]:
         platform = _platform(exported, ctx.platform)
         _check_devices(exported, ctx.module.devices)
         constrained = [
@@ -88,7 +85,7 @@ class CallExported(Primitive):
         placed = zip(outs[len(tokens) :], exported._out_named_shardings, ctx.avals_out, strict=True)
         return [_constrained(ctx, x, place, aval) for x, place, aval in placed]
 
-    def batch(self, *args: Any, exported: Program, **params: Any) -> Any:
+    def batch(self, *args: Any, exported: Any, **params: Any) -> Any:
         problem = "exported programs cannot be batched, as their code is fixed."
         fix = "export vmap(f), with a symbol for the batch, or call it in lax.map"
         error(NotImplementedError, "Exported.call", problem, got=exported.fun_name, fix=fix)
@@ -100,7 +97,7 @@ dtypes.knows_extended.set(True, CallExported)
 rules.constrains_results.set(False, CallExported)
 
 
-def names_of_arguments(exported: Program) -> Sequence[str]:
+def names_of_arguments(exported: Any) -> Sequence[str]:
     """What messages call the flat arguments of a program: `args[0]`, `kwargs['x'][1]`."""
     return [
         f"{'args' if path[0].idx == 0 else 'kwargs'}{''.join(map(str, path[1:]))}"
@@ -108,13 +105,13 @@ def names_of_arguments(exported: Program) -> Sequence[str]:
     ]
 
 
-def argument_paths_of(exported: Program) -> list[Any]:
+def argument_paths_of(exported: Any) -> list[Any]:
     """The paths of the flat arguments in (args, kwargs)."""
     example = tree.unflatten(exported.in_tree, [0] * exported.in_tree.num_leaves)
     return [path for path, _ in tree.leaves_with_path(example)]
 
 
-def call(exported: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Calls an exported program.
 
     Raises:
@@ -135,7 +132,7 @@ def call(exported: Program, args: tuple[Any, ...], kwargs: dict[str, Any]) -> An
     return tree.unflatten(exported.out_tree, _differentiable(exported, flat)(*leaves))
 
 
-def _differentiable(exported: Program, flat: Any) -> Any:
+def _differentiable(exported: Any, flat: Any) -> Any:
     """A function of flat arguments with the derivative that the program may bring along."""
     rule = custom_vjp(flat)
 
@@ -149,7 +146,7 @@ def _differentiable(exported: Program, flat: Any) -> Any:
     return rule
 
 
-def _check_type(exported: Program, expected: ShapedArray, actual: Any, name: str) -> None:
+def _check_type(exported: Any, expected: ShapedArray, actual: Any, name: str) -> None:
     """Refuses an argument of another rank or dtype, or of another size where that is a number."""
     problem = None
     if not isinstance(actual, ShapedArray):
@@ -187,7 +184,7 @@ def _constrained(
     return ctx.module.partitioning.constrained(ctx, value, place, physical_aval(aval).ndim)
 
 
-def _platform(exported: Program, platform: str) -> int:
+def _platform(exported: Any, platform: str) -> int:
     """The number of a platform among those of a program.
 
     Raises:
@@ -207,7 +204,7 @@ def _platform(exported: Program, platform: str) -> int:
     )
 
 
-def _check_devices(exported: Program, devices: int) -> None:
+def _check_devices(exported: Any, devices: int) -> None:
     """Refuses a program for another number of devices than the caller runs on.
 
     Raises:

@@ -8,7 +8,7 @@ one, another operation takes the place, with the size computed as the program ru
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from jaxlib.mlir import ir
@@ -28,7 +28,7 @@ _INT32 = np.dtype(np.int32)
 class Number:
     """A scalar of 32 bits, with arithmetic."""
 
-    def __init__(self, ctx: LoweringContext, value: ir.Value) -> None:
+    def __init__(self, ctx: LoweringContext, value: ir.Value[Any]) -> None:
         self.ctx, self.value = ctx, value
 
     def _with(self, name: str, other: Number) -> Number:
@@ -79,10 +79,10 @@ class Rewriter:
     def __init__(self, follower: Follower, ctx: LoweringContext) -> None:
         self.follower = follower
         self.ctx = ctx
-        self.named: dict[str, ir.Value] = {}
-        self._values: dict[Polynomial, ir.Value] = {}
+        self.named: dict[str, ir.Value[Any]] = {}
+        self._values: dict[Polynomial, ir.Value[Any]] = {}
 
-    def value(self, size: Size) -> ir.Value:
+    def value(self, size: Size) -> ir.Value[Any]:
         """A size as a scalar of 32 bits, computed at the beginning of the program."""
         if isinstance(size, int):
             return self.ctx.constant(size, _INT32)
@@ -96,7 +96,7 @@ class Rewriter:
             found = self._values[size] = number.value
         return found
 
-    def vector(self, shape: Sequence[Size]) -> ir.Value:
+    def vector(self, shape: Sequence[Size]) -> ir.Value[Any]:
         """Sizes as a vector of 32 bits."""
         if all(isinstance(d, int) for d in shape):
             return self.ctx.constant(np.array(shape, np.int32), _INT32)
@@ -110,7 +110,7 @@ class Rewriter:
         self,
         step: Step,
         name: str,
-        operands: Sequence[ir.Value],
+        operands: Sequence[ir.Value[Any]],
         keep: Sequence[str] = (),
         more: Mapping[str, ir.Attribute] | None = None,
     ) -> None:
@@ -130,7 +130,7 @@ class Rewriter:
         self.put(op, made.result)
 
     @staticmethod
-    def put(op: ir.Operation, value: ir.Value) -> None:
+    def put(op: ir.Operation, value: ir.Value[Any]) -> None:
         """Puts a value in the place of an operation's result."""
         op.results[0].replace_all_uses_with(value)
         op.erase()
@@ -175,7 +175,7 @@ def _constant(rewriter: Rewriter, step: Step) -> None:
         )
     kind = ir.RankedTensorType(step.operation.results[0].type)
     scalar = ir.RankedTensorType.get([], kind.element_type)
-    numbers = [value.get_splat_value() for value in dense]
+    numbers: list[Any] = [value.get_splat_value() for value in dense]
     if all(n == numbers[0] for n in numbers):
         made = ir.DenseElementsAttr.get_splat(scalar, numbers[0])
         value = rewriter.ctx.op("stablehlo.constant", [], {"value": made}, scalar)
@@ -190,7 +190,7 @@ def _constant(rewriter: Rewriter, step: Step) -> None:
     rewriter.replace(step, name, [value, rewriter.vector(shape)], more=empty)
 
 
-def _computed(rewriter: Rewriter, numbers: Sequence[Any], kind: ir.Type, step: Step) -> ir.Value:
+def _computed(rewriter: Rewriter, numbers: Sequence[Any], kind: Any, step: Step) -> ir.Value[Any]:
     """A number that follows of sizes, of a type of scalars."""
     ctx = rewriter.ctx
     whole = all(float(n).is_integer() for n in numbers)
@@ -207,7 +207,7 @@ def _computed(rewriter: Rewriter, numbers: Sequence[Any], kind: ir.Type, step: S
             "a number follows from it in an unknown way.", line(step.operation), got
         )
 
-    def scalar(part: Any) -> ir.Value:
+    def scalar(part: Any) -> ir.Value[Any]:
         if isinstance(part, int | Polynomial):
             return _converted(ctx, rewriter.value(part), kind)
         number = ir.FloatAttr.get(kind.element_type, part)
@@ -269,7 +269,9 @@ def _dynamic_slice(rewriter: Rewriter, step: Step) -> None:
     op = step.operation
     operand, *starts = op.operands
     sizes = rewriter.follower.sizes(step, "slice_sizes")
-    ctx = LoweringContext(rewriter.follower.module, "", ir.InsertionPoint(op), op.location)
+    ctx = LoweringContext(
+        cast("Any", rewriter.follower.module), "", ir.InsertionPoint(op), op.location
+    )
     scalar = stablehlo.tensor_type((), _INT32)
     parts = []
     for d, (start, size) in enumerate(zip(starts, sizes, strict=True)):
@@ -317,9 +319,11 @@ def _custom_call(rewriter: Rewriter, step: Step) -> None:
     places = np.arange(count, count + len(shapes), dtype=np.int64)
     # It names sizes, and there is one device.
     attributes.pop("sdy.sharding_rule", None)
-    attributes["indices_of_shape_operands"] = ir.DenseElementsAttr.get(places)
+    attributes["indices_of_shape_operands"] = cast("Any", ir.DenseElementsAttr).get(places)
     if "operand_layouts" in attributes:
-        of_vector = ir.DenseIntElementsAttr.get(np.zeros(1, np.int64), type=ir.IndexType.get())
+        of_vector = cast("Any", ir.DenseIntElementsAttr).get(
+            np.zeros(1, np.int64), type=ir.IndexType.get()
+        )
         given = list(ir.ArrayAttr(attributes["operand_layouts"]))
         attributes["operand_layouts"] = ir.ArrayAttr.get([*given, *[of_vector] * len(shapes)])
     kinds = [
@@ -327,7 +331,7 @@ def _custom_call(rewriter: Rewriter, step: Step) -> None:
         for r, shape in zip(op.results, step.types, strict=True)
     ]
     operands = [*op.operands, *map(rewriter.vector, shapes)]
-    where = {"loc": op.location, "ip": ir.InsertionPoint(op)}
+    where: dict[str, Any] = {"loc": op.location, "ip": ir.InsertionPoint(op)}
     made = _create(op.name, kinds, operands, attributes, **where)
     for old, new in zip(op.results, made.results, strict=True):
         old.replace_all_uses_with(new)
@@ -341,7 +345,7 @@ def _reduce_window(rewriter: Rewriter, step: Step) -> None:
         for result, shape in zip(op.results, step.types, strict=True):
             result.set_type(type_with(result.type, shape))
         return
-    rank = len(op.attributes["window_dimensions"])
+    rank = len(cast("Any", op.attributes["window_dimensions"]))
     numbers = [
         rewriter.vector(rewriter.follower.sizes(step, key) if key in op.attributes else [1] * rank)
         for key in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
@@ -359,7 +363,7 @@ def _reduce_window(rewriter: Rewriter, step: Step) -> None:
         r.type if shape is None else type_with(r.type, shape)
         for r, shape in zip(op.results, step.types, strict=True)
     ]
-    where = {"loc": op.location, "ip": ir.InsertionPoint(op)}
+    where: dict[str, Any] = {"loc": op.location, "ip": ir.InsertionPoint(op)}
     operands = [*op.operands, *numbers, padding]
     made = _create("stablehlo.custom_call", kinds, operands, attributes, **where)
     for old, new in zip(op.results, made.results, strict=True):
@@ -403,7 +407,7 @@ _HANDLERS: Mapping[str, Callable[[Rewriter, Step], None]] = {
 }
 
 
-def _converted(ctx: LoweringContext, value: ir.Value, kind: ir.Type) -> ir.Value:
+def _converted(ctx: LoweringContext, value: ir.Value[Any], kind: ir.Type) -> ir.Value[Any]:
     return value if value.type == kind else ctx.op("stablehlo.convert", [value], None, kind)
 
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from jaxlib import _jax
 
 from minijax.core import source
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.export import seals
@@ -133,7 +133,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, PyTreeDef, PyTreeDef]:
     return seals.sealed(pickle.dumps(tuple(record))), compiled.in_tree, compiled.out_tree
 
 
-def _facts(aval: ShapedArray) -> tuple[Any, ...]:
+def _facts(aval: AbstractValue) -> tuple[Any, ...]:
     return aval.shape, aval.dtype, aval.weak_type, aval.split
 
 

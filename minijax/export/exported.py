@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from minijax.core import effects, source
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import error
 from minijax.core.meshes import MeshAxes
 from minijax.export import artifacts, calls, writing
@@ -58,9 +58,9 @@ class Exported:
 
     fun_name: str
     in_tree: PyTreeDef
-    in_avals: tuple[ShapedArray, ...]
+    in_avals: tuple[AbstractValue, ...]
     out_tree: PyTreeDef
-    out_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[AbstractValue, ...]
     _has_named_shardings: bool
     _in_named_shardings: tuple[NamedSharding | None, ...]
     _out_named_shardings: tuple[NamedSharding | None, ...]

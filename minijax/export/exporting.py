@@ -8,12 +8,12 @@ constants, comes inside; what cannot leave, calls of Python, is refused.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 from jaxlib.mlir import ir
 
 from minijax.core import effects, source
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import error
 from minijax.export import artifacts, generalization, symbols
 from minijax.export.checks import DisabledSafetyCheck
@@ -210,14 +210,14 @@ def _module(traced: Traced, platform: str) -> _Module:
 def _with_constants(module: ir.Module, made: LoweredProgram) -> None:
     """Puts large constants, which a module takes as its first arguments, into the module."""
     main = artifacts.functions(module)["main"]
-    types = list(main.attributes["function_type"].value.inputs)
+    types = list(artifacts.value_of(main, "function_type").inputs)
     tokens = len(effects.ordered_among(made.jaxpr.effects))
     count = len(made.large_consts)
     attributes = [stablehlo.dictionary({}) for _ in types]
     if "arg_attrs" in main.attributes:
         attributes = list(ir.ArrayAttr(main.attributes["arg_attrs"]))
 
-    def arguments(ctx: LoweringContext, given: Sequence[ir.Value]) -> list[ir.Value]:
+    def arguments(ctx: LoweringContext, given: Sequence[ir.Value[Any]]) -> list[ir.Value[Any]]:
         consts = [ctx.constant(host_value(c)) for c in made.large_consts]
         return [*given[:tokens], *consts, *given[tokens:]]
 
@@ -241,7 +241,7 @@ def _joined(made: Sequence[_Module]) -> tuple[ir.Module, _Module]:
 
 
 def _with_choice(module: ir.Module, made: Sequence[_Module]) -> ir.Module:
-    types = list(artifacts.functions(module)["main"].attributes["function_type"].value.inputs)
+    types = list(artifacts.value_of(artifacts.functions(module)["main"], "function_type").inputs)
     names = [_added(module, one.module, i) for i, one in enumerate(made)]
     number = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32, stablehlo.context()))
     _choose(module, names, [number, *types])
@@ -253,7 +253,7 @@ def _added(module: ir.Module, other: ir.Module, number: int) -> str:
     tops = [op.operation for op in other.body.operations]
     renamed = f"platform_{number}."
     for op in tops:
-        old = op.attributes["sym_name"].value
+        old = artifacts.value_of(op, "sym_name")
         if op.name == "func.func":
             ir.SymbolTable.replace_all_symbol_uses(old, renamed + old, other.operation)
             op.attributes["sym_name"] = stablehlo.string(renamed + old)
@@ -269,7 +269,7 @@ def _choose(module: ir.Module, names: Sequence[str], types: Sequence[ir.Type]) -
     with context, ir.Location.unknown() as unknown:
         callees = artifacts.functions(module)
         inner = callees[names[0]]
-        out_types = list(inner.attributes["function_type"].value.results)
+        out_types = list(artifacts.value_of(inner, "function_type").results)
         attributes = {
             "sym_name": stablehlo.string("main"),
             "sym_visibility": stablehlo.string("public"),
@@ -285,7 +285,7 @@ def _choose(module: ir.Module, names: Sequence[str], types: Sequence[ir.Type]) -
         point = ir.InsertionPoint(inner)
         main = ir.Operation.create("func.func", [], [], attributes, regions=1, ip=point)
         block = main.regions[0].blocks.append(*types, arg_locs=[unknown] * len(types))
-        ctx = LoweringContext(module, "", ir.InsertionPoint(block), unknown)
+        ctx = LoweringContext(cast("Any", module), "", ir.InsertionPoint(block), unknown)
         number, *values = block.arguments
 
         def branch(name: str) -> Any:
@@ -302,7 +302,7 @@ def _devices(lowered: LoweredProgram) -> int:
 
 
 def _placements(
-    made: _Module, arguments: int, outs: Sequence[ShapedArray]
+    made: _Module, arguments: int, outs: Sequence[AbstractValue]
 ) -> tuple[tuple[NamedSharding | None, ...], tuple[NamedSharding | None, ...]]:
     """Where arguments and results are placed, on meshes without devices."""
     shape = made.lowered.plan.shape

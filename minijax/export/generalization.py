@@ -14,12 +14,12 @@ attributes become the dynamic operations of StableHLO, which take them as operan
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from jaxlib.mlir import ir
 
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.errors import error
 from minijax.export import artifacts, dynamic, solving, symbols
 from minijax.export.dynamic import Number, Rewriter
@@ -36,7 +36,7 @@ _INT32 = np.dtype(np.int32)
 def generalized(
     make: Callable[[int], tuple[ir.Module, T]],
     name: str,
-    avals: Sequence[ShapedArray],
+    avals: Sequence[AbstractValue],
     scope: SymbolicScope,
     *,
     has_platform: bool,
@@ -74,7 +74,7 @@ def generalized(
     return modules[0], [one for _, one in made], shape_of
 
 
-def _rewrite(follower: Follower, avals: Sequence[ShapedArray], skipped: int) -> None:
+def _rewrite(follower: Follower, avals: Sequence[AbstractValue], skipped: int) -> None:
     """Makes the first module one for all sizes."""
     main = follower.mains[0]
     block = main.regions[0].blocks[0]
@@ -86,7 +86,7 @@ def _rewrite(follower: Follower, avals: Sequence[ShapedArray], skipped: int) -> 
     token = ir.Type.parse("!stablehlo.token")
     anchor = ir.Operation.create("stablehlo.create_token", [token], [], ip=start)
     point = ir.InsertionPoint(anchor)
-    ctx = LoweringContext(follower.module, "", point, ir.Location.unknown())
+    ctx = LoweringContext(cast("Any", follower.module), "", point, ir.Location.unknown())
     rewriter = Rewriter(follower, ctx)
     tokens = sum(not isinstance(a.type, ir.RankedTensorType) for a in block.arguments)
     _define(rewriter, avals, list(block.arguments)[skipped + tokens :])
@@ -105,7 +105,7 @@ def _rewrite(follower: Follower, avals: Sequence[ShapedArray], skipped: int) -> 
 
 
 def _define(
-    rewriter: Rewriter, avals: Sequence[ShapedArray], arguments: Sequence[ir.Value]
+    rewriter: Rewriter, avals: Sequence[AbstractValue], arguments: Sequence[ir.Value[Any]]
 ) -> None:
     """Computes the symbols of the sizes of arguments, and checks that these fit."""
     ctx = rewriter.ctx

@@ -129,7 +129,7 @@ class Follower:
         self.scope = scope
         self.meanings = Meanings(scope)
         self.steps: list[Step] = []
-        self.blocks: list[tuple[ir.Value, Any]] = []
+        self.blocks: list[tuple[ir.Value[Any], Any]] = []
         mains = [artifacts.functions(module) for module in modules]
         if any(functions.keys() != {"main"} for functions in mains):
             self.refuse("it calls functions that cannot be written out.", "")
@@ -187,11 +187,11 @@ class Follower:
                 differing[key] = given
         self.steps.append(Step(first, types, differing))
 
-    def _name_values(self, values: Sequence[ir.Value]) -> None:
+    def _name_values(self, values: Sequence[ir.Value[Any]]) -> None:
         for names, value in zip(self._numbers, values, strict=True):
             names[value] = len(names)
 
-    def _type(self, values: Sequence[ir.Value], op: ir.Operation) -> Any:
+    def _type(self, values: Sequence[ir.Value[Any]], op: ir.Operation) -> Any:
         """The shape of values, with symbols; None if all agree on the type."""
         first = values[0].type
         if all(v.type == first for v in values):

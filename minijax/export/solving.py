@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn
 
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.errors import error
 from minijax.export import polynomials
 from minijax.export.polynomials import NUMBERS, Operation, Polynomial
@@ -53,7 +53,7 @@ class Equation:
         self.name, self.place, self.factor, self.rest = name, place, factor, rest
 
 
-def equations(name: str, avals: Sequence[ShapedArray]) -> list[Equation]:
+def equations(name: str, avals: Sequence[AbstractValue]) -> list[Equation]:
     """How all symbols in types follow, one after the other.
 
     Raises:

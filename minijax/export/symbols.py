@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from minijax.core import source, tree
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import error
 from minijax.core.trace import current
 from minijax.export import polynomials
@@ -394,12 +394,12 @@ def at_probe(arguments: Any, probe: int) -> Any:
     return tree.map(moved, arguments)
 
 
-def probe_of(avals: Iterable[ShapedArray]) -> int:
+def probe_of(avals: Iterable[AbstractValue]) -> int:
     """The probe of the symbols in types; 0 if there are none."""
     return next((d.probe for a in avals for d in a.shape if isinstance(d, Dimension)), 0)
 
 
-def common_scope(name: str, avals: Iterable[ShapedArray]) -> SymbolicScope | None:
+def common_scope(name: str, avals: Iterable[AbstractValue]) -> SymbolicScope | None:
     """The scope of the symbols in types; None if there are none.
 
     Raises:

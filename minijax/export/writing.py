@@ -6,7 +6,7 @@ Input: an `Exported`.  Output: bytes in the format of `schema`.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 from minijax.core import effects
 from minijax.core.aval import ShapedArray
@@ -28,17 +28,14 @@ from minijax.export.schema import (
 from minijax.export.tables import Record, Writer
 from minijax.sharding.named import NamedSharding
 
-Program: TypeAlias = Any
-"""An `Exported`, of a module that uses this one."""
 
-
-def serialized(exported: Program, vjp_order: int = 0) -> bytearray:
+def serialized(exported: Any, vjp_order: int = 0) -> bytearray:
     """The bytes of an exported program, with so many orders of derivatives."""
     record = _record(exported, vjp_order)
     return bytearray(seals.sealed(Writer(SCHEMA).bytes_of("Exported", record)))
 
 
-def _record(exported: Program, vjp_order: int) -> Record:
+def _record(exported: Any, vjp_order: int) -> Record:
     in_avals = list(map(_aval_record, exported.in_avals))
     out_avals = list(map(_aval_record, exported.out_avals))
     avals, meshes, shardings = _Distinct(), _Distinct(), _Distinct()
@@ -113,19 +110,25 @@ def _aval_record(aval: ShapedArray) -> Record:
 
 
 def _mesh_record(mesh: AbstractMesh) -> Record:
+    names: tuple[Any, ...] = mesh.axis_names
     return {
         "axis_sizes": list(mesh.axis_sizes),
-        "axis_names": list(mesh.axis_names),
+        "axis_names": list(names),
         "axis_types": [AXIS_TYPES.index(kind) for kind in mesh.axis_types],
     }
 
 
+def _names(entry: object) -> tuple[Any, ...]:
+    return names_of(entry)
+
+
 def _sharding_record(sharding: NamedSharding, meshes: _Distinct) -> Record:
-    spec, mesh = sharding.spec, sharding.mesh.abstract_mesh
+    spec: Any = sharding.spec
+    mesh = sharding.mesh.abstract_mesh
     return {
         "mesh": _mesh_record(mesh),
         "spec": {
-            "partitions": [{"axes": list(names_of(entry))} for entry in spec],
+            "partitions": [{"axes": list(_names(entry))} for entry in spec],
             "reduced": sorted(spec.reduced),
             "unreduced": sorted(spec.unreduced),
         },

@@ -3,14 +3,22 @@
 import minijax.interpreters.jvp
 import minijax.interpreters.structural
 from minijax.core import deferral
+from minijax.core.primitive import Zero as Zero
 from minijax.extend.declaration import (
     defjvp as defjvp,
+)
+from minijax.extend.declaration import (
     deflinear2 as deflinear2,
+)
+from minijax.extend.declaration import (
     primitive_jvps as primitive_jvps,
+)
+from minijax.extend.declaration import (
     primitive_transposes as primitive_transposes,
+)
+from minijax.extend.declaration import (
     zeros_like as zeros_like,
 )
-from minijax.interpreters.jvp import Zero as Zero
 
 UndefinedPrimal = minijax.interpreters.jvp.UndefinedPrimal
 add_jaxvals = minijax.interpreters.structural.add_tangents

@@ -21,9 +21,10 @@ from minijax.core.effects import Effect
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Var
 from minijax.core.native import Traceback
+from minijax.core.primitive import Zero
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import staging
-from minijax.interpreters.jvp import Zero, jvp_of_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.interpreters.structural import add_tangents, to_batch_dim
 from minijax.lowering.module import lower_function
 from minijax.lowering.stablehlo import LoweringContext
@@ -256,7 +257,7 @@ class RuleTable(MutableMapping[core_primitive.Primitive, Callable[..., Any]]):
     def __delitem__(self, primitive: core_primitive.Primitive) -> None:
         delattr(primitive, self._rule)
 
-    def __contains__(self, primitive: object) -> bool:
+    def __contains__(self, primitive: Any) -> bool:
         inherited = getattr(type(primitive), self._rule, None)
         return self._rule in vars(primitive) or inherited is not getattr(
             core_primitive.Primitive, self._rule
@@ -366,7 +367,7 @@ class _Declared(RuleTable):
     def __delitem__(self, primitive: core_primitive.Primitive) -> None:
         self._table.remove(primitive)
 
-    def __contains__(self, primitive: object) -> bool:
+    def __contains__(self, primitive: Any) -> bool:
         return self._table.of(primitive) is not None
 
 

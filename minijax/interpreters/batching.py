@@ -8,16 +8,16 @@ Input: a function, or a jaxpr, for one example.  Output: the same for a batch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from jaxlib import _jax
 
 from minijax.core import deferral
 from minijax.core import trace as core_trace
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import BatchDims, FlatFunction, Operand, Param, Value, Values
-from minijax.core.primitive import Batched, Primitive
+from minijax.core.operators import BatchDims, FlatFunction, Value, Values
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 from minijax.interpreters.structural import to_batch_dim
@@ -30,7 +30,7 @@ else:
 
 _new_tracer = object.__new__
 
-kind_in_force: Config[Param] = _jax.config.Config("minijax_batch_kind", None)
+kind_in_force: Config[Any] = _jax.config.Config("minijax_batch_kind", None)
 """What is special about the batch whose rules are running, and so about batches of the jaxprs that
 operations hold: a `named_batching.Kind`, or None, as for most."""
 
@@ -43,7 +43,7 @@ class BatchTracer(Tracer):
 
     __slots__ = ("dim", "value")
 
-    value: Operand
+    value: Any
     dim: int
 
     def concrete(self) -> None:
@@ -73,10 +73,10 @@ class BatchTrace(NestedTrace):
         super().__init__(function_name)
         self.parent = parent
         self.size = size
-        self.kind: Param = None
-        self.lock: Param = None
+        self.kind: Any = None
+        self.lock: Any = None
 
-    def tracer(self, value: Value, dim: int | None) -> Operand:
+    def tracer(self, value: Value, dim: int | None) -> Any:
         """A batch along `dim`; the value itself where it is not mapped."""
         if dim is None:
             return value
@@ -90,7 +90,7 @@ class BatchTrace(NestedTrace):
         tracer.dim = dim
         return tracer
 
-    def split(self, x: Value) -> tuple[Operand, int | None]:
+    def split(self, x: Value) -> tuple[Any, int | None]:
         """The batch and its dimension; a value that is not mapped has dimension None."""
         if type(x) is BatchTracer and x.traced_by is self:
             return x.value, x.dim
@@ -114,14 +114,14 @@ class BatchTrace(NestedTrace):
 
     def apply(
         self, primitive: Primitive, values: Values, dims: BatchDims, params: Params
-    ) -> Batched:
+    ) -> tuple[Any, Any]:
         """The results of an operation on whole batches, and their batch dimensions."""
-        found: Batched = primitive.batch(self.size, values, dims, **params)
+        found: tuple[Any, Any] = primitive.batch(self.size, values, dims, **params)
         return found
 
     def run(
         self, function: FlatFunction, args: Values, dims: BatchDims
-    ) -> tuple[list[Operand], list[int | None]]:
+    ) -> tuple[list[Any], list[int | None]]:
         """Runs `function` on a whole batch; its results and their batch dimensions."""
         before = current.swap_local(self)
         try:
@@ -138,9 +138,9 @@ def batch_flat(
     args: Values,
     dims: Sequence[int | None],
     *,
-    kind: Param = None,
+    kind: Any = None,
     function_name: str = "",
-) -> tuple[list[Operand], list[int | None]]:
+) -> tuple[list[Any], list[int | None]]:
     """Runs `function` once on a whole batch; its results and their batch dimensions."""
     trace = BatchTrace if kind is None else kind.trace
     batch = trace(current.value, size, function_name)
@@ -186,7 +186,7 @@ def batch_jaxpr(
     return result
 
 
-def batched_aval(aval: ShapedArray, dim: int, size: int) -> ShapedArray:
+def batched_aval(aval: AbstractValue, dim: int, size: int) -> AbstractValue:
     """The type of a batch along `dim` of values of a type."""
     return aval.with_dim(dim, size)
 
@@ -207,7 +207,7 @@ def _batch_jaxpr(
     ]
     out_batched: list[bool] = []
 
-    def function(*args: Operand) -> list[Operand]:
+    def function(*args: Any) -> list[Any]:
         outs, found = batch_flat(
             lambda *xs: staging.eval_closed_jaxpr(closed, *xs), size, args, dims, kind=kind
         )

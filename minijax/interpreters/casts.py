@@ -18,8 +18,8 @@ the jaxpr is staged again for that (`retyped`).  The rules `agree` of primitives
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import ClassVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -30,7 +30,7 @@ from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Effects
-from minijax.core.operators import Aval, Avals, BatchDims, Operand, Param, Value, Values
+from minijax.core.operators import Avals, AxisName, BatchDims, Value, Values
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.trace import NestedTrace, Params, Trace, current
 from minijax.interpreters import staging
@@ -59,23 +59,23 @@ class Cast(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
 
-    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[AxisName]) -> ManualAxisType:
         """The kind of the result."""
         raise NotImplementedError
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[AxisName]) -> None:
         """Refuses operands of a kind that the cast does not begin from: here what differs."""
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
         refuse_kind(self.user, aval, axes & given.reduced, "reduced", expected)
 
-    def impl(self, x: Value, *, axes: Axes) -> Operand:
+    def impl(self, x: Value, *, axes: Axes) -> Any:
         problem = "a cast between kinds of values over mesh axes needs these to be manual."
         fix = "call it inside shard_map"
         error(ValueError, self.user, problem, got=f"{aval_of(x)}, axes {axes}", fix=fix)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, axes: Axes) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Any, *, axes: Axes) -> Any:
         return x
 
     def transpose(self, ct: Value, x: Value, *, axes: Axes) -> Cotangents:
@@ -100,7 +100,12 @@ def _vary_of_cast(primitive: Cast, avals: Avals, outs: Avals, *, axes: Axes) -> 
 
 
 def refuse_kind(
-    user: str, aval: AbstractValue, axes: frozenset[str], what: str, expected: str, fix: str = ""
+    user: str,
+    aval: AbstractValue,
+    axes: frozenset[AxisName],
+    what: str,
+    expected: str,
+    fix: str = "",
 ) -> None:
     """Refuses an operand that is of the wrong kind over some axes.
 
@@ -126,7 +131,7 @@ class PVary(Cast):
     begins_invarying = True
     user = "lax.pvary"
 
-    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[AxisName]) -> ManualAxisType:
         return manual_type(given.varying | axes, given.unreduced, given.reduced)
 
 
@@ -136,13 +141,13 @@ class PReduced(Cast):
     name = "preduced"
     begins_invarying = True
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[AxisName]) -> None:
         expected = f"a value that is the same everywhere over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes & given.reduced, "reduced already", expected)
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[AxisName]) -> ManualAxisType:
         return manual_type(given.varying, given.unreduced, given.reduced | axes)
 
 
@@ -151,12 +156,12 @@ class ReducedVaryCast(Cast):
 
     name = "reduced_vary_cast"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[AxisName]) -> None:
         expected = f"a value reduced over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.varying, "varying", expected)
         refuse_kind(self.user, aval, axes - given.reduced, "not reduced", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[AxisName]) -> ManualAxisType:
         return manual_type(given.varying | axes, given.unreduced, given.reduced - axes)
 
 
@@ -165,12 +170,12 @@ class VaryUnreducedCast(Cast):
 
     name = "vary_unreduced_cast"
 
-    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[str]) -> None:
+    def _check(self, aval: AbstractValue, given: ManualAxisType, axes: frozenset[AxisName]) -> None:
         expected = f"a value that varies over {axes_text(axes)}"
         refuse_kind(self.user, aval, axes & given.unreduced, "unreduced already", expected)
         refuse_kind(self.user, aval, axes - given.varying, "not varying", expected)
 
-    def kind(self, given: ManualAxisType, axes: frozenset[str]) -> ManualAxisType:
+    def kind(self, given: ManualAxisType, axes: frozenset[AxisName]) -> ManualAxisType:
         return manual_type(given.varying - axes, given.unreduced | axes, given.reduced)
 
 
@@ -188,10 +193,10 @@ class TypedSum(Primitive):
     def abstract_eval(self, x: ShapedArray, *, axes: Axes) -> ShapedArray:
         return x
 
-    def effects(self, *avals: Aval, axes: Axes) -> Effects:
+    def effects(self, *avals: AbstractValue, axes: Axes) -> Effects:
         return named_effects(axes)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, axes: Axes) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Any, *, axes: Axes) -> Any:
         return all_reduce(ctx, x, "stablehlo.add", axes)
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, axes: Axes) -> Batched:
@@ -209,7 +214,7 @@ class PSumInvariant(TypedSum):
 
     name = "psum_invariant"
 
-    def transpose(self, ct: Value, x: Operand, *, axes: Axes) -> Cotangents:
+    def transpose(self, ct: Value, x: Any, *, axes: Axes) -> Cotangents:
         out = pvary_p.bind(ct, axes=ordered(axes))
         rest = tuple(a for a in axes if a not in x.aval.vma)
         # What was the same on n devices was counted n times.
@@ -279,30 +284,30 @@ def check_unreduced(user: str, aval: AbstractValue, axes: Sequence[str]) -> None
     refuse_kind(user, aval, named - given.unreduced, "not unreduced", expected)
 
 
-def axes_text(axes: Iterable[str]) -> str:
+def axes_text(axes: Iterable[AxisName]) -> str:
     """Names of axes as messages show them."""
     return meshes.names_text(sorted(axes, key=str))
 
 
-def ordered(axes: Iterable[str]) -> Axes:
+def ordered(axes: Iterable[Any]) -> Axes:
     """Axes as a tuple, in the order of the mesh in force."""
     names = meshes.get_abstract_mesh().axis_names
     return tuple(sorted(axes, key=lambda a: (names.index(a) if a in names else len(names), str(a))))
 
 
-def named_effects(axes: Iterable[str]) -> Effects:
+def named_effects(axes: Iterable[AxisName]) -> Effects:
     """The effects of an operation that refers to axes; ints are dimensions."""
     return frozenset(core_effects.NamedAxisEffect(a) for a in axes if not isinstance(a, int))
 
 
 def all_reduce(
     ctx: LoweringContext,
-    x: Value,
+    x: Any,
     combiner: str,
-    axes: Iterable[str],
-    axis_index_groups: Param = None,
-    aval: ShapedArray | None = None,
-) -> Operand:
+    axes: Iterable[AxisName],
+    axis_index_groups: object = None,
+    aval: AbstractValue | None = None,
+) -> Any:
     """The reduction of `x` over groups of devices, by the operation called `combiner`."""
     devices = ctx.module.device_axes
     if all(len(group) == 1 for group in devices.groups(axes, axis_index_groups)):
@@ -335,16 +340,18 @@ def agreeing(trace: Trace, primitive: Primitive, args: Values, params: Params) -
     if vma.vary.of(primitive) is not None:
         return args, params
     avals = [vma.of_literal(x) if isinstance(x, _SCALARS) else aval_of(x) for x in args]
-    if all(aval in (None, vma.ZERO) or aval.manual_axis_type is NOT_MANUAL for aval in avals):
+    if all(isinstance(a, vma.LiteralType) or a.manual_axis_type is NOT_MANUAL for a in avals):
         return args, params
     varying = vma.join(primitive, avals).varying
     return [
-        x if aval in (None, vma.ZERO) or refs.is_reference(x) else varied(trace, x, varying)
+        x
+        if isinstance(aval, vma.LiteralType) or refs.is_reference(x)
+        else varied(trace, x, varying)
         for x, aval in zip(args, avals, strict=True)
     ], params
 
 
-def varied(trace: Trace, x: Value, axes: frozenset[str]) -> Operand:
+def varied(trace: Trace, x: Value, axes: frozenset[AxisName]) -> Any:
     """A value that varies over `axes` at least, cast in `trace` where it does not."""
     own = vma.of(aval_of(x))
     if axes <= own.varying:
@@ -359,19 +366,19 @@ def varied(trace: Trace, x: Value, axes: frozenset[str]) -> Operand:
     return x
 
 
-def summands(trace: Trace, x: Value, axes: Sequence[str]) -> Operand:
+def summands(trace: Trace, x: Value, axes: Sequence[str]) -> Any:
     """A value that varies over `axes`, as summands of one that is unreduced over them."""
     return trace.process(vary_unreduced_cast_p, (x,), {"axes": ordered(frozenset(axes))})[0]
 
 
-def varying_as(x: Value, like: Operand) -> Operand:
+def varying_as(x: Value, like: object) -> Any:
     """A value that varies over the mesh axes over which another one does."""
     aval = getattr(like, "aval", None)
     over = NO_AXES if aval is None else vma.of(aval).varying
     return varied(current.value, x, over) if over else x
 
 
-def of_kind(x: Value, kind: ManualAxisType) -> Operand:
+def of_kind(x: Value, kind: ManualAxisType) -> Any:
     """A value that is the same everywhere, such as zeros, as one of some kind.
 
     A summand is the value itself on every device, so only zeros stay what they are.
@@ -388,8 +395,8 @@ def of_kind(x: Value, kind: ManualAxisType) -> Operand:
     return x
 
 
-Varying = frozenset[str]
-Arguments = tuple[Values, dict[str, Param]]
+Varying = frozenset[AxisName]
+Arguments = tuple[Values, Mapping[str, Any]]
 
 
 _DROPPED = (pvary_p, reduced_vary_cast_p, preduced_p)
@@ -443,7 +450,7 @@ def _retyped(
         for aval, axes in zip(closed.in_avals, varying, strict=True)
     ]
 
-    def function(*args: Operand) -> list[Operand]:
+    def function(*args: Any) -> list[Any]:
         around = current.value
         trace = WideningTrace(around)
         with config.override(current, trace):
@@ -477,7 +484,7 @@ def united(first: Sequence[Varying], second: Sequence[Varying]) -> list[Varying]
     return [a | b for a, b in zip(first, second, strict=True)]
 
 
-def cast(trace: Trace, values: Values, varying: Sequence[Varying]) -> list[Operand]:
+def cast(trace: Trace, values: Values, varying: Sequence[Varying]) -> list[Any]:
     """Values that vary at least over some axes, cast in `trace` where they do not."""
     return [
         x if refs.is_reference(x) else varied(trace, x, axes)

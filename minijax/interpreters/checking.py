@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
 from minijax.core import config, effects
 from minijax.core import source as core_source
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.errors import (
     CheckError,
     DivisionByZeroError,
@@ -27,8 +27,8 @@ from minijax.core.errors import (
 )
 from minijax.core.jaxpr import Effects
 from minijax.core.native import Traceback
-from minijax.core.operators import Aval, BatchDims, HostArray, Operand, Param, Rule, Values
-from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive
+from minijax.core.operators import BatchDims, HostArray, Values
+from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive, Tangents
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import Params
 from minijax.interpreters.structural import to_batch_dims
@@ -108,10 +108,10 @@ class Fault(NamedTuple):
     """
 
     kind: str
-    bad: Operand
-    text: Operand
-    found: tuple[Operand, ...] = ()
-    payload: tuple[Operand, ...] = ()
+    bad: Any
+    text: Any
+    found: tuple[Any, ...] = ()
+    payload: tuple[Any, ...] = ()
     name: str = ""
     batch_dims: int = 0
 
@@ -131,11 +131,11 @@ class Site(NamedTuple):
 
     kind: str
     primitive: str
-    text: Operand
+    text: Any
     source: Traceback | None
     shape: Shape
     batch_dims: int
-    values: tuple[ShapedArray, ...]
+    values: tuple[AbstractValue, ...]
 
     @property
     def words(self) -> int:
@@ -147,13 +147,13 @@ class Site(NamedTuple):
         return self._replace(shape=(size, *self.shape), batch_dims=self.batch_dims + 1)
 
 
-def words_of(aval: ShapedArray) -> int:
+def words_of(aval: AbstractValue) -> int:
     """How many 32-bit words a value of a type takes."""
     words: int = aval.size * math.ceil(aval.dtype.itemsize / 4)
     return words
 
 
-def values_from_words(avals: Sequence[ShapedArray], words: HostArray) -> list[HostArray]:
+def values_from_words(avals: Sequence[AbstractValue], words: HostArray) -> list[HostArray]:
     """Values from the words that they were packed into, on the host."""
     values = []
     place = 0
@@ -187,7 +187,7 @@ class Check(Primitive):
     has_effects: ClassVar[bool] = True
     shard = rules.from_types
 
-    def impl(self, *args: Operand, **params: Param) -> Values:
+    def impl(self, *args: Any, **params: Any) -> Values:
         (fault,) = faults.of(self)(args, (), **params)
         places = np.flatnonzero(np.asarray(fault.bad))
         if places.size:
@@ -200,13 +200,15 @@ class Check(Primitive):
             raise error_of(site_of(fault, "", None), place, values)
         return ()
 
-    def abstract_eval(self, bad: ShapedArray, *values: ShapedArray, **_: Param) -> list[Aval]:
+    def abstract_eval(
+        self, bad: ShapedArray, *values: ShapedArray, **_: Any
+    ) -> list[AbstractValue]:
         return []
 
-    def effects(self, *avals: Aval, **_: Param) -> Effects:
+    def effects(self, *avals: AbstractValue, **_: Any) -> Effects:
         return frozenset({CHECK_EFFECT})
 
-    def lower(self, ctx: LoweringContext, *values: Operand, **_: Param) -> Operand:
+    def lower(self, ctx: LoweringContext, *values: Any, **_: Any) -> Any:
         error(
             ValueError,
             "checkify.check",
@@ -215,12 +217,12 @@ class Check(Primitive):
             "jit(checkify(f)) or checkify(jit(f))",
         )
 
-    def jvp(self, primals: Values, tangents: Values, **params: Param) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         self.bind(*primals, **params)
         return [], []
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, batch_dims: int, **params: Param
+        self, size: int, args: Values, dims: BatchDims, *, batch_dims: int, **params: Any
     ) -> Batched:
         moved = to_batch_dims(args, dims, 0, size)
         self.bind(*moved, batch_dims=batch_dims + 1, **params)
@@ -228,9 +230,7 @@ class Check(Primitive):
 
 
 @check_inside.rule(Check)
-def _check_inside_of_check(
-    primitive: Check, checker: Rule, args: Values, params: Params
-) -> Operand:
+def _check_inside_of_check(primitive: Check, checker: Any, args: Values, params: Params) -> Any:
     for fault in faults.of(primitive)(args, (), **params):
         checker.judge(fault)
     return ()

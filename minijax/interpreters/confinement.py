@@ -8,11 +8,12 @@ by a closed-over value would silently be lost.
 from __future__ import annotations
 
 import weakref
+from typing import Any
 
 from minijax.core import config
 from minijax.core.errors import UnexpectedTracerError, message
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Function, Operand, Param, Values
+from minijax.core.operators import Function, Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Rules
 from minijax.core.trace import NestedTrace, Params, Trace, Tracer, current
@@ -43,7 +44,7 @@ class ConfiningTrace(NestedTrace):
             params = confine(params, self.owner)
         return self.pass_on(primitive, args, params)
 
-    def check(self, values: Operand) -> None:
+    def check(self, values: object) -> None:
         """Refuses tracers of the owner, also inside tuples and lists."""
         if isinstance(values, (tuple, list)):
             for value in values:
@@ -79,7 +80,7 @@ class Confined:
         self.name = name
         self.__name__ = getattr(function, "__name__", "function")
 
-    def __call__(self, *args: Operand) -> Operand:
+    def __call__(self, *args: Any) -> Any:
         owner = self.owner()
         if owner is None:
             return self.function(*args)
@@ -103,7 +104,7 @@ def _confined(trace: jvp.JVPTrace, primitive: Primitive, args: Values, params: P
 jvp.DETOURS.add(lambda primitive: _confined if stage_functions.of(primitive) else None)
 
 
-def confine(params: Params, owner: Trace) -> dict[str, Param]:
+def confine(params: Params, owner: Trace) -> dict[str, Any]:
     """Parameters of an operation, their Python functions kept away from `owner`'s tracers."""
     name = params["name"]
     return {

@@ -6,9 +6,11 @@ operation whose result is bad, its line in the user's code, and the index.
 
 from __future__ import annotations
 
+from typing import Any
+
 from minijax.core import config, source
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, jaxprs_in_params
-from minijax.core.operators import Operand, Param, Value, Values
+from minijax.core.operators import Value, Values
 from minijax.core.rules import Rules
 from minijax.core.trace import Tracer
 from minijax.interpreters import discharge
@@ -36,10 +38,10 @@ class _Search:
         with config.debug_nans(False), config.debug_infs(False):
             search.run(closed, *args)
 
-    def run(self, closed: ClosedJaxpr, *args: Operand) -> list[Operand]:
+    def run(self, closed: ClosedJaxpr, *args: Any) -> list[Any]:
         """Evaluates a jaxpr in the current trace, as long as all results are good."""
         jaxpr = closed.jaxpr
-        values: dict[Atom, Operand] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
+        values: dict[Atom, Any] = dict(zip(jaxpr.constvars, closed.consts, strict=True))
         values.update(zip(jaxpr.invars, args, strict=True))
         for eqn in jaxpr.eqns:
             if not eqn.outvars:
@@ -90,9 +92,7 @@ class _Search:
         return f", from an operand that had one already: {shown}" if shown else ""
 
 
-def explain_bad_result(
-    name: str, origin: Param, bad: execute.Bad, out: Value, args: Values
-) -> None:
+def explain_bad_result(name: str, origin: Any, bad: execute.Bad, out: Value, args: Values) -> None:
     """Raises the error that says which operation of a program has made a result bad.
 
     Args:

@@ -9,13 +9,13 @@ runs where nothing is traced.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minijax.core import config, refs
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, holders, jaxprs_in_params
-from minijax.core.operators import Operand, Param, Value, Values
+from minijax.core.operators import Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Trace, current
 from minijax.interpreters import passes, staging
@@ -50,7 +50,7 @@ class DischargeTrace(Trace):
             current.set_local(self)
 
 
-def _pure_param(value: object) -> Operand:
+def _pure_param(value: object) -> Any:
     if isinstance(value, ClosedJaxpr):
         return without_references(value)
     if type(value) is tuple and any(isinstance(item, ClosedJaxpr) for item in value):
@@ -95,7 +95,7 @@ def without_references(closed: ClosedJaxpr) -> ClosedJaxpr:
     return discharge_jaxpr(closed, ()).closed
 
 
-def without_references_open(jaxpr: Jaxpr, consts: Values) -> tuple[Jaxpr, list[Operand]]:
+def without_references_open(jaxpr: Jaxpr, consts: Values) -> tuple[Jaxpr, list[Any]]:
     """As `without_references`, of an open jaxpr and the values of its constants."""
     if not has_references(jaxpr):
         return jaxpr, list(consts)
@@ -124,7 +124,7 @@ def check_differentiable(name: str, aval: AbstractValue) -> None:
 
 
 def _discharge(closed: ClosedJaxpr, finals: Sequence[int]) -> ClosedJaxpr:
-    def function(*values: Operand) -> list[Operand]:
+    def function(*values: Any) -> list[Any]:
         args = [
             refs.Cell(x) if type(aval) is refs.AbstractRef else x
             for x, aval in zip(values, closed.in_avals, strict=True)
@@ -165,21 +165,19 @@ def written_references(jaxpr: Jaxpr) -> list[int]:
     return [i for i, var in enumerate(jaxpr.invars) if var in written]
 
 
-def value_of(x: Value) -> Operand:
+def value_of(x: Value) -> Any:
     """The value of a cell; of anything else, itself."""
     return x.read() if isinstance(x, refs.Cell) else x
 
 
-def discharge_call(
-    primitive: Primitive, *args: Operand, jaxpr: ClosedJaxpr, **params: Param
-) -> Values:
+def discharge_call(primitive: Primitive, *args: Any, jaxpr: ClosedJaxpr, **params: Any) -> Values:
     """The rule `discharge` of an operation that calls its parameter `jaxpr` on its operands."""
     pure, finals = discharge_jaxpr(jaxpr)
     outs = primitive.bind_all(*map(value_of, args), jaxpr=pure, **params)
     return write_finals(outs, [args[i] for i in finals])
 
 
-def write_finals(outs: Values, cells: Sequence[refs.Cell]) -> list[Operand]:
+def write_finals(outs: Sequence[Any], cells: Sequence[refs.Cell]) -> list[Any]:
     """Puts the last results of an operation into cells, and returns the others."""
     count = len(outs) - len(cells)
     for cell, value in zip(cells, outs[count:], strict=True):

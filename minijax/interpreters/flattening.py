@@ -12,6 +12,7 @@ import re
 import sys
 from collections.abc import Callable, Sequence
 from types import FunctionType
+from typing import Any
 
 from minijax.core import source, tree, tree_errors
 from minijax.core.aval import aval_handlers, aval_of
@@ -19,7 +20,7 @@ from minijax.core.cache import Cache
 from minijax.core.errors import error, explain_keyword
 from minijax.core.jaxpr import DebugInfo
 from minijax.core.native import PyTreeDef
-from minijax.core.operators import Function, Operand, Param, Value, Values
+from minijax.core.operators import Function, Value
 
 
 def function_name(function: Function) -> str:
@@ -37,7 +38,7 @@ def or_decorator(transformation: Function) -> Function:
     """
 
     @functools.wraps(transformation)
-    def transform(function: Function | None = None, /, **options: Param) -> Operand:
+    def transform(function: Function | None = None, /, **options: Any) -> Any:
         if function is None:
             explain_keyword(transformation.__name__, transformation, options)
             return functools.partial(transform, **options)
@@ -166,9 +167,9 @@ class FlatFunction:
         self.function = function
         self.in_tree = in_tree
         self.name = name
-        self.out_tree: Param = None
+        self.out_tree: Any = None
 
-    def __call__(self, *leaves: Operand) -> list[Operand]:
+    def __call__(self, *leaves: Any) -> list[Any]:
         _check_depth(self.name)
         args, kwargs = tree.unflatten(self.in_tree, leaves)
         try:
@@ -207,8 +208,11 @@ class FlatFunction:
 
 
 def avals_of(
-    leaves: Values, names: Callable[[], Sequence[str]], transformation: str, fix: str | None = None
-) -> tuple[Operand, ...]:
+    leaves: Sequence[Any],
+    names: Callable[[], Sequence[str]],
+    transformation: str,
+    fix: str | None = None,
+) -> tuple[Any, ...]:
     """The types of flat arguments of a transformation; without a name, of a function of arrays.
 
     Raises:

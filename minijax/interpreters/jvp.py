@@ -10,16 +10,15 @@ that simple operations share are at the end.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from minijax.core import aval as core_aval
 from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import AbstractValue, aval_handlers, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Aval, FlatFunction, Operand, Param, Tangent, Value, Values
-from minijax.core.primitive import Dual, Primitive
+from minijax.core.operators import FlatFunction, Value, Values
+from minijax.core.primitive import Dual, Primitive, Tangent, Tangents, Zero
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import staging
 
@@ -31,41 +30,8 @@ else:
 _new_tracer = object.__new__
 
 
-class Zero:
-    """A tangent or cotangent known to be zero; `aval` is its type.
-
-    Rules get it in place of an array of zeros, so that they can leave out what depends on it.
-
-    Source:     mirrors jax.interpreters.ad.Zero (0.10).
-
-    Example:
-        >>> zero = jax.extend.ad.Zero(jax.typeof(jnp.arange(3.0)))
-        >>> zero, jax.extend.ad.instantiate_zeros(zero)
-        (Zero(f32[3]), Array([0., 0., 0.], dtype=float32))
-    """
-
-    __slots__ = ("aval",)
-
-    aval: Aval
-
-    def __init__(self, aval: AbstractValue) -> None:
-        self.aval = aval
-
-    @staticmethod
-    def like(primal: Value) -> Zero:
-        """The zero tangent of a primal value."""
-        return Zero(aval_of(primal).tangent_aval())
-
-    def made(self) -> Operand:
-        """The zeros as a value."""
-        return core_aval.zeros(self.aval)
-
-    def __repr__(self) -> str:
-        return f"Zero({self.aval})"
-
-
 def with_zeros(
-    nonzero: Iterable[bool], given: Iterable[Tangent], avals: Iterable[Aval]
+    nonzero: Iterable[bool], given: Iterable[Tangent], avals: Iterable[AbstractValue]
 ) -> list[Tangent]:
     """The tangents, or cotangents, of values of some types, from those that are not zero."""
     rest = iter(given)
@@ -88,7 +54,7 @@ class UndefinedPrimal:
 
     __slots__ = ("aval",)
 
-    aval: Aval
+    aval: AbstractValue
 
     def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
@@ -97,7 +63,7 @@ class UndefinedPrimal:
         return f"UndefinedPrimal({self.aval})"
 
 
-def _not_linear(x: Operand) -> NoReturn:
+def _not_linear(x: Any) -> NoReturn:
     problem = "the function is not linear: its argument has to be known to transpose it."
     fix = "minijax.vjp differentiates any function at a point"
     error(TypeError, "linear_transpose", problem, got=str(x.aval), fix=fix)
@@ -125,9 +91,9 @@ class PrimalTracer(Tracer):
     # What messages say is done to it.
     what_happens: ClassVar[str]
 
-    primal: Operand
+    primal: Any
 
-    def concrete(self) -> Operand:
+    def concrete(self) -> Any:
         primal = self.primal
         return primal.concrete() if isinstance(primal, Tracer) else primal
 
@@ -165,7 +131,7 @@ class JVPTrace(NestedTrace):
         # Casts of operands have tangents too, so they are made here and not further down.
         self.typing = core_trace.placement_semantics.initial_typing()
 
-    def tracer(self, primal: Value, tangent: Tangent) -> Operand:
+    def tracer(self, primal: Value, tangent: Tangent) -> Any:
         """A primal with its tangent; the primal alone where the tangent is zero."""
         if type(tangent) is Zero:
             return primal
@@ -176,7 +142,7 @@ class JVPTrace(NestedTrace):
         tracer.tangent = tangent
         return tracer
 
-    def split(self, x: Value) -> Dual:
+    def split(self, x: Value) -> tuple[Any, Tangent]:
         """The primal and the tangent of a value."""
         if type(x) is JVPTracer and x.traced_by is self:
             return x.primal, x.tangent
@@ -200,17 +166,18 @@ class JVPTrace(NestedTrace):
 def jvp_flat(
     function: FlatFunction,
     primals: Values,
-    tangents: Values,
+    tangents: Tangents,
     function_name: str = "",
     parent: Trace | None = None,
-) -> tuple[list[Operand], list[Tangent]]:
+) -> tuple[list[Any], list[Tangent]]:
     """Runs `function` on primals and tangents; both lists of results, tangents may be `Zero`."""
     before = current.value
     trace = JVPTrace(before if parent is None else parent, function_name)
     current.set_local(trace)
     try:
         outs = function(*map(trace.tracer, primals, tangents))
-        out_primals, out_tangents = [], []
+        out_primals: list[Any] = []
+        out_tangents: list[Tangent] = []
         for out in outs:
             primal, tangent = trace.split(out)
             out_primals.append(primal)
@@ -252,7 +219,7 @@ def _jvp_jaxpr(
     tangent_avals = [a.tangent_aval() for a, nz in zip(in_avals, nonzero, strict=True) if nz]
     out_nonzero: list[bool] = []
 
-    def function(*args: Operand) -> list[Operand]:
+    def function(*args: Any) -> list[Any]:
         primals, given = args[: len(in_avals)], args[len(in_avals) :]
         tangents = with_zeros(nonzero, given, in_avals)
         outs, out_dots = jvp_flat(
@@ -270,7 +237,7 @@ def _jvp_jaxpr(
     return ClosedJaxpr(jaxpr, consts), out_nonzero
 
 
-def jvp_of_linear(primitive: Primitive, primals: Values, tangents: Values, **params: Param) -> Dual:
+def jvp_of_linear(primitive: Primitive, primals: Values, tangents: Tangents, **params: Any) -> Dual:
     """The jvp of an operation linear in all arguments together: applies it to the tangents."""
     out = primitive.bind(*primals, **params)
     dots = [t.made() if type(t) is Zero else t for t in tangents]
@@ -278,7 +245,7 @@ def jvp_of_linear(primitive: Primitive, primals: Values, tangents: Values, **par
 
 
 def jvp_of_constant(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+    primitive: Primitive, primals: Values, tangents: Tangents, **params: Any
 ) -> Dual:
     """The jvp of an operation whose result does not follow its arguments' tangents."""
     out = primitive.bind(*primals, **params)

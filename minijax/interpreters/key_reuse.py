@@ -13,13 +13,15 @@ import itertools
 import threading
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from minijax.core import config, dtypes, source
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import CheckedKeyReuseError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal, Var, jaxprs_in_params
-from minijax.core.operators import Aval, HostArray, Operand, Values
+from minijax.core.operators import HostArray, Values
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import Params, current
@@ -48,7 +50,7 @@ class KeyFlow:
         self.used: dict[int, Eqn] = {}
         self._next = itertools.count()
 
-    def fresh(self, aval: Aval) -> Numbers | None:
+    def fresh(self, aval: AbstractValue) -> Numbers | None:
         """Numbers for keys that nobody has seen yet; None where the type is not of keys."""
         if not is_key(aval):
             return None
@@ -128,7 +130,7 @@ class KeyFlow:
         """The keys of an operation that moves elements; None for any other, or an unknown place."""
         if checking.fault_flow.of(eqn.primitive) not in (checking.MOVES, checking.COPIES):
             return None
-        operands: list[Operand] = []
+        operands: list[Any] = []
         for atom, numbers in zip(eqn.invars, given, strict=True):
             if numbers is not None:
                 operands.append(numbers.astype(np.int32))
@@ -142,7 +144,7 @@ class KeyFlow:
         return [np.asarray(out).astype(np.int64) for out in outs]
 
 
-def is_key(aval: Aval) -> bool:
+def is_key(aval: AbstractValue) -> bool:
     """Whether values of a type may be random keys, of the new or of the old style."""
     if aval.is_extended:
         return bool(dtypes.issubdtype(aval.dtype, dtypes.prng_key))

@@ -8,13 +8,13 @@ needed, and `Kind` carries it into the jaxprs that operations hold.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from minijax.core import axes
-from minijax.core.aval import AbstractValue, ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.jaxpr import jaxprs_in_params
 from minijax.core.meshes import names_of
-from minijax.core.operators import BatchDims, FlatFunction, Operand, Param, Values
+from minijax.core.operators import AxisName, BatchDims, FlatFunction, Values
 from minijax.core.primitive import Batched, Primitive
 from minijax.core.trace import Params, Trace
 from minijax.interpreters import batching
@@ -30,11 +30,11 @@ class Kind(NamedTuple):
         placement: how the batch is split, by the user's word or as types of mapped values show.
     """
 
-    axis_name: Param = None
+    axis_name: Any = None
     placement: rules.DimPlacement | None = None
 
     @property
-    def spmd_axes(self) -> tuple[str, ...]:
+    def spmd_axes(self) -> tuple[AxisName, ...]:
         """The mesh axes that the user says split the batch."""
         placement = self.placement
         return () if placement is None or placement.mesh is not None else placement.names
@@ -48,7 +48,7 @@ class Kind(NamedTuple):
         of_kind = SpmdBatchTrace if user_axes else NamedBatchTrace
         return of_kind(parent, size, kind, function_name)
 
-    def batched_aval(self, aval: ShapedArray, dim: int, size: int) -> Operand:
+    def batched_aval(self, aval: AbstractValue, dim: int, size: int) -> Any:
         """The type of a batch along `dim` of values of a type, split as this one is."""
         return rules.with_batch_dim(aval, dim, size, self.placement)
 
@@ -76,7 +76,7 @@ def kind_after(kind: Kind | None, aval: AbstractValue, dim: int) -> Kind | None:
     return Kind(None if kind is None else kind.axis_name, found)
 
 
-def spmd_axes() -> tuple[str, ...]:
+def spmd_axes() -> tuple[AxisName, ...]:
     """The mesh axes that the user says split the batch whose rules are running."""
     kind: Kind | None = kind_in_force.value
     return () if kind is None else kind.spmd_axes
@@ -121,7 +121,7 @@ class NamedBatchTrace(BatchTrace):
 
     def run(
         self, function: FlatFunction, args: Values, dims: BatchDims
-    ) -> tuple[list[Operand], list[int | None]]:
+    ) -> tuple[list[Any], list[int | None]]:
         with axes.extend(self.kind.axis_name, self.size):
             return super().run(function, args, dims)
 
@@ -156,7 +156,7 @@ def batch_flat(
     axis_name: Hashable = None,
     spmd_axis_name: Hashable = None,
     function_name: str = "",
-) -> tuple[list[Operand], list[int | None]]:
+) -> tuple[list[Any], list[int | None]]:
     """As `batching.batch_flat`, for a batch that has a name or is split, if these are given."""
     kind = kind_of(axis_name, spmd_axis_name)
     return batching.batch_flat(function, size, args, dims, kind=kind, function_name=function_name)

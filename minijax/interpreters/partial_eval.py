@@ -10,17 +10,16 @@ primal operations run in the enclosing trace, and only the tangent program is st
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import config, deferral
-from minijax.core.aval import aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.jaxpr import Atom, ClosedJaxpr, DebugInfo, Jaxpr, Literal, Var
-from minijax.core.operators import Aval, FlatFunction, Operand, Tangent, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.operators import FlatFunction, Value, Values
+from minijax.core.primitive import Primitive, Tangent, Zero
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Detours, NestedTrace, Params, Trace, current
 from minijax.interpreters import jvp, passes, staging
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.staging import StagingTrace, StagingTracer
 
 if TYPE_CHECKING:
@@ -63,7 +62,7 @@ class PartialTrace(NestedTrace):
 
     process_known = NestedTrace.pass_on
 
-    def evaluate_known(self, closed: ClosedJaxpr, args: Values) -> list[Operand]:
+    def evaluate_known(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
         """Runs a jaxpr on known values, outside this trace."""
         with config.override(current, self.parent):
             return staging.eval_closed_jaxpr(closed, *args)
@@ -72,11 +71,11 @@ class PartialTrace(NestedTrace):
 class Linearized(NamedTuple):
     """A linearized function: `jaxpr` maps non-zero tangents to the tangents in `out_nonzero`."""
 
-    outs: list[Operand]
+    outs: list[Any]
     jaxpr: Jaxpr
-    residuals: list[Operand]
+    residuals: list[Any]
     out_nonzero: list[bool]
-    out_tangent_avals: list[Aval]
+    out_tangent_avals: list[AbstractValue]
 
 
 def linearize_flat(
@@ -121,7 +120,7 @@ class PartialJaxpr(NamedTuple):
     out_unknown: list[bool]
     sources: list[int | None]
 
-    def residuals(self, known_args: Values, computed: Values) -> list[Operand]:
+    def residuals(self, known_args: Sequence[Any], computed: Sequence[Any]) -> list[Any]:
         """All residuals, from the known arguments and the computed ones among them."""
         rest = iter(computed)
         return [next(rest) if i is None else known_args[i] for i in self.sources]
@@ -152,7 +151,7 @@ def _partial_eval_jaxpr(
     out_unknown: list[bool] = []
     result: list[Jaxpr] = []
 
-    def known_function(*known_args: Operand) -> list[Operand]:
+    def known_function(*known_args: Any) -> list[Any]:
         trace = PartialTrace(current.value, staged)
         given = iter(known_args)
         args = [

@@ -11,6 +11,7 @@ defined anew in each turn of a loop is staged anew, and shares its executable by
 from __future__ import annotations
 
 from collections.abc import Container, Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ from minijax.core import config, refs
 from minijax.core.check import check_jaxpr
 from minijax.core.effects import NamedAxisEffect
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var, used_variables
-from minijax.core.operators import Operand, Value
+from minijax.core.operators import Value
 from minijax.core.rules import Facts, Rules
 
 dce = Rules("dce")
@@ -211,7 +212,7 @@ def _literal(literal: Literal) -> Hashable:
     return literal.aval, type(value), repr(value)
 
 
-def _constant(value: Operand) -> Hashable:
+def _constant(value: Any) -> Hashable:
     # A key outlives its program, and must not keep much alive.
     if getattr(value, "nbytes", 0) > _MOST_CONSTANT_BYTES:
         raise _NoKey
@@ -223,7 +224,7 @@ def _constant(value: Operand) -> Hashable:
     return _Same(value)
 
 
-def _param(value: Value) -> Hashable:
+def _param(value: object) -> Hashable:
     if isinstance(value, ClosedJaxpr):
         return _closed(value)
     if isinstance(value, Jaxpr):

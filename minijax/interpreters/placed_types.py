@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 from minijax.core import axes, meshes, vma
 from minijax.core.aval import AbstractValue
 from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.jaxpr import Atom
-from minijax.core.operators import Aval, Avals, Operand, Result, Values
+from minijax.core.operators import Avals, Values
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
@@ -54,9 +55,9 @@ class PlacedTyping(Typing):
         primitive: Primitive,
         args: Values,
         atoms: list[Atom],
-        avals: list[Aval],
+        avals: list[AbstractValue],
         params: Params,
-    ) -> tuple[list[Atom], Params, Result]:
+    ) -> tuple[list[Atom], Params, Any]:
         if self.has_vma or vma.vary.of(primitive) is not None:
             atoms, params, out = self._varying(trace, primitive, args, atoms, avals, params)
         else:
@@ -76,9 +77,9 @@ class PlacedTyping(Typing):
         primitive: Primitive,
         args: Values,
         atoms: list[Atom],
-        avals: list[Aval],
+        avals: list[AbstractValue],
         params: Params,
-    ) -> tuple[list[Atom], Params, Result]:
+    ) -> tuple[list[Atom], Params, Any]:
         """As `equation`, by how operands stand to manual mesh axes."""
         kind = vma.common(primitive, atoms, avals)
         if kind is None and self.has_vma:
@@ -107,7 +108,7 @@ class PlacedTyping(Typing):
         return lambda: meshes.abstract_mesh.set_local(around)
 
 
-def _in_memory(primitive: Primitive, avals: list[Aval], out: Result) -> Result:
+def _in_memory(primitive: Primitive, avals: list[AbstractValue], out: Any) -> Any:
     """The types of results, which are where all operands but scalars are, or with the devices."""
     kinds = {aval.memory_kind for aval in avals if getattr(aval, "shape", ()) or len(avals) == 1}
     kind = kinds.pop() if len(kinds) == 1 else None
@@ -118,7 +119,7 @@ def _in_memory(primitive: Primitive, avals: list[Aval], out: Result) -> Result:
     return typed if primitive.multiple_results else typed[0]
 
 
-def _place(trace: Operand) -> PlacedTyping:
+def _place(trace: Any) -> PlacedTyping:
     """The typing of a trace that may have placed values from now on."""
     if trace.typing is PLAIN:
         trace.typing = PlacedTyping()
@@ -140,7 +141,7 @@ class Semantics:
     def initial_typing(self) -> Typing:
         return _CASTING if axes.are_typed() else PLAIN
 
-    def record(self, trace: Operand, aval: AbstractValue) -> None:
+    def record(self, trace: Any, aval: AbstractValue) -> None:
         _place(trace).record(aval)
         if type(aval) is AbstractRef:
             references.watch(trace)

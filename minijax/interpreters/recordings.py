@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Hashable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from minijax.core import config, source, tree
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import NO_EFFECTS, Atom, Eqn, Literal, Var
 from minijax.core.native import PyTreeDef
-from minijax.core.operators import Avals, Function, Operand, Param, Value, Values
+from minijax.core.operators import Avals, Function
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import staging
@@ -48,15 +48,15 @@ class Recording(NamedTuple):
         out_tree: the tree of the results.
     """
 
-    fixed: Values
+    fixed: Sequence[Any]
     steps: Sequence[tuple[Primitive, Params, Sequence[int], Avals]]
     outs: Sequence[int]
     out_tree: PyTreeDef
 
 
 def call(
-    trace: StagingTrace, function: Function, args: Values, kwargs: dict[str, Param]
-) -> Operand:
+    trace: StagingTrace, function: Function, args: Sequence[object], kwargs: dict[str, Any]
+) -> Any:
     """The results of `function`, staged by `trace`, which is the current one."""
     leaves, structure = tree.flatten((args, kwargs))
     traced: list[StagingTracer] = []
@@ -78,13 +78,13 @@ def call(
 
 
 def _facts(
-    trace: StagingTrace, leaves: Values, traced: list[StagingTracer]
+    trace: StagingTrace, leaves: Sequence[Any], traced: list[StagingTracer]
 ) -> tuple[Hashable, ...] | None:
     """All that a call can know of its arguments; None where that is too much to remember.
 
     The distinct tracers among them are appended to `traced`.
     """
-    facts: list[Param] = []
+    facts: list[Any] = []
     for leaf in leaves:
         kind = type(leaf)
         if kind is StagingTracer:
@@ -107,7 +107,7 @@ def _facts(
 
 
 def _recorded(
-    trace: StagingTrace, start: int, traced: Sequence[StagingTracer], out: Value
+    trace: StagingTrace, start: int, traced: Sequence[StagingTracer], out: object
 ) -> Recording | None:
     """What a call has added to `trace` from equation `start` on; None if that cannot be copied."""
     eqns = trace.eqns[start:]
@@ -119,7 +119,7 @@ def _recorded(
     outer = [v for eqn in eqns for v in eqn.invars if v not in numbers and v not in computed]
     needed = list(dict.fromkeys(outer))
     # A large program has many constants, and most calls need none.
-    constants: dict[Atom, Operand] = (
+    constants: dict[Atom, Any] = (
         dict(trace.constants.values()) if any(type(v) is Var for v in needed) else {}
     )
     fixed = [v if type(v) is Literal else constants.get(v) for v in needed]
@@ -137,11 +137,9 @@ def _recorded(
     return Recording(fixed, steps, [numbers[x.variable] for x in outs], out_tree)
 
 
-def _replayed(
-    trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]
-) -> Operand:
+def _replayed(trace: StagingTrace, recording: Recording, traced: Sequence[StagingTracer]) -> Any:
     """Adds copies of the recorded equations to `trace`; the results."""
-    atoms: list[Operand] = [x.variable for x in traced]
+    atoms: list[Any] = [x.variable for x in traced]
     atoms += [x if type(x) is Literal else trace.atom(x) for x in recording.fixed]
     where = staging.origin.value or source.capture()
     scope = staging.scope.value

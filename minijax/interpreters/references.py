@@ -8,11 +8,12 @@ if references are in it.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from minijax.core import refs
 from minijax.core.errors import error
-from minijax.core.operators import Function, Operand, Values
+from minijax.core.operators import Function, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Detour, Params, Results, Trace
 from minijax.interpreters import batching, flattening, jvp, partial_eval, staging
@@ -21,14 +22,14 @@ from minijax.interpreters.staging import StagingTrace, StagingTracer
 Outs = Results | None
 
 
-def _by_value(trace: Operand, primitive: Primitive, args: Values, params: Params) -> Outs:
+def _by_value(trace: Any, primitive: Primitive, args: Values, params: Params) -> Outs:
     if any(map(refs.is_reference, args)) and trace.concerns(primitive, args, params):
         outs: Values = refs.with_references.of(primitive)(args, params)
         return outs
     return None
 
 
-def _here(trace: Operand, primitive: Primitive, args: Values, params: Params) -> Outs:
+def _here(trace: Any, primitive: Primitive, args: Values, params: Params) -> Outs:
     """What is written to a reference may belong to a trace that has no part in the operands."""
     outs: Values = trace.interpret(primitive, args, params)
     return outs
@@ -62,7 +63,7 @@ def watch(trace: StagingTrace) -> None:
         trace.checks += (_check,)
 
 
-def _check(trace: StagingTrace, function: Function, outs: Values) -> None:
+def _check(trace: StagingTrace, function: Function, outs: Sequence[Any]) -> None:
     refs.check_uses(trace.eqns, trace.parameters())
     for i, x in enumerate(outs):
         if not refs.is_reference(x):

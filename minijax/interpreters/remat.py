@@ -7,15 +7,15 @@ now, the equations to run again later, and the values that the first hand to the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import dtypes, vma
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.errors import error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var
-from minijax.core.operators import Avals, BatchDims, Function, Operand, Param, Value, Values
+from minijax.core.operators import Avals, BatchDims, Function, Value, Values
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.rules import Rules
 from minijax.interpreters import passes
@@ -73,10 +73,10 @@ class MoveToMemory(Primitive):
     jvp = jvp_of_linear
     shard = rules.elementwise
 
-    def abstract_eval(self, x: ShapedArray, *, kind: str) -> ShapedArray:
+    def abstract_eval(self, x: AbstractValue, *, kind: str) -> AbstractValue:
         return x.update(memory_kind=None if kind == "device" else kind)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, kind: str) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Any, *, kind: str) -> Any:
         if ctx.platform == "cpu":
             return x
         return ctx.op(
@@ -89,7 +89,7 @@ class MoveToMemory(Primitive):
             },
         )
 
-    def transpose(self, ct: Value, x: Operand, *, kind: str) -> Cotangents:
+    def transpose(self, ct: Value, x: Any, *, kind: str) -> Cotangents:
         return (move_to_memory_p.bind(ct, kind=x.aval.memory_kind or "device"),)
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, kind: str) -> Batched:
@@ -162,7 +162,7 @@ def _move(x: Var, out: Var, kind: str) -> Eqn:
     return Eqn([x], [out], move_to_memory_p, {"kind": kind})
 
 
-def _decide(eqn: Eqn, policy: Function) -> Operand:
+def _decide(eqn: Eqn, policy: Function) -> Any:
     answer = policy(eqn.primitive, *(v.aval for v in eqn.invars), **eqn.params)
     if isinstance(answer, (bool, np.bool_)):
         return Saveable if answer else Recompute
@@ -241,7 +241,7 @@ def divided(closed: ClosedJaxpr, wanted: Sequence[bool], policy: Policy) -> Divi
 
 
 def divided_call(
-    eqn: Eqn, body: DividedBody, new: Avals, now: dict[str, Param], again: dict[str, Param]
+    eqn: Eqn, body: DividedBody, new: Avals, now: dict[str, Any], again: dict[str, Any]
 ) -> Division:
     """Two calls in place of one, the second of which computes again what was not saved.
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxlib import _jax
@@ -36,7 +36,7 @@ from minijax.core.jaxpr import (
     Literal,
     Var,
 )
-from minijax.core.operators import Aval, Avals, FlatFunction, Operand, Value, Values
+from minijax.core.operators import Avals, FlatFunction, Value, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import (
     NO_PARAMS,
@@ -123,7 +123,7 @@ class StagingTrace(Trace):
         self.lines: dict[Traceback, Traceback] = {}
         self.effects = NO_EFFECTS
         # Keyed by identity; the value is kept, so that the identity stays taken.
-        self.constants: dict[int, tuple[Var, Operand]] = {}
+        self.constants: dict[int, tuple[Var, Any]] = {}
         self.typing: Typing = PLAIN
         self.checks: tuple[Check, ...] = ()
 
@@ -168,7 +168,7 @@ class StagingTrace(Trace):
             if staged is not None:
                 return staged
         invars: list[Atom] = []
-        avals: list[Aval] = []
+        avals: list[AbstractValue] = []
         for x in args:
             if type(x) is StagingTracer and x.traced_by is self:
                 invars.append(x.variable)
@@ -216,7 +216,7 @@ class StagingTrace(Trace):
 
     def finish(
         self, outs: Values, debug_info: DebugInfo = NO_DEBUG_INFO
-    ) -> tuple[Jaxpr, list[Operand]]:
+    ) -> tuple[Jaxpr, list[Any]]:
         """The finished jaxpr with results `outs`, and its constants."""
         outvars = [self.atom(x) for x in outs]
         constvars = [var for var, _ in self.constants.values()]
@@ -261,7 +261,7 @@ class StagingTrace(Trace):
 
 def stage(
     function: FlatFunction, avals: Avals, debug_info: DebugInfo = NO_DEBUG_INFO
-) -> tuple[Jaxpr, list[Operand]]:
+) -> tuple[Jaxpr, list[Any]]:
     """Runs `function` on tracers of the given types; it returns a flat sequence of values.
 
     Returns:
@@ -307,7 +307,7 @@ def stage_closed(
     return ClosedJaxpr(jaxpr, consts)
 
 
-def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Operand) -> list[Operand]:
+def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Any) -> list[Any]:
     """The results of `jaxpr` on constants and arguments, each operation in the current trace.
 
     Source:     mirrors jax.core.eval_jaxpr (0.10).
@@ -317,7 +317,7 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Values, *args: Operand) -> list[Operand]:
         >>> jax.eval_jaxpr(closed.jaxpr, closed.consts, 5)
         [Array(26, dtype=int32, weak_type=True)]
     """
-    values: dict[Atom, Operand] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     values.update(zip(jaxpr.invars, args, strict=True))
     last_use = last_uses(jaxpr)
     outer, outer_origin = scope.value, origin.value
@@ -360,7 +360,7 @@ class restored:  # noqa: N801  a context manager reads as a verb
         origin.set_local(self._origin)
 
 
-def eval_closed_jaxpr(closed: ClosedJaxpr, *args: Operand) -> list[Operand]:
+def eval_closed_jaxpr(closed: ClosedJaxpr, *args: Any) -> list[Any]:
     """The results of a closed jaxpr on `args`."""
     return eval_jaxpr(closed.jaxpr, closed.consts, *args)
 

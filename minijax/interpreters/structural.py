@@ -9,29 +9,29 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Sequence
+from typing import Any
 
 import numpy as np
 
 from minijax.core import config, dtypes, hooks, printing, vma
-from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
+from minijax.core.aval import AbstractValue, Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import (
-    Aval,
-    Avals,
-    BatchDims,
-    Cotangent,
-    Operand,
-    Param,
-    Sharding,
+from minijax.core.operators import Avals, BatchDims, Value, Values
+from minijax.core.primitive import (
+    Batched,
+    Cotangents,
+    Dual,
+    LoweringContext,
+    Primitive,
     Tangent,
-    Value,
-    Values,
+    Tangents,
+    Zero,
 )
-from minijax.core.primitive import Batched, Cotangents, Dual, LoweringContext, Primitive
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import Zero, jvp_of_linear
+from minijax.interpreters.jvp import jvp_of_linear
 from minijax.sharding import rules
+from minijax.sharding.named import NamedSharding
 
 
 class AddAny(Primitive):
@@ -43,16 +43,16 @@ class AddAny(Primitive):
     name = "add_any"
     shard = rules.elementwise
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents) -> Dual:
         return self.bind(*primals), add_tangents(*tangents)
 
     def abstract_eval(self, x: ShapedArray, y: ShapedArray) -> ShapedArray:
         return x
 
-    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Any, y: Any) -> Any:
         return ctx.op("stablehlo.add", [x, y])
 
-    def transpose(self, ct: Value, x: Value, y: Value) -> Cotangents:
+    def transpose(self, ct: Value, x: Any, y: Value) -> Cotangents:
         return ct, ct
 
     def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
@@ -111,7 +111,7 @@ class BroadcastInDim(Primitive):
         *,
         shape: Shape,
         broadcast_dimensions: Shape,
-        sharding: Sharding,
+        sharding: NamedSharding | None,
     ) -> PartitionSpec:
         if sharding is not None:
             return rules.given_spec(self, outs[0], sharding)
@@ -124,12 +124,12 @@ class BroadcastInDim(Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        x: Value,
+        x: Any,
         *,
         shape: Shape,
         broadcast_dimensions: Shape,
         sharding: object,
-    ) -> Operand:
+    ) -> Any:
         return ctx.op(
             "stablehlo.broadcast_in_dim",
             [x],
@@ -137,7 +137,7 @@ class BroadcastInDim(Primitive):
         )
 
     def transpose(
-        self, ct: Value, x: Operand, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
+        self, ct: Value, x: Any, *, shape: Shape, broadcast_dimensions: Shape, sharding: object
     ) -> Cotangents:
         operand = x.aval.shape
         new = [d for d in range(len(shape)) if d not in broadcast_dimensions]
@@ -156,11 +156,11 @@ class BroadcastInDim(Primitive):
         self,
         size: int,
         args: Values,
-        dims: BatchDims,
+        dims: Sequence[int],
         *,
         shape: Shape,
         broadcast_dimensions: Shape,
-        sharding: Sharding,
+        sharding: NamedSharding | None,
     ) -> Batched:
         x = moveaxis(args[0], dims[0], 0)
         shifted = (0, *(d + 1 for d in broadcast_dimensions))
@@ -194,13 +194,13 @@ class Transpose(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, permutation: Shape) -> PartitionSpec:
         return rules.permuted(rules.spec_of(avals[0]), permutation)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, permutation: Shape) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Any, *, permutation: Shape) -> Any:
         return ctx.op("stablehlo.transpose", [x], {"permutation": ctx.i64_array(permutation)})
 
-    def transpose(self, ct: Value, x: Value, *, permutation: Shape) -> Cotangents:
+    def transpose(self, ct: Value, x: object, *, permutation: Shape) -> Cotangents:
         return (transpose(ct, np.argsort(permutation).tolist()),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, permutation: Shape) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[int], *, permutation: Shape) -> Batched:
         dim = dims[0]
         rest = (p + (p >= dim) for p in permutation)
         return transpose(args[0], (dim, *rest)), 0
@@ -223,25 +223,27 @@ class ReduceSum(Primitive):
         return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
     def shard(
-        self, avals: Avals, outs: Avals, *, axes: Shape, out_sharding: Sharding
+        self, avals: Avals, outs: Avals, *, axes: Shape, out_sharding: NamedSharding | None
     ) -> PartitionSpec:
         if out_sharding is not None:
             return rules.given_spec(self, outs[0], out_sharding)
         return rules.dropped(rules.spec_of(avals[0]), axes)
 
-    def lower(
-        self, ctx: LoweringContext, x: Value, *, axes: Shape, out_sharding: object
-    ) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Any, *, axes: Shape, out_sharding: object) -> Any:
         return ctx.reduce("stablehlo.add", x, axes, 0)
 
-    def transpose(
-        self, ct: Cotangent, x: Operand, *, axes: Shape, out_sharding: object
-    ) -> Cotangents:
+    def transpose(self, ct: Value, x: Any, *, axes: Shape, out_sharding: object) -> Cotangents:
         kept = tuple(i for i in range(x.aval.ndim) if i not in axes)
         return (broadcast_in_dim(ct, x.aval.shape, kept, sharding=rules.of_cotangent(x.aval)),)
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axes: Shape, out_sharding: Sharding
+        self,
+        size: int,
+        args: Values,
+        dims: Sequence[int],
+        *,
+        axes: Shape,
+        out_sharding: NamedSharding | None,
     ) -> Batched:
         dim = dims[0]
         moved = tuple(a + (a >= dim) for a in axes)
@@ -279,7 +281,7 @@ def check_axes(name: str, x: ShapedArray, axes: Sequence[int]) -> None:
 
 def broadcast_in_dim(
     x: Value, shape: Shape, broadcast_dimensions: Sequence[int], *, sharding: object = None
-) -> Operand:
+) -> Any:
     """`x` repeated to `shape`; unchanged where nothing would change."""
     aval = aval_of(x)
     if aval.shape == shape and len(broadcast_dimensions) == len(shape) and sharding is None:
@@ -289,7 +291,7 @@ def broadcast_in_dim(
     )
 
 
-def transpose(x: Value, permutation: Sequence[int]) -> Operand:
+def transpose(x: Value, permutation: Sequence[int]) -> Any:
     """`x` with its dimensions permuted; unchanged where nothing would change."""
     permutation = tuple(permutation)
     if permutation == tuple(range(len(permutation))):
@@ -297,13 +299,13 @@ def transpose(x: Value, permutation: Sequence[int]) -> Operand:
     return transpose_p.bind(x, permutation=permutation)
 
 
-def reduce_sum(x: Value, axes: Sequence[int]) -> Operand:
+def reduce_sum(x: Value, axes: Sequence[int]) -> Any:
     """The sum of `x` over `axes`; unchanged where there are none."""
     axes = tuple(axes)
     return reduce_sum_p.bind(x, axes=axes, out_sharding=None) if axes else x
 
 
-def full(shape: Shape, value: object, dtype: Param, *, sharding: Sharding = None) -> Operand:
+def full(shape: Shape, value: object, dtype: Any, *, sharding: NamedSharding | None = None) -> Any:
     """An array of one repeated number."""
     scalar = np.asarray(value, dtype)[()]
     if not dtypes.is_too_wide(dtype):
@@ -314,7 +316,7 @@ def full(shape: Shape, value: object, dtype: Param, *, sharding: Sharding = None
         )
 
 
-def moveaxis(x: Value, source: int, target: int) -> Operand:
+def moveaxis(x: Value, source: int, target: int) -> Any:
     """`x` with dimension `source` moved to position `target`.
 
     Shapes:     both positions are counted from the front.
@@ -331,29 +333,29 @@ def moveaxis(x: Value, source: int, target: int) -> Operand:
     return transpose(x, order)
 
 
-def new_axis(x: Value, size: int, position: int) -> Operand:
+def new_axis(x: Value, size: int, position: int) -> Any:
     """`x` repeated `size` times along a new dimension at `position`."""
     shape = aval_of(x).shape
     kept = [d for d in range(len(shape) + 1) if d != position]
     return broadcast_in_dim(x, (*shape[:position], size, *shape[position:]), kept)
 
 
-def to_batch_dim(x: Value, dim: int | None, target: int, size: int) -> Operand:
+def to_batch_dim(x: Value, dim: int | None, target: int, size: int) -> Any:
     """`x` with its batch dimension at `target`; an unmapped value (None) is repeated."""
     return new_axis(x, size, target) if dim is None else moveaxis(x, dim, target)
 
 
-def to_batch_dims(xs: Values, dims: BatchDims, target: int, size: int) -> list[Operand]:
+def to_batch_dims(xs: Values, dims: BatchDims, target: int, size: int) -> list[Any]:
     """Values with their batch dimensions at `target`; unmapped ones are repeated."""
     return [to_batch_dim(x, dim, target, size) for x, dim in zip(xs, dims, strict=True)]
 
 
-def in_front(xs: Values, dims: BatchDims) -> list[Operand]:
+def in_front(xs: Values, dims: BatchDims) -> list[Any]:
     """Values with their batch dimensions in front; unmapped ones stay what they are."""
     return [x if dim is None else moveaxis(x, dim, 0) for x, dim in zip(xs, dims, strict=True)]
 
 
-def zeros(aval: Aval) -> Operand:
+def zeros(aval: AbstractValue) -> Any:
     """Zeros of a type; of type float0 they are a NumPy array."""
     if aval.dtype == dtypes.float0:
         return np.zeros(aval.shape, dtypes.float0)
@@ -364,7 +366,7 @@ def zeros(aval: Aval) -> Operand:
 hooks.fill_zeros(zeros)
 
 
-def instantiate(tangent: Tangent) -> Operand:
+def instantiate(tangent: Tangent) -> Any:
     """A tangent as a value: symbolic zeros are made; other values pass.
 
     Source:     mirrors jax.interpreters.ad.instantiate_zeros (0.10).
@@ -376,7 +378,7 @@ def instantiate(tangent: Tangent) -> Operand:
     return zeros(tangent.aval) if type(tangent) is Zero else tangent
 
 
-def add_tangents(x: Operand, y: Operand) -> Operand:
+def add_tangents(x: Any, y: Any) -> Any:
     """The sum of two tangents of one type, either of which may be `Zero`.
 
     Source:     mirrors jax.interpreters.ad.add_jaxvals (0.10).

@@ -12,23 +12,24 @@ the operation at most once.  Others, such as products, have rules of their own.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from minijax.core import config
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.operators import Avals, FlatFunction, Operand, Tangent, Value, Values
-from minijax.core.primitive import Primitive
+from minijax.core.operators import Avals, FlatFunction, Value, Values
+from minijax.core.primitive import Primitive, Tangent, Zero
 from minijax.core.trace import Params, Trace, Tracer, check_alive, current
 from minijax.interpreters import confinement, passes, staging
 from minijax.interpreters.confinement import confine
-from minijax.interpreters.jvp import PrimalTracer, Zero
+from minijax.interpreters.jvp import PrimalTracer
 from minijax.interpreters.structural import instantiate
 
 Series = Sequence[Tangent]
 """The derivatives of a value, from the first on; each may be `Zero`."""
 
 Rule = Callable[
-    ["TaylorTrace", Operand, Values, Sequence[Series], Params], tuple[Values, Sequence[Series]]
+    ["TaylorTrace", Any, Values, Sequence[Series], Params], tuple[Values, Sequence[Series]]
 ]
 """Of `trace, primitive, primals, series, params`: results and their series.
 
@@ -60,7 +61,7 @@ class TaylorTrace(Trace):
         self.order = order
         self.rules = rules
 
-    def tracer(self, primal: Value, series: Series) -> Operand:
+    def tracer(self, primal: Value, series: Series) -> Any:
         """A primal with its series; the primal alone where nothing moves."""
         if not moves(series):
             return primal
@@ -71,7 +72,7 @@ class TaylorTrace(Trace):
         tracer.series = series
         return tracer
 
-    def split(self, x: Value) -> tuple[Operand, Series]:
+    def split(self, x: Value) -> tuple[Any, Series]:
         """The primal and the series of a value."""
         if type(x) is TaylorTracer and x.traced_by is self:
             return x.primal, x.series
@@ -96,7 +97,7 @@ class TaylorTrace(Trace):
 
     def run(
         self, function: FlatFunction, primals: Values, series: Sequence[Series]
-    ) -> tuple[list[Operand], list[Series]]:
+    ) -> tuple[list[Any], list[Series]]:
         """Series of the results of `function`; of any order, with the rules of this trace."""
         order = len(series[0]) if series else self.order
         return taylor_flat(function, primals, series, order, self.rules, self.function_name)
@@ -111,7 +112,7 @@ class TaylorTrace(Trace):
         return made
 
     def _of_jaxpr(self, closed: ClosedJaxpr, moving: Sequence[bool]) -> ClosedJaxpr:
-        def function(*args: Operand) -> list[Operand]:
+        def function(*args: Any) -> list[Any]:
             primals, series = self.gather(args, closed.in_avals, moving)
             outs, out_series = self.run(
                 lambda *xs: staging.eval_closed_jaxpr(closed, *xs), primals, series
@@ -127,7 +128,7 @@ class TaylorTrace(Trace):
 
     def spread(
         self, primals: Values, series: Sequence[Series], moving: Sequence[bool]
-    ) -> list[Operand]:
+    ) -> list[Any]:
         """Each primal followed by its series, where it moves."""
         return [
             x
@@ -137,10 +138,10 @@ class TaylorTrace(Trace):
 
     def gather(
         self, values: Values, avals: Avals, moving: Sequence[bool]
-    ) -> tuple[list[Operand], list[Series]]:
+    ) -> tuple[list[Any], list[Series]]:
         """The primals and the series of values that `spread` made."""
         given = iter(values)
-        primals: list[Operand] = []
+        primals: list[Any] = []
         series: list[Series] = []
         for aval, m in zip(avals, moving, strict=True):
             primals.append(next(given))
@@ -166,7 +167,7 @@ def taylor_flat(
     order: int,
     rules: Mapping[Primitive, Rule],
     function_name: str = "",
-) -> tuple[list[Operand], list[Series]]:
+) -> tuple[list[Any], list[Series]]:
     """Runs `function` on primals and their series of length `order`; the same of the results."""
     trace = TaylorTrace(current.value, order, rules, function_name)
     try:
@@ -230,7 +231,7 @@ def _velocity(
     """
     out_moving: list[bool] = []
 
-    def rule(*args: Operand) -> list[Operand]:
+    def rule(*args: Any) -> list[Any]:
         given = iter(args[len(primals) :])
         tangents = [
             next(given) if m else Zero.like(x) for x, m in zip(primals, moving, strict=True)

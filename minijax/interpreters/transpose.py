@@ -8,16 +8,17 @@ Input: a jaxpr linear in its parameters, its residuals, cotangents.  Output: cot
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from minijax.core import deferral
 from minijax.core import trace as core_trace
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.core.operators import Cotangent, Operand, Values
+from minijax.core.operators import Values
+from minijax.core.primitive import Cotangent, Cotangents, Tangent, Zero
 from minijax.core.sequences import partition_list
 from minijax.interpreters import staging
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, with_zeros
+from minijax.interpreters.jvp import UndefinedPrimal, with_zeros
 from minijax.interpreters.structural import add_tangents, instantiate
 
 if TYPE_CHECKING:
@@ -26,14 +27,14 @@ else:
     reshard = deferral.module("minijax.interpreters.reshard")
 
 
-def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Values) -> list[Cotangent]:
+def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Cotangents) -> list[Tangent]:
     """Cotangents of the parameters of `jaxpr`, which is linear in them; some may be `Zero`.
 
     Equations that do not depend on a parameter are evaluated first.
     """
-    values: dict[Atom, Operand] = dict(zip(jaxpr.constvars, consts, strict=True))
+    values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     linear_eqns = _evaluate_nonlinear(jaxpr, values)
-    totals: dict[Atom, Cotangent] = {}
+    totals: dict[Atom, Tangent] = {}
 
     def accumulate(atom: Atom, ct: Cotangent) -> None:
         if ct is None or type(ct) is Zero or type(atom) is Literal or atom in values:
@@ -55,10 +56,8 @@ def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Values) -> list[Cota
     return [totals[v] if v in totals else Zero(v.aval.cotangent_aval()) for v in jaxpr.invars]
 
 
-def _transpose_eqn(
-    eqn: Eqn, values: dict[Atom, Operand], cts: list[Cotangent]
-) -> Sequence[Cotangent]:
-    args: list[Operand] = []
+def _transpose_eqn(eqn: Eqn, values: dict[Atom, Any], cts: list[Cotangent]) -> Sequence[Cotangent]:
+    args: list[Any] = []
     for atom in eqn.invars:
         if type(atom) is Literal:
             args.append(atom.value)
@@ -76,7 +75,7 @@ def _transpose_eqn(
         return eqn.primitive.transpose(zeros, *args, **eqn.params)
 
 
-def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Atom, Operand]) -> list[Eqn]:
+def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Atom, Any]) -> list[Eqn]:
     linear = set(jaxpr.invars)
     linear_eqns = []
     for eqn in jaxpr.eqns:
@@ -142,7 +141,7 @@ def _transpose_jaxpr(
     ]
     nonzero: list[bool] = []
 
-    def function(*args: Operand) -> list[Cotangent]:
+    def function(*args: Any) -> list[Any]:
         known, given = args[: len(known_vars)], args[len(known_vars) :]
         kinds = [aval.cotangent_aval() for aval in closed.out_avals]
         cts = with_zeros(ct_nonzero, given, kinds)

@@ -8,11 +8,12 @@ is an abstract interpretation, for programs whose types do not speak of axes: `s
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from minijax.core import axes as core_axes
 from minijax.core import refs
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, holders, jaxprs_in_params
-from minijax.core.operators import Param
+from minijax.core.operators import AxisName
 from minijax.core.rules import Rules
 from minijax.interpreters import discharge
 
@@ -21,7 +22,7 @@ differ = Rules("differ")
 `(primitive, flow, given, **params)`, see `Flow`.  Without a rule: along those along which the
 operands do, or the one jaxpr in it tells."""
 
-Names = frozenset[str]
+Names = frozenset[AxisName]
 NOWHERE: Names = frozenset()
 
 
@@ -50,7 +51,7 @@ class Flow:
                 that is chosen, the jaxprs of it, and along which axes the value differs.
         """
         self.axes = axes
-        self.eqn: Param = None
+        self.eqn: Any = None
         self._on_equation = on_equation
         self._on_choice = on_choice
 
@@ -113,7 +114,7 @@ class Flow:
 
 def names_in(eqn: Eqn) -> Names:
     """The axes that an equation itself refers to, jaxprs in it aside."""
-    names: set[str] = set()
+    names: set[AxisName] = set()
     for key in core_axes.axis_params.of(eqn.primitive):
         value = eqn.params[key]
         names.update(value if isinstance(value, tuple) else (value,))
@@ -121,7 +122,7 @@ def names_in(eqn: Eqn) -> Names:
 
 
 def follow(
-    closed: ClosedJaxpr, given: Sequence[Names], axes: Names, **listeners: Param
+    closed: ClosedJaxpr, given: Sequence[Names], axes: Names, **listeners: Any
 ) -> list[Names]:
     """Along which of `axes` the results of a program differ.
 

@@ -14,10 +14,10 @@ import numpy as np
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.interpreters import checking, structural
 from minijax.interpreters.checking import DIVISION, Fault
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import is_linear
 from minijax.lax.creation import convert_element_type, convert_to_type
 from minijax.lax.families import (
     ANY,
@@ -687,7 +687,7 @@ class SelectN(Primitive):
 
         return choose(0, len(cases) - 1)
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents) -> Dual:
         out = self.bind(*primals)
         return out, self.bind(primals[0], *map(structural.instantiate, tangents[1:]))
 
@@ -795,7 +795,7 @@ class Clamp(Primitive):
             return lower_function(ctx, _moved_between, minimum, x, maximum)[0]
         return ctx.op("stablehlo.clamp", [minimum, x, maximum])
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Any]) -> Dual:
         minimum, x, maximum = primals
         out = self.bind(*primals)
         # Where each argument decides the result; on a bound, neither it nor x does.

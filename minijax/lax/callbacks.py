@@ -18,9 +18,8 @@ from minijax.core import axes as core_axes
 from minijax.core import dtypes, effects, tree, tree_errors, vma
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token, aval_of
 from minijax.core.errors import error
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Zero
 from minijax.interpreters import checking, flattening
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import in_front, instantiate, moveaxis, new_axis, to_batch_dim
 from minijax.lax import creation, shape, slicing
 from minijax.lax.control_flow import scanning
@@ -38,7 +37,7 @@ _ONE_BY_ONE = ("sequential", "sequential_unrolled")
 NAMES = (*_ONE_BY_ONE, "expand_dims", "broadcast_all", "legacy_vectorized")
 
 
-def check(name: str, method: Any) -> None:
+def check(name: str, method: object) -> None:
     """Refuses what is not a method.
 
     Args:
@@ -77,7 +76,11 @@ def is_one_by_one(method: str) -> bool:
 
 
 def call_for_each(
-    method: str, call: Callable[..., Sequence[Any]], args: Values, dims: BatchDims, size: int
+    method: str,
+    call: Callable[..., Sequence[Any]],
+    args: Sequence[Array],
+    dims: BatchDims,
+    size: int,
 ) -> tuple[list[Any], list[int]]:
     """The results of `call` for each example of a batch in turn, stacked."""
     # Without examples, only a loop knows the types of the results.
@@ -88,7 +91,7 @@ def call_for_each(
     return outs, [0] * len(outs)
 
 
-def example(i: int, args: Values, dims: Sequence[int | None]) -> list[Any]:
+def example(i: int, args: Sequence[Array], dims: Sequence[int | None]) -> list[Any]:
     """The arguments of one example of a batch."""
     return [
         x if d is None else slicing.index_in_dim(x, i, d, keepdims=False)
@@ -179,9 +182,9 @@ def lower_call(
     ctx: LoweringContext,
     name: str,
     function: Callable[..., Sequence[Any]],
-    values: Values,
+    values: Sequence[Any],
     in_avals: Sequence[Any],
-    effect: Any = None,
+    effect: object = None,
     *,
     partitioned: bool = False,
 ) -> list[Any]:
@@ -205,10 +208,11 @@ def lower_call(
     if target is None:
         error(ValueError, name, f"programs on {ctx.platform} cannot call Python functions.")
     is_ordered = effects.ordered_effects.contains(effect)
-    if is_ordered and ctx.module.device_axes.manual and several:
+    axes: Any = ctx.module.device_axes
+    if is_ordered and axes.manual and several:
         problem = "an ordered call cannot be made per device of some axes of a mesh only."
         fix = "all axes in axis_names of shard_map, or no ordered=True"
-        error(NotImplementedError, name, problem, got=str(ctx.module.device_axes.mesh), fix=fix)
+        error(NotImplementedError, name, problem, got=str(axes.mesh), fix=fix)
     called = callbacks.HostCallback(
         name,
         function,
@@ -257,7 +261,7 @@ def _without_keys(args: Values) -> list[Any]:
     return [x.buffer if isinstance(x, ExtendedArray) else _strong(x) for x in args]
 
 
-def _strong(x: Any) -> Any:
+def _strong(x: object) -> Any:
     aval = aval_of(x)
     return creation.convert_to_type(x, aval.dtype, weak_type=False) if aval.weak_type else x
 
@@ -312,7 +316,7 @@ class PureCallback(_HostCallback):
         in_avals = list(map(physical_aval, ctx.avals_in))
         return lower_call(ctx, "pure_callback", callback, values, in_avals)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Sequence[Array], dims: BatchDims, **params: Any) -> Batched:
         method = params["vmap_method"]
         check_chosen("pure_callback", repr(params["callback"]), method)
         if is_one_by_one(method):
@@ -367,7 +371,7 @@ pure_callback_p = PureCallback()
 io_callback_p = IOCallback()
 
 
-def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray], Any]:
+def _result_avals(name: str, result_shape_dtypes: object) -> tuple[list[ShapedArray], Any]:
     """The types that a tree of promises promises, and its tree."""
     promises, out_tree = tree.flatten(result_shape_dtypes)
     avals = []
@@ -390,8 +394,8 @@ def _result_avals(name: str, result_shape_dtypes: Any) -> tuple[list[ShapedArray
 def _call(
     primitive: Primitive,
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
-    sharding: Any,
+    result_shape_dtypes: object,
+    sharding: object,
     args: Values,
     kwargs: Params,
     **params: Any,
@@ -417,9 +421,9 @@ def _call(
 
 def pure_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
+    result_shape_dtypes: object,
     *args: Any,
-    sharding: Any = None,
+    sharding: object = None,
     vmap_method: str | None = None,
     **kwargs: Any,
 ) -> Any:
@@ -469,9 +473,9 @@ def pure_callback(
 
 def io_callback(
     callback: Callable[..., Any],
-    result_shape_dtypes: Any,
+    result_shape_dtypes: object,
     *args: Any,
-    sharding: Any = None,
+    sharding: object = None,
     ordered: bool = False,
     **kwargs: Any,
 ) -> Any:
@@ -529,7 +533,7 @@ class OptimizationBarrier(Primitive):
     def lower(self, ctx: LoweringContext, *values: Value) -> list[Any]:
         return ctx.ops("stablehlo.optimization_barrier", values)
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> Dual:
         outs = self.bind(*primals)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         out_dots: list[Any] = [Zero.like(x) for x in outs]
@@ -615,7 +619,7 @@ create_token_p = CreateToken()
 after_all_p = AfterAll()
 
 
-def create_token(_: Any = None) -> Any:
+def create_token(_: object = None) -> Any:
     """A new token.
 
     Example:
@@ -698,7 +702,7 @@ class DceSink(Primitive):
 dce_sink_p = DceSink()
 
 
-def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
+def dce_sink(val: object, *, prevent_mlir_dce: bool = False) -> None:
     """Keeps values in a program that does not use them, for those who look at it.
 
     Jaxprs keep what leads to `val`.  The compiler drops it, unless it may not either.

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import vma
-from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array
+from minijax.core.aval import AbstractValue, Shape, ShapedArray, aval_of, result_types, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Primitive
@@ -23,7 +23,7 @@ from minijax.interpreters.structural import moveaxis, transpose, zeros
 from minijax.lax import convolution_numbers, dots, families, shape
 from minijax.lax.convolution_numbers import ConvDimensionNumbers, ConvParams, conv_dimension_numbers
 from minijax.lax.creation import convert_element_type
-from minijax.lax.families import Avals, BatchDims, Values, jvp_of_product
+from minijax.lax.families import Avals, jvp_of_product
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -110,12 +110,14 @@ class ConvGeneralDilated(Primitive):
         grad = _transpose_kernel(ct, _converted(lhs, kind), rhs.aval, p)
         return None, _converted(grad, rhs.aval.dtype)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(
+        self, size: int, args: Sequence[Array], dims: Sequence[Any], **params: Any
+    ) -> Batched:
         p = ConvParams(**params)
         lhs, rhs = args
         wanted, p = p.out_sharding, p._replace(out_sharding=None)
         if not size:
-            avals = zip(map(aval_of, args), dims, strict=True)
+            avals: Any = zip(map(aval_of, args), dims, strict=True)
             one = self.abstract_eval(
                 *(x if d is None else x.without_dim(d) for x, d in avals), **params
             )
@@ -136,7 +138,7 @@ rules.sharding_param.set("out_sharding", ConvGeneralDilated)
 conv_general_dilated_p = ConvGeneralDilated()
 
 
-def _of_cotangent(primal: ShapedArray, *others: Any) -> Any:
+def _of_cotangent(primal: AbstractValue, *others: Any) -> Any:
     return rules.of_cotangent(primal, rules.mesh_of(map(aval_of, others)))
 
 
@@ -152,7 +154,7 @@ def _spatial(x: ArrayLike, spec: Shape) -> list[int]:
     return [aval_of(x).shape[d] for d in spec[2:]]
 
 
-def _transpose_image(ct: Array, lhs: ShapedArray, rhs: Array, p: ConvParams) -> Any:
+def _transpose_image(ct: Array, lhs: AbstractValue, rhs: Array, p: ConvParams) -> Any:
     """The cotangent of the image: the cotangent of the result, by the turned kernel."""
     n = p.dimension_numbers
     if aval_of(ct).size == 0 or aval_of(rhs).size == 0:
@@ -182,7 +184,7 @@ def _transpose_image(ct: Array, lhs: ShapedArray, rhs: Array, p: ConvParams) -> 
     return out
 
 
-def _transpose_kernel(ct: Array, lhs: Array, rhs: ShapedArray, p: ConvParams) -> Any:
+def _transpose_kernel(ct: Array, lhs: Array, rhs: AbstractValue, p: ConvParams) -> Any:
     """The cotangent of the kernel: the image by the cotangent, batch and features exchanged."""
     n = p.dimension_numbers
     if aval_of(ct).size == 0 or aval_of(lhs).size == 0:
@@ -279,10 +281,10 @@ def conv_general_dilated(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: object = None,
     feature_group_count: int = 1,
     batch_group_count: int = 1,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
@@ -351,7 +353,7 @@ def conv(
     rhs: ArrayLike,
     window_strides: Sequence[int],
     padding: str,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Computes a convolution with strides and padding, without dilation and groups.
@@ -378,7 +380,7 @@ def conv_with_general_padding(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None,
     rhs_dilation: Sequence[int] | None,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Computes a convolution with strides, padding and dilation, without groups.
@@ -406,9 +408,9 @@ def conv_transpose(
     strides: Sequence[int],
     padding: str | Sequence[tuple[int, int]],
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
+    dimension_numbers: object = None,
     transpose_kernel: bool = False,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
     use_consistent_padding: bool = False,
 ) -> Array:
@@ -475,8 +477,8 @@ def conv_general_dilated_patches(
     padding: str | Sequence[tuple[int, int]],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
+    dimension_numbers: object = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
 ) -> Array:
     """Extracts the patches that a convolution sees, as features of the result.
@@ -523,8 +525,8 @@ def conv_general_dilated_local(
     filter_shape: Sequence[int],
     lhs_dilation: Sequence[int] | None = None,
     rhs_dilation: Sequence[int] | None = None,
-    dimension_numbers: Any = None,
-    precision: Any = None,
+    dimension_numbers: object = None,
+    precision: object = None,
 ) -> Array:
     """Computes a convolution with unshared weights: a kernel for each position of the result.
 

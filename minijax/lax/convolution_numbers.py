@@ -241,7 +241,7 @@ def _check_preferred_type(dtype: np.dtype[Any], preferred: Any) -> None:
 
 
 def conv_dimension_numbers(
-    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: Any
+    lhs_shape: Sequence[int], rhs_shape: Sequence[int], dimension_numbers: object
 ) -> ConvDimensionNumbers:
     """Converts dimension layouts that letters give, such as NHWC, to dimension numbers.
 
@@ -344,8 +344,8 @@ def conv_general_shape_tuple(
     lhs_shape: Sequence[int],
     rhs_shape: Sequence[int],
     window_strides: Sequence[int],
-    padding: Any,
-    dimension_numbers: Any,
+    padding: object,
+    dimension_numbers: object,
 ) -> Shape:
     """The shape of a convolution's result, with any order of dimensions.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -23,9 +23,9 @@ from minijax.core.aval import (
 )
 from minijax.core.errors import error, warn
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Zero
 from minijax.interpreters import casts
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_constant, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim_p, moveaxis
 from minijax.lax import families, shape
 from minijax.lax.families import Avals, BatchDims, Values
@@ -70,7 +70,12 @@ class ConvertElementType(Primitive):
         return ctx.convert(x, aval.shape, new_dtype)
 
     def jvp(
-        self, primals: Values, tangents: Values, *, new_dtype: np.dtype[Any], **params: Any
+        self,
+        primals: Sequence[Array],
+        tangents: Sequence[Array],
+        *,
+        new_dtype: np.dtype[Any],
+        **params: Any,
     ) -> Dual:
         out = self.bind(*primals, new_dtype=new_dtype, **params)
         (x_dot,) = tangents
@@ -179,7 +184,7 @@ class BitcastConvertType(Primitive):
 
 def _bitcast_shape(x: ShapedArray, new_dtype: np.dtype[Any]) -> tuple[int, ...]:
     if x.is_extended:
-        return (*x.shape, *x.dtype.physical_shape)
+        return (*x.shape, *cast("dtypes.ExtendedDType", x.dtype).physical_shape)
     old, new = dtypes.bit_width(x.dtype), dtypes.bit_width(new_dtype)
     if old == new:
         return x.shape
@@ -480,7 +485,7 @@ def _check_scalar(name: str, fill_value: ArrayLike) -> None:
         error(TypeError, name, "fill_value must be a scalar.", got={"fill_value": fill_value})
 
 
-def _sharding_of(like: Any, shape: Shape | None) -> Any:
+def _sharding_of(like: object, shape: Shape | None) -> Any:
     aval = getattr(like, "aval", None)
     return None if shape is not None or aval is None else aval.split
 
@@ -493,7 +498,7 @@ def as_element(value: Any, dtype: Any) -> Any:
 
 
 def _filled(
-    shape: Shape, value: ArrayLike, dtype: DTypeLike | None, weak_type: bool, sharding: Any
+    shape: Shape, value: ArrayLike, dtype: DTypeLike | None, weak_type: bool, sharding: object
 ) -> Any:
     value = as_element(value, dtype)
     if families.is_array(value):

@@ -75,7 +75,7 @@ dtypes.knows_extended.set(True, InspectSharding)
 inspect_sharding_p = InspectSharding()
 
 
-def inspect_array_sharding(value: Any, *, callback: Callable[[Sharding], Any]) -> None:
+def inspect_array_sharding(value: object, *, callback: Callable[[Sharding], Any]) -> None:
     """Calls a function with the shardings of arrays: at once, or when `jit` compiles.
 
     Inside `jit` the compiler decides about values between arguments and results; the function is
@@ -173,7 +173,7 @@ class DebugCallback(Primitive):
         once = functools.partial(_on_first_device, axes.automatic, call)
         return regions.on_each_device(ctx, values, [], once)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Sequence[Array], dims: BatchDims, **params: Any) -> Batched:
         # Written out, not a loop: also ordered calls keep their order this way.
         for i in range(size):
             self.bind(*example(i, args, dims), **params)
@@ -318,7 +318,7 @@ class _Checker(string.Formatter):
         if unused:
             raise ValueError(f"the format does not use {', '.join(unused)}")
 
-    def format_field(self, value: Any, format_spec: str) -> Any:
+    def format_field(self, value: object, format_spec: str) -> Any:
         if isinstance(value, np.ndarray) and value.ndim and format_spec:
             raise TypeError(
                 f"{format_spec!r} formats one number, not an array of shape {value.shape}"
@@ -469,7 +469,7 @@ def debug_breakpoint(
     filter_frames: bool = True,
     num_frames: int | None = None,
     ordered: bool = False,
-    token: Any = None,
+    token: object = None,
     **kwargs: Any,
 ) -> None:
     """Shows the local variables of the caller, when the program passes this line.
@@ -539,5 +539,5 @@ def _show_locals(places: tuple[source.Frame, ...], values: list[_Values]) -> Non
         sys.stdout.write(text + "\n")
 
 
-def _indented(value: Any) -> str:
+def _indented(value: object) -> str:
     return repr(value).replace("\n", "\n    ")

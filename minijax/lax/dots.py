@@ -23,7 +23,7 @@ from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import transpose
 from minijax.lax import families, shardings
 from minijax.lax.creation import convert_element_type
-from minijax.lax.families import Avals, BatchDims, Values
+from minijax.lax.families import Avals, Values
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -133,7 +133,7 @@ PrecisionLike = (
 )
 
 
-def canonicalize_precision(precision: Any, name: str) -> CanonicalPrecision:
+def canonicalize_precision(precision: object, name: str) -> CanonicalPrecision:
     """The `precision` argument of the public function `name` in the form that parameters have.
 
     None stands for the precision that `minijax.default_matmul_precision` sets.
@@ -392,7 +392,7 @@ class DotGeneral(Primitive):
         places = _places(y_batch, y_kept, y_sum, x_sum)
         return None, product(x, summed, x_kept, x_batch, y.aval, places)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[Any], **params: Any) -> Batched:
         (x, y), (x_dim, y_dim) = args, dims
         p = _Params(**params)
         (x_sum, y_sum), (x_batch, y_batch) = p.dimension_numbers
@@ -534,7 +534,7 @@ def dot_general(
     lhs: ArrayLike,
     rhs: ArrayLike,
     dimension_numbers: DotDimensionNumbers,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
     *,
     out_sharding: ShardingLike = None,
@@ -590,7 +590,7 @@ def dot(
     rhs: ArrayLike,
     *,
     dimension_numbers: DotDimensionNumbers | None = None,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
@@ -623,7 +623,7 @@ def dot(
     )
 
 
-def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: Any = None) -> Array:
+def batch_matmul(lhs: ArrayLike, rhs: ArrayLike, precision: object = None) -> Array:
     """Computes batches of matrix products, over the leading dimensions.
 
     Shapes:     lhs: L[b, i, k], rhs: R[b, k, j] -> T[b, i, j].

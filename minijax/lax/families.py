@@ -14,17 +14,34 @@ import itertools
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
-from typing import NoReturn, TypeAlias, TypeGuard
+from typing import Any, NoReturn, TypeAlias, TypeGuard
 
 import numpy as np
 
 from minijax.core import dtypes, operators, vma
-from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_array, whole_number
+from minijax.core.aval import (
+    AbstractValue,
+    Shape,
+    ShapedArray,
+    aval_of,
+    result_types,
+    shaped_array,
+    whole_number,
+)
 from minijax.core.cache import Cache
+from minijax.core.dtypes import DType
 from minijax.core.errors import IncompatibleShapesError, error
-from minijax.core.operators import Aval, Cotangent, ElementType, Function, Operand, Param, Tangent
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
+from minijax.core.operators import Function
+from minijax.core.primitive import (
+    Batched,
+    Cotangent,
+    Cotangents,
+    Dual,
+    Primitive,
+    Tangents,
+    Zero,
+)
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     broadcast_in_dim,
@@ -42,7 +59,7 @@ BatchDims: TypeAlias = operators.BatchDims
 Avals: TypeAlias = operators.Avals
 """What the rules of primitives are given."""
 
-Params: TypeAlias = Mapping[str, Param]
+Params: TypeAlias = Mapping[str, Any]
 """The parameters of an operation."""
 
 
@@ -52,7 +69,7 @@ def is_array(x: object) -> TypeGuard[Array]:
     return hasattr(type(x), "aval")
 
 
-def canonicalize_axis(axis: Param, ndim: int, name: str) -> int:
+def canonicalize_axis(axis: object, ndim: int, name: str) -> int:
     """An axis as a Python int from 0 to `ndim - 1`; negative ones count from the end.
 
     Raises:
@@ -68,7 +85,7 @@ def canonicalize_axis(axis: Param, ndim: int, name: str) -> int:
     return index + ndim if index < 0 else index
 
 
-def an_integer(x: Param, name: str, argument: str) -> int:
+def an_integer(x: Any, name: str, argument: str) -> int:
     """A known integer as a Python int.
 
     Args:
@@ -89,7 +106,7 @@ def an_integer(x: Param, name: str, argument: str) -> int:
         error(TypeError, name, problem, got=f"{x!r} of type {type(x).__name__}", cause=None)
 
 
-def canonicalize_axes(axes: Sequence[Param], ndim: int, name: str) -> tuple[int, ...]:
+def canonicalize_axes(axes: Sequence[Any], ndim: int, name: str) -> tuple[int, ...]:
     """Axes as distinct Python ints from 0 to `ndim - 1`, in the order given.
 
     Raises:
@@ -223,15 +240,15 @@ ANY: Kinds = (np.number, np.bool_)
 WHATEVER: Kinds = (*ANY, dtypes.extended, np.void)
 
 # The dtype of a result, from the dtype of the operands.
-ResultDType = Callable[[ElementType], ElementType]
+ResultDType = Callable[[np.dtype[Any]], np.dtype[Any]]
 
 
-def same_dtype(dtype: ElementType) -> ElementType:
+def same_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Results have the operands' dtype."""
     return dtype
 
 
-def bool_dtype(_: ElementType) -> ElementType:
+def bool_dtype(_: np.dtype[Any]) -> np.dtype[Any]:
     """Results are booleans."""
     return dtypes.bool_
 
@@ -246,7 +263,7 @@ _KIND_IN_PYTHON = {
 }
 
 
-def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> None:
+def check_dtype(name: str, argument: str, aval: AbstractValue, accepts: Kinds) -> None:
     """Refuses an operand whose dtype the operation does not take.
 
     Raises:
@@ -262,7 +279,7 @@ def check_dtype(name: str, argument: str, aval: ShapedArray, accepts: Kinds) -> 
         error(TypeError, f"lax.{name}", problem, got={argument: aval}, expected=expected, fix=fix)
 
 
-def jvp_of_first(primitive: Primitive, primals: Values, tangents: Values, **params: Param) -> Dual:
+def jvp_of_first(primitive: Primitive, primals: Values, tangents: Tangents, **params: Any) -> Dual:
     """The jvp of an operation linear in its first operand, and constant in the others."""
     out = primitive.bind(*primals, **params)
     if type(tangents[0]) is not Zero:
@@ -271,11 +288,11 @@ def jvp_of_first(primitive: Primitive, primals: Values, tangents: Values, **para
 
 
 def jvp_of_product(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+    primitive: Primitive, primals: Values, tangents: Sequence[Any], **params: Any
 ) -> Dual:
     """The jvp of an operation linear in each of its first two operands."""
     out = primitive.bind(*primals, **params)
-    total: Tangent = Zero.like(out)
+    total: Any = Zero.like(out)
     if total.aval.dtype == dtypes.float0:
         return out, total
     for i, tangent in enumerate(tangents[:2]):
@@ -286,26 +303,26 @@ def jvp_of_product(
 
 
 def jvp_without_results(
-    primitive: Primitive, primals: Values, tangents: Values, **params: Param
+    primitive: Primitive, primals: Values, tangents: Tangents, **params: Any
 ) -> Dual:
     """The jvp of an operation that only has an effect: tangents do not matter to it."""
     return primitive.bind(*primals, **params), []
 
 
-def no_results(primitive: Primitive, *_: Operand, **params: Param) -> list[Operand]:
+def no_results(primitive: Primitive, *_: Any, **params: Any) -> list[Any]:
     """The types, or the specs, of the results of an operation that only has an effect."""
     return []
 
 
 def batch_unary(
-    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Param
+    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
 ) -> Batched:
     """The batching of a function of each element, or of effects: the dimension stays in place."""
     return primitive.bind(*args, **params), dims[0]
 
 
 def batch_elementwise(
-    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Param
+    primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
 ) -> Batched:
     """The batching of a function of elements of several operands, which are lined up."""
     aligned, dim = align_batched(args, dims)
@@ -322,7 +339,7 @@ def batch_along(param: str, *, drops: bool = False) -> Function:
     """
 
     def batch(
-        primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Param
+        primitive: Primitive, size: int, args: Values, dims: BatchDims, **params: Any
     ) -> Batched:
         dim = dims[0]
         if len(args) > 1:
@@ -370,8 +387,8 @@ class Unary(Primitive):
     op: str | Function
     _: KW_ONLY
     accepts: Kinds
-    derivative: Callable[[Operand, Operand], Operand] | str
-    transposed: Callable[[Operand, Operand], Operand] | None = None
+    derivative: Callable[[Any, Any], Any] | str
+    transposed: Callable[[Any, Any], Any] | None = None
     result: ResultDType = same_dtype
     public_name: str = ""
     total: bool = False
@@ -386,7 +403,7 @@ class Unary(Primitive):
         dtype = self.result(x.dtype)
         return x.update(dtype=dtype, weak_type=x.weak_type and dtype != dtypes.bool_)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, accuracy: Accuracy = None) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, accuracy: Accuracy = None) -> Any:
         if accuracy is None:
             return ctx.op(self.op, [x]) if isinstance(self.op, str) else self.op(ctx, x)
         attributes = {"result_accuracy": ctx.attribute(accuracy.attribute_text())}
@@ -398,7 +415,7 @@ class Unary(Primitive):
             error(NotImplementedError, f"lax.{self.public_name}", problem, got=got, fix="omit it")
         return self.op(ctx, x, attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Param) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         y = self.bind(x, **params)
         if self.derivative is Unary.FLAT:
@@ -448,7 +465,7 @@ class Binary(Primitive):
     derivatives: tuple[Function | None, Function | None] | None
     transposes: tuple[Function | None, Function | None] = (None, None)
     result: ResultDType = same_dtype
-    attributes: Callable[[Aval], dict[str, Param]] | None = None
+    attributes: Callable[[LoweringContext], dict[str, Any]] | None = None
     public_name: str = ""
     total: bool = False
 
@@ -464,7 +481,7 @@ class Binary(Primitive):
         weak = x.weak_type and y.weak_type and dtype != dtypes.bool_
         return shaped_array(broadcast_shape(self.public_name, x=x, y=y), dtype, weak)
 
-    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Any:
         left, right = ctx.avals_in
         if not left.shape == right.shape == ctx.avals_out[0].shape:
             x, y = broadcast_operands(ctx, (x, y))
@@ -472,12 +489,12 @@ class Binary(Primitive):
             return self.op(ctx, x, y)
         return ctx.op(self.op, [x, y], self.attributes(ctx) if self.attributes else None)
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents) -> Dual:
         x, y = primals
         if self.derivatives is None:
             self._missing("forward-mode differentiation (jvp)")
         out = self.bind(x, y)
-        total: Tangent = Zero.like(out)
+        total: Any = Zero.like(out)
         for tangent, derivative in zip(tangents, self.derivatives, strict=True):
             if type(tangent) is not Zero and derivative is not None:
                 total = add_tangents(total, broadcast_to(derivative(tangent, x, y, out), out))
@@ -493,7 +510,7 @@ class Binary(Primitive):
         return results[0], results[1]
 
 
-def align_batched(args: Values, dims: BatchDims) -> tuple[list[Operand], int]:
+def align_batched(args: Values, dims: BatchDims) -> tuple[list[Any], int]:
     """Elementwise operands with their batch dimensions lined up, and where these are.
 
     Operands keep their ranks where they can; others get dimensions of size 1.
@@ -565,7 +582,7 @@ def common_shape(shapes: Sequence[Shape]) -> Shape | None:
     return tuple(reversed(result))
 
 
-def refuse_shapes(name: str, operands: Mapping[str, ShapedArray]) -> NoReturn:
+def refuse_shapes(name: str, operands: Mapping[str, AbstractValue]) -> NoReturn:
     """Raises the error of operands that do not broadcast together.
 
     Raises:
@@ -582,7 +599,7 @@ def refuse_shapes(name: str, operands: Mapping[str, ShapedArray]) -> NoReturn:
     )
 
 
-def _missing_dimension(operands: Mapping[str, ShapedArray]) -> str | None:
+def _missing_dimension(operands: Mapping[str, AbstractValue]) -> str | None:
     """What to do where one of two operands fits with a new dimension of size 1."""
     (name, small), *others = sorted(operands.items(), key=lambda pair: pair[1].ndim)
     if len(others) != 1 or others[0][1].ndim != small.ndim + 1:
@@ -597,7 +614,7 @@ def _missing_dimension(operands: Mapping[str, ShapedArray]) -> str | None:
     return None
 
 
-def broadcast_operands(ctx: LoweringContext, values: Values) -> Values:
+def broadcast_operands(ctx: LoweringContext, values: Sequence[Any]) -> Sequence[Any]:
     """StableHLO values of the equation's operands, each repeated to the result's shape."""
     shape = ctx.avals_out[0].shape
     if all(aval.shape == shape for aval in ctx.avals_in):
@@ -610,7 +627,7 @@ def broadcast_operands(ctx: LoweringContext, values: Values) -> Values:
     ]
 
 
-def broadcast_to(x: Array, like: Operand) -> Operand:
+def broadcast_to(x: Array, like: object) -> Any:
     """`x` repeated to the shape of `like`, and split as it is, by rules of elementwise operands.
 
     Were it not split so, its cotangent would be gathered before it is summed.
@@ -622,7 +639,7 @@ def broadcast_to(x: Array, like: Operand) -> Operand:
     return broadcast_in_dim(x, target.shape, dims, sharding=target.split)
 
 
-def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Operand:
+def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Any:
     """The cotangent of an operand of `shape` that was repeated to the shape of `ct`."""
     full = aval_of(ct).shape
     if full == shape:
@@ -634,7 +651,7 @@ def sum_to_shape(ct: Array, shape: tuple[int, ...]) -> Operand:
     return broadcast_in_dim(reduce_sum(ct, axes), shape, kept)
 
 
-def operand(x: Operand, like: Operand = None) -> Array:
+def operand(x: Any, like: Any = None) -> Array:
     """An argument made fit for `bind`: Python scalars take the dtype of `like`.
 
     Raises:
@@ -648,7 +665,7 @@ def operand(x: Operand, like: Operand = None) -> Array:
     return x.__jax_array__() if hasattr(x, "__jax_array__") else x
 
 
-def scalar_like(value: Operand, like: Operand) -> Operand:
+def scalar_like(value: object, like: object) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of `like`, where it keeps its meaning."""
     aval = aval_of(like)
     if aval.weak_type:
@@ -667,7 +684,7 @@ def scalar_like(value: Operand, like: Operand) -> Operand:
     return full((), value, aval.dtype) if is_too_wide else scalar_type(value)
 
 
-_scalar_types: dict[tuple[type, ElementType], Function | None] = Cache(
+_scalar_types: dict[tuple[type, DType], Function | None] = Cache(
     "scalar types",
     "NumPy's type for a Python scalar that becomes an operand",
     key="Python's type, dtype",
@@ -675,7 +692,7 @@ _scalar_types: dict[tuple[type, ElementType], Function | None] = Cache(
 ).table()
 
 
-def _scalar_type(kind: type, dtype: ElementType) -> Function | None:
+def _scalar_type(kind: type, dtype: DType) -> Function | None:
     """The NumPy scalar type for Python scalars of a kind that become `dtype`, if they may."""
     fits = (
         dtypes.issubdtype(dtype, np.complexfloating)
@@ -685,7 +702,7 @@ def _scalar_type(kind: type, dtype: ElementType) -> Function | None:
     return dtype.type if fits else None
 
 
-def operands(*args: Operand) -> Values:
+def operands(*args: Any) -> Sequence[Any]:
     """Arguments made fit for `bind`; Python scalars take the dtype of the arrays among them.
 
     Python scalars alone become of one type, the widest among them.
@@ -710,7 +727,7 @@ _SCALAR_RANKS: dict[type, int] = {int: 0, float: 1, complex: 2}
 _SCALARS_OF_KINDS: dict[str, type] = {"f": float, "c": complex}
 
 
-def _mul(x: Array, y: Array) -> Operand:
+def _mul(x: Array, y: Array) -> Any:
     """Multiplies a tangent by a derivative, by the primitive that `binary.py` declares."""
     return mul_p.bind(x, y)
 
@@ -738,14 +755,12 @@ def in_bytes(*names: str) -> Callable[[Function], Function]:
     """
     narrow = {np.dtype(name) for name in names}
 
-    def wide(aval: Aval) -> Aval:
+    def wide(aval: AbstractValue) -> AbstractValue:
         return aval.update(dtype=_BYTES[aval.dtype.name]) if aval.dtype in narrow else aval
 
     def decorate(lower: Function) -> Function:
         @functools.wraps(lower)
-        def lowered(
-            self: Primitive, ctx: LoweringContext, *values: Value, **params: Param
-        ) -> Operand:
+        def lowered(self: Primitive, ctx: LoweringContext, *values: Value, **params: Any) -> Any:
             ins, outs = ctx.avals_in, ctx.avals_out
             if narrow.isdisjoint(aval.dtype for aval in ins):
                 return lower(self, ctx, *values, **params)

@@ -19,16 +19,17 @@ from minijax.core.aval import AbstractToken, ShapedArray, aval_of
 from minijax.core.errors import ShardingTypeError, UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Zero
 from minijax.core.trace import Tracer
 from minijax.interpreters import batching, jvp, staging, transpose
-from minijax.interpreters.jvp import Zero, is_linear, with_zeros
+from minijax.interpreters.jvp import is_linear, with_zeros
 from minijax.interpreters.structural import in_front, to_batch_dim
 from minijax.lax import callbacks
 from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lowering import custom_calls, eager, module, regions, stablehlo
 from minijax.lowering.custom_calls import Attribute, DimOrder, attributes_of, to_mlir
 from minijax.lowering.stablehlo import LoweringContext, Value
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
@@ -128,7 +129,7 @@ class FfiCall(Primitive):
 
     transpose = jvp
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Sequence[Array], dims: BatchDims, **params: Any) -> Batched:
         method = params["vmap_method"]
         callbacks.check_chosen("ffi.ffi_call", repr(params["target_name"]), method)
         if callbacks.is_one_by_one(method):
@@ -160,7 +161,7 @@ printing.hidden_when_empty.set(frozenset({"num_batch_dims"}), FfiCall)
 ffi_call_p = FfiCall()
 
 
-def _whole_operands(size: int, args: Values, dims: BatchDims, params: Params) -> list[Any]:
+def _whole_operands(size: int, args: Sequence[Array], dims: BatchDims, params: Params) -> list[Any]:
     """The operands of a call with the whole batch."""
     method = params["vmap_method"]
     # What gives its memory to a result must have the result's shape, and what devices divide among
@@ -190,7 +191,7 @@ def _with_batch(layout: DimOrder) -> DimOrder:
     return (*(d + 1 for d in layout), 0)
 
 
-def _is_array(aval: Any) -> bool:
+def _is_array(aval: object) -> bool:
     return not isinstance(aval, AbstractToken)
 
 
@@ -287,13 +288,13 @@ class Composed(Primitive):
     def abstract_eval(self, *avals: ShapedArray, **params: Any) -> Any:
         return self._outs(self.composition(avals, params).out_avals)
 
-    def lower(self, ctx: LoweringContext, *values: Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> Any:
         closed = self.composition(ctx.avals_in, params)
         return self._outs(
             module.lower_jaxpr(ctx, closed.jaxpr, closed.consts, values, location=ctx.location)
         )
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Sequence[Any], **params: Any) -> Dual:
         closed = self.composition([aval_of(x) for x in primals], params)
         nonzero = [type(t) is not Zero for t in tangents]
         derivative, out_nonzero = jvp.jvp_jaxpr(closed, nonzero)
@@ -315,7 +316,7 @@ class Composed(Primitive):
         found = staging.eval_closed_jaxpr(backward, *known, *given)
         return transpose.of_arguments(linear, nonzero, found)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[Any], **params: Any) -> Batched:
         moved = in_front(args, dims)
         avals = [
             aval_of(x).with_shape(aval_of(x).shape[d is not None :])
@@ -326,7 +327,7 @@ class Composed(Primitive):
         outs = staging.eval_closed_jaxpr(body, *moved)
         return self._outs(outs), self._outs([0 if b else None for b in batched])
 
-    def _outs(self, outs: Values) -> Any:
+    def _outs(self, outs: Sequence[Any]) -> Any:
         return list(outs) if self.multiple_results else outs[0]
 
 
@@ -435,7 +436,7 @@ def _attributes(given: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
     return custom_calls.attributes_of("lax.composite", kept)
 
 
-def _with_tuples(value: Any) -> Any:
+def _with_tuples(value: object) -> Any:
     """Attributes are compared, which lists cannot be."""
     if isinstance(value, list | tuple):
         return tuple(map(_with_tuples, value))

@@ -24,7 +24,7 @@ from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import full, moveaxis
 from minijax.lax.binary import bitwise_or, eq, mul, select
 from minijax.lax.creation import broadcasted_iota, convert_element_type
-from minijax.lax.families import Avals, BatchDims, Values, int_tuple, operand
+from minijax.lax.families import Avals, int_tuple, operand
 from minijax.lax.shape import broadcast_in_dim
 from minijax.lax.unary import conj
 from minijax.lowering import stablehlo
@@ -104,7 +104,13 @@ class Fft(Primitive):
         return (self.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths),)
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, fft_type: FftType, fft_lengths: Shape
+        self,
+        size: int,
+        args: Sequence[Array],
+        dims: Sequence[int],
+        *,
+        fft_type: FftType,
+        fft_lengths: Shape,
     ) -> Batched:
         (x,), (dim,) = args, dims
         if dim >= x.ndim - len(fft_lengths):

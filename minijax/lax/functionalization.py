@@ -243,7 +243,9 @@ class Checker:
         for fault in self._faults_of(eqn, args, outs):
             self._found(_Found(fault, eqn, self._number))
 
-    def _faults_of(self, eqn: Eqn, args: Values, outs: Values) -> list[checking.Fault]:
+    def _faults_of(
+        self, eqn: Eqn, args: Sequence[Any], outs: Sequence[Array]
+    ) -> list[checking.Fault]:
         primitive = eqn.primitive
         faults: list[checking.Fault] = []
         own = checking.faults.of(primitive)
@@ -258,7 +260,9 @@ class Checker:
                 faults += self._non_finite(out, args, flow == checking.ELEMENTWISE)
         return faults
 
-    def _non_finite(self, out: Array, args: Values, elementwise: bool) -> list[checking.Fault]:
+    def _non_finite(
+        self, out: Any, args: Sequence[Array], elementwise: bool
+    ) -> list[checking.Fault]:
         """A NaN without a NaN among the operands; an infinity where all of them are finite."""
         if not _is_inexact(out):
             return []
@@ -302,7 +306,7 @@ class Checker:
         else:
             self.judge(*found)
 
-    def _pass_on(self, eqn: Eqn, args: Values) -> None:
+    def _pass_on(self, eqn: Eqn, args: Sequence[Array]) -> None:
         """Hands faults of the operands that are judged later to the result."""
         flow = flow_of(eqn)
         if flow == checking.INSPECTS or not self._pending:
@@ -330,7 +334,9 @@ def _first_of(states: Sequence[State]) -> State | None:
     return State(_at(codes, first), _at(places, first), _at(words, first))
 
 
-def _moved(fault: checking.Fault, var: Atom, eqn: Eqn, args: Values, flow: str) -> checking.Fault:
+def _moved(
+    fault: checking.Fault, var: Atom, eqn: Eqn, args: Sequence[Array], flow: str
+) -> checking.Fault:
     """A fault of an operand as one of the result."""
     dims = eqn.outvars[0].aval.shape
     if flow == checking.MOVES:
@@ -425,7 +431,7 @@ def _broadcast(x: Array, dims: tuple[int, ...]) -> Any:
 def _at(rows: ArrayLike, place: Array) -> Any:
     """The row of an array at a position."""
     dims = aval_of(rows).shape
-    starts = [place, *(np.int32(0) for _ in dims[1:])]
+    starts: list[Any] = [place, *(np.int32(0) for _ in dims[1:])]
     row = slicing.dynamic_slice_p.bind(rows, *starts, slice_sizes=(1, *dims[1:]))
     return shape.reshape(row, dims[1:])
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
 from minijax.interpreters.structural import broadcast_in_dim
@@ -116,7 +116,7 @@ class GatherScatterMode(enum.Enum):
     ONE_HOT = 4
 
     @staticmethod
-    def from_any(mode: Any) -> GatherScatterMode:
+    def from_any(mode: object) -> GatherScatterMode:
         """The mode that a string names; FILL_OR_DROP for None.
 
         Raises:
@@ -207,7 +207,7 @@ def with_batch(n: Numbers, indices_mapped: bool, operand_mapped: bool = True) ->
     return type(n)(shifted(window), *kept, (0, *shifted(batching)), (0, *shifted(index_batching)))
 
 
-def window_sizes(x: ShapedArray, updates: ShapedArray, n: ScatterDimensionNumbers) -> Shape:
+def window_sizes(x: AbstractValue, updates: AbstractValue, n: ScatterDimensionNumbers) -> Shape:
     """The window's size in each dimension of the operand."""
     window = iter(updates.shape[d] for d in n.update_window_dims)
 
@@ -353,7 +353,7 @@ def indices_inside(
 
 
 def fill_outside(
-    ctx: LoweringContext, out: Value, inside: Value, offset_dims: Shape, fill_value: Any
+    ctx: LoweringContext, out: Value, inside: Value, offset_dims: Shape, fill_value: object
 ) -> Any:
     """StableHLO for: the windows `out` where their starts are inside, else `fill_value`."""
     aval = ctx.avals_out[0]
@@ -363,13 +363,13 @@ def fill_outside(
     return ctx.op("stablehlo.select", [mask, out, fill])
 
 
-def fill_value_of_mode(mode: GatherScatterMode, value: Any) -> Any:
+def fill_value_of_mode(mode: GatherScatterMode, value: object) -> Any:
     """The parameter of gathers that read `value` out of range; None where they never do."""
     reads_inside = mode in (GatherScatterMode.CLIP, GatherScatterMode.PROMISE_IN_BOUNDS)
     return None if reads_inside else value
 
 
-def fill_of_dtype(dtype: Any) -> Any:
+def fill_of_dtype(dtype: object) -> Any:
     """What is read out of range: NaN, the lowest signed, the highest unsigned integer, True."""
     if dtypes.is_extended(dtype):
         return fill_of_dtype(dtype.physical_dtype)

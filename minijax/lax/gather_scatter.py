@@ -18,10 +18,10 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, result_types, shaped_
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.interpreters import checking, staging
 from minijax.interpreters.checking import INDEX, Fault, check, is_checking
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear
 from minijax.interpreters.structural import (
     add_tangents,
     full,
@@ -102,7 +102,7 @@ class Gather(Primitive):
         inside = gather_numbers.indices_inside(ctx, indices, starts, limits)
         return gather_numbers.fill_outside(ctx, out, inside, n.offset_dims, fill_value)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         x, indices = primals
         out = self.bind(x, indices, **params)
         if type(tangents[0]) is Zero:
@@ -118,7 +118,7 @@ class Gather(Primitive):
         *,
         dimension_numbers: GatherDimensionNumbers,
         slice_sizes: Shape,
-        fill_value: Any,
+        fill_value: object,
         **params: Any,
     ) -> Cotangents:
         # Elements that were read more than once add their cotangents up.
@@ -140,7 +140,9 @@ class Gather(Primitive):
 
 
 @checking.faults.rule(Gather)
-def _faults_of_gather(primitive: Gather, args: Values, outs: Values, **params: Any) -> list[Fault]:
+def _faults_of_gather(
+    primitive: Gather, args: Sequence[Array], outs: Values, **params: Any
+) -> list[Fault]:
     if params["mode"] is not GatherScatterMode.PROMISE_IN_BOUNDS:
         return []
     x, indices = args
@@ -162,7 +164,7 @@ def gather(
     *,
     unique_indices: bool = False,
     indices_are_sorted: bool = False,
-    mode: Any = None,
+    mode: object = None,
     fill_value: ArrayLike | None = None,
 ) -> Array:
     """Windows of `operand`, from starts in the last dimension of `start_indices`.
@@ -315,7 +317,7 @@ class Scatter(Primitive):
             regions=[region],
         )[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         out = self.bind(*primals, **params)
         if type(tangents[0]) is type(tangents[2]) is Zero:
             return out, Zero.like(out)
@@ -335,7 +337,7 @@ class Scatter(Primitive):
                 results[i] = rule(ct, x, indices, updates, params)
         return results[0], None, results[1]
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[Any], **params: Any) -> Batched:
         x, updates = (to_batch_dim(args[i], dims[i], 0, size) for i in (0, 2))
         is_mapped = dims[1] is not None
         indices = moveaxis(args[1], dims[1], 0) if is_mapped else args[1]
@@ -347,7 +349,7 @@ class Scatter(Primitive):
 
 @checking.faults.rule(Scatter)
 def _faults_of_scatter(
-    primitive: Scatter, args: Values, outs: Values, **params: Any
+    primitive: Scatter, args: Sequence[Array], outs: Values, **params: Any
 ) -> list[Fault]:
     if params["mode"] is not GatherScatterMode.PROMISE_IN_BOUNDS:
         return []
@@ -374,7 +376,7 @@ def _windows_at(x: Array, indices: Array, update_shape: Shape, params: Params) -
 
 
 def _tangent_of_product(
-    primals: Values, x_dot: Any, updates_dot: Any, out: Array, params: Params
+    primals: Sequence[Array], x_dot: Any, updates_dot: Any, out: Array, params: Params
 ) -> Any:
     """The derivative of multiplying, where no element is written twice."""
     x, indices, updates = primals
@@ -392,7 +394,7 @@ def _tangent_of_product(
 
 
 def _tangent_of_overwriting(
-    primals: Values, x_dot: Array, updates_dot: Array, out: Array, params: Params
+    primals: Sequence[Array], x_dot: Array, updates_dot: Array, out: Array, params: Params
 ) -> Any:
     """The derivative of overwriting: that of the update that was written last."""
     x, indices, updates = primals
@@ -416,7 +418,7 @@ def _tangent_of_overwriting(
 
 
 def _tangent_of_extremum(
-    primals: Values, x_dot: Array, updates_dot: Array, out: Array, params: Params
+    primals: Sequence[Array], x_dot: Array, updates_dot: Array, out: Array, params: Params
 ) -> Any:
     """The derivative of a minimum or maximum: the mean of the tangents of all that attain it."""
     x, indices, updates = primals
@@ -567,7 +569,7 @@ def scatter_apply(
     update_shape: Sequence[int] = (),
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
-    mode: Any = None,
+    mode: object = None,
 ) -> Array:
     """Applies a function to elements of `operand`, once for each time that they are named.
 

@@ -20,7 +20,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.core import dtypes, vma
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import staging
@@ -133,7 +133,7 @@ rules.sharding_param.set("out_sharding", RaggedDotGeneral)
 ragged_dot_general_p = RaggedDotGeneral()
 
 
-def _product(plan: _Plan, lhs: Array, rhs: Array, sizes: Any, options: Params) -> Any:
+def _product(plan: _Plan, lhs: Array, rhs: Array, sizes: object, options: Params) -> Any:
     if plan.keeps_batch:
         return dots.dot_general(lhs, rhs, plan.numbers, **options)
     masked = _one_group_each(plan, lhs, sizes)
@@ -173,7 +173,7 @@ def _one_group_each(plan: _Plan, lhs: Array, sizes: Any) -> Any:
 
 
 def _plan(
-    lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: RaggedDotDimensionNumbers
+    lhs: AbstractValue, rhs: AbstractValue, sizes: AbstractValue, numbers: RaggedDotDimensionNumbers
 ) -> _Plan:
     """The dimensions of a ragged product.
 
@@ -205,7 +205,7 @@ def _plan(
 
 
 def _check_pairs(
-    lhs: ShapedArray, rhs: ShapedArray, of_lhs: Sequence[int], of_rhs: Sequence[int]
+    lhs: AbstractValue, rhs: AbstractValue, of_lhs: Sequence[int], of_rhs: Sequence[int]
 ) -> None:
     pairs = list(zip(of_lhs, of_rhs, strict=False))
     exist = all(0 <= x < lhs.ndim and 0 <= y < rhs.ndim for x, y in pairs)
@@ -216,9 +216,9 @@ def _check_pairs(
 
 
 def _check_sizes(
-    lhs: ShapedArray,
-    rhs: ShapedArray,
-    sizes: ShapedArray,
+    lhs: AbstractValue,
+    rhs: AbstractValue,
+    sizes: AbstractValue,
     prefix: Sequence[int],
     groups: Sequence[int],
 ) -> None:
@@ -246,9 +246,9 @@ def ragged_dot_general(
     rhs: ArrayLike,
     group_sizes: ArrayLike,
     ragged_dot_dimension_numbers: RaggedDotDimensionNumbers,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
-    group_offset: Any = None,
+    group_offset: object = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Products of groups of rows, each with a matrix of its own.
@@ -306,9 +306,9 @@ def ragged_dot(
     lhs: ArrayLike,
     rhs: ArrayLike,
     group_sizes: ArrayLike,
-    precision: Any = None,
+    precision: object = None,
     preferred_element_type: DTypeLike | None = None,
-    group_offset: Any = None,
+    group_offset: object = None,
     out_sharding: ShardingLike = None,
 ) -> Array:
     """Each row of `lhs` times the matrix of its group: rows of a group are next to each other.
@@ -456,7 +456,9 @@ def _numbers(rank: int) -> DotDimensionNumbers:
     return ((rank - 1,), (rank - 2,)), (batch, batch)
 
 
-def _check_scale(name: str, x: Array, scale: Array, contracting: Sequence[int]) -> None:
+def _check_scale(
+    name: str, x: AbstractValue, scale: AbstractValue, contracting: Sequence[int]
+) -> None:
     got = {name: x, f"{name}_scale": scale}
     if x.ndim != scale.ndim:
         error(TypeError, _SCALED_DOT, "an operand and its scale differ in rank.", got=got)

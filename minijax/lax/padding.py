@@ -90,7 +90,7 @@ class Pad(Primitive):
         return slice_op(ctx, padded, cuts, shape)
 
     def transpose(
-        self, ct: Array, x: Array, value: Any, *, padding_config: PaddingConfig
+        self, ct: Array, x: Array, value: object, *, padding_config: PaddingConfig
     ) -> Cotangents:
         shape = x.aval.shape if is_linear(x) else aval_of(x).shape
         ct_x = unpad(ct, shape, padding_config) if is_linear(x) else None

@@ -21,7 +21,7 @@ from minijax.core.primitive import Batched, Primitive
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import families, slicing
-from minijax.lax.families import Avals, BatchDims, Values, operands
+from minijax.lax.families import Avals, Values, operands
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShardingLike
 from minijax.runtime.array import Array
@@ -169,7 +169,7 @@ class RngBitGenerator(Primitive):
         return [state, bits if made == dtype else ctx.convert(bits, shape, dtype)]
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, shape: Shape, **params: Any
+        self, size: int, args: Values, dims: Sequence[int], *, shape: Shape, **params: Any
     ) -> Batched:
         keys = moveaxis(args[0], dims[0], 0)
         first = slicing.index_in_dim(keys, 0, keepdims=False)

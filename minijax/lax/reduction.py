@@ -21,15 +21,15 @@ from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Var
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.core.primitive import Batched, Dual, Primitive, Tangents, Zero
 from minijax.core.trace import Tracer
 from minijax.interpreters import staging, structural
 from minijax.interpreters.batching import batch_flat
-from minijax.interpreters.jvp import Zero, jvp_flat, jvp_of_constant
+from minijax.interpreters.jvp import jvp_flat, jvp_of_constant
 from minijax.interpreters.structural import check_axes, instantiate
 from minijax.lax import binary, families
 from minijax.lax.creation import broadcasted_iota, convert_to_type
-from minijax.lax.families import Avals, BatchDims, Values, operand
+from minijax.lax.families import Avals, Values, operand
 from minijax.lax.shape import concatenate, reshape, split, squeeze
 from minijax.lax.shardings import by_keys, drops_nan
 from minijax.lowering.module import lower_function, lower_jaxpr
@@ -42,7 +42,7 @@ Combine = Callable[..., Sequence[Any]]
 """Combines elements of several arrays with elements of as many others: both come in one row."""
 
 
-def halves(values: Values) -> tuple[Sequence[Any], Sequence[Any]]:
+def halves(values: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
     """The operands and the initial values among the arguments of a generic reduction."""
     count = len(values) // 2
     return values[:count], values[count:]
@@ -132,7 +132,7 @@ def _zip(even: Array, odd: Array, axis: int) -> Any:
 Identity = Callable[[Any], Any]
 
 
-def _infinity(dtype: np.dtype[Any], infinity: float, limit: Any) -> Any:
+def _infinity(dtype: np.dtype[Any], infinity: float, limit: object) -> Any:
     """An infinity, or the limit of dtypes that have none and take it for NaN."""
     value = np.asarray(infinity).astype(dtype)[()]
     return value if value == infinity else np.asarray(limit).astype(dtype)[()]
@@ -247,7 +247,7 @@ class Reduction(Primitive):
         kind = ctx.tensor_type(shape, aval.dtype)
         return ctx.reduce(self.op, x, within, self.identity(aval.dtype), [kind])
 
-    def jvp(self, primals: Values, tangents: Values, *, axes: Shape) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, axes: Shape) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axes=axes)
         if self.tangent is None:
@@ -255,7 +255,7 @@ class Reduction(Primitive):
         return out, self.tangent(x, x_dot, out, axes)
 
 
-def _combines_by_region(combine: Any, dtype: np.dtype[Any]) -> bool:
+def _combines_by_region(combine: object, dtype: np.dtype[Any]) -> bool:
     return combine is not None and dtypes.issubdtype(dtype, np.complexfloating)
 
 
@@ -580,7 +580,7 @@ def _arg_reduced(
     return primitive.bind(operand, axes=(axis,), index_dtype=index_dtype)
 
 
-def with_leading_batch(size: int, args: Values, dims: BatchDims) -> list[Any]:
+def with_leading_batch(size: int, args: Values, dims: Sequence[int]) -> list[Any]:
     """Operands with their batch dimensions in front, and initial values, which have none."""
     operands, inits = halves(args)
     pairs = zip(operands, halves(dims)[0], strict=True)
@@ -629,11 +629,11 @@ class Reduce(Primitive):
             regions=[region_of_jaxpr(ctx, jaxpr)],
         )
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         function = _folded(params["jaxpr"], params["dimensions"])
         return jvp_flat(function, primals, tangents)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[Any], **params: Any) -> Batched:
         dimensions = params["dimensions"]
         if any(d is not None for d in halves(dims)[1]):
             return batch_flat(_folded(params["jaxpr"], dimensions), size, args, dims)
@@ -696,11 +696,11 @@ def _folded(jaxpr: ClosedJaxpr, dimensions: Shape) -> Callable[..., list[Any]]:
 
 
 def reduce(
-    operands: Any,
-    init_values: Any,
+    operands: object,
+    init_values: object,
     computation: Callable[[Any, Any], Any],
     dimensions: Sequence[int],
-    out_sharding: Any = None,
+    out_sharding: object = None,
 ) -> Any:
     """Combines elements along `dimensions` by any associative function.
 
@@ -758,7 +758,7 @@ _IDENTITIES: dict[str, Identity] = {
 }
 
 
-def check_same_structure(name: str, argument: str, found: Any, expected: Any) -> None:
+def check_same_structure(name: str, argument: str, found: object, expected: object) -> None:
     """Refuses a tree of another structure than the operands'.
 
     Raises:
@@ -769,7 +769,7 @@ def check_same_structure(name: str, argument: str, found: Any, expected: Any) ->
         error(ValueError, name, problem, got=str(found), expected=str(expected))
 
 
-def as_initial_value(x: Array, like: Any) -> Any:
+def as_initial_value(x: Array, like: object) -> Any:
     """An initial value; numbers that are not arrays of ours take the dtype of their operand."""
     if families.is_array(x) or np.ndim(x):
         return operand(x)

@@ -42,7 +42,7 @@ class Slice(NamedTuple):
     stride: int = 1
 
 
-def ds(start: Any, size: int | None = None, stride: int | None = None) -> Slice:
+def ds(start: object, size: int | None = None, stride: int | None = None) -> Slice:
     """A slice of known size whose start may be traced, for indices of references.
 
     Args:
@@ -133,7 +133,7 @@ def whole(dims: Shape) -> Index:
     return Index(tuple(Span(0, n, 1) for n in dims))
 
 
-def parse(index: Any, dims: Shape, name: str) -> tuple[Index, list[Any]]:
+def parse(index: object, dims: Shape, name: str) -> tuple[Index, list[Any]]:
     """An index of an array of shape `dims`, and its operands.
 
     Raises:
@@ -172,7 +172,7 @@ def _text(items: Sequence[Any]) -> str:
     return ", ".join("..." if i is ... else str(getattr(i, "aval", i)) for i in items)
 
 
-def _entry(item: Any, n: int, name: str) -> tuple[Span | Point, list[Any]]:
+def _entry(item: object, n: int, name: str) -> tuple[Span | Point, list[Any]]:
     if isinstance(item, slice):
         return _span(item, n, name), []
     if hasattr(item, "start") and hasattr(item, "size") and hasattr(item, "stride"):
@@ -242,7 +242,7 @@ def read(x: Array, index: Index, operands: Sequence[Any]) -> Any:
     return shape.squeeze(window, index.points) if index.points else window
 
 
-def write(x: Array, value: Any, index: Index, operands: Sequence[Any]) -> Any:
+def write(x: Array, value: object, index: Index, operands: Sequence[Any]) -> Any:
     """An array with other elements at an index.  Arrays' positions out of bounds are dropped."""
     if index.is_whole(aval_of(x).shape):
         return value

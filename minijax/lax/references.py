@@ -8,7 +8,7 @@ batched, differentiated or varying over mesh axes where the reference is not.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, ClassVar, NoReturn
 
 import numpy as np
@@ -19,11 +19,10 @@ from minijax.core.value_placement import ManualAxisType
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.core.primitive import Batched, Dual, Primitive, Tangents, Zero
 from minijax.core.refs import AbstractRef, Cell
 from minijax.core.trace import Detour, Params, Trace, Tracer
 from minijax.interpreters import batching, casts, confinement, jvp, partial_eval, staging
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.lax import creation, reference_indexing
 from minijax.lax.families import Avals, BatchDims, Values, batch_unary, jvp_of_first
@@ -33,12 +32,12 @@ from minijax.runtime.array import Array
 from minijax.sharding import rules
 
 
-def _refuse_foreign(ref: Any, verb: str, kind: str, fix: str) -> NoReturn:
+def _refuse_foreign(ref: object, verb: str, kind: str, fix: str) -> NoReturn:
     problem = f"a {kind} value cannot be {verb} a reference from outside."
     error(ValueError, "ref", problem, got=str(aval_of(ref)), fix=fix)
 
 
-def refuse_batched(ref: Any, verb: str) -> NoReturn:
+def refuse_batched(ref: object, verb: str) -> NoReturn:
     """Refuses to put a batch into a reference that is not batched.
 
     Raises:
@@ -52,7 +51,7 @@ def refuse_batched(ref: Any, verb: str) -> NoReturn:
     )
 
 
-def refuse_differentiated(ref: Any, verb: str) -> NoReturn:
+def refuse_differentiated(ref: object, verb: str) -> NoReturn:
     """Refuses to put a differentiated value into a reference that is not differentiated.
 
     Raises:
@@ -67,7 +66,7 @@ def refuse_differentiated(ref: Any, verb: str) -> NoReturn:
     )
 
 
-def check_varies_less(name: str, ref: Any, value: Any, operands: Sequence[Any]) -> None:
+def check_varies_less(name: str, ref: object, value: object, operands: Sequence[Any]) -> None:
     """Refuses to write what varies over mesh axes over which the reference does not.
 
     Args:
@@ -149,6 +148,8 @@ class Ref(Typed, Cell, metaclass=_RefType):
 
     __slots__ = ()
 
+    aval: AbstractRef
+
     @property
     def sharding(self) -> Any:
         """Where the value lives."""
@@ -169,13 +170,13 @@ class Ref(Typed, Cell, metaclass=_RefType):
         """Parts of the reference as references: `ref.at[idx]`."""
         return Indexer(self)
 
-    def __getitem__(self, index: Any) -> Array:
+    def __getitem__(self, index: object) -> Array:
         return get(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         set(self, index, value)
 
-    def addupdate(self, x: Array, idx: Any = ()) -> None:
+    def addupdate(self, x: Array, idx: object = ()) -> None:
         """Adds `x` to the elements at an index."""
         addupdate(self, idx, x)
 
@@ -220,8 +221,9 @@ class View(Ref):
     def __init__(self, root: Any, located: Located) -> None:
         self.root = root
         self.located = located
-        self.aval = aval_of(root).with_shape(located.where.shape)
-        if self.aval.split is not aval_of(root).split:
+        whole: Any = aval_of(root)
+        self.aval = whole.with_shape(located.where.shape)
+        if self.aval.split is not whole.split:
             self.aval = self.aval.to(aval_of(self.read()))
 
     @property
@@ -236,7 +238,7 @@ class View(Ref):
         """Replaces the elements."""
         self.root[self.located] = value
 
-    def within(self, index: Any) -> Located:
+    def within(self, index: object) -> Located:
         """Where the elements at an index of the part stand in the whole reference."""
         entries, operands = reference_indexing.parse(index, self.shape, "ref.at")
         return reference_indexing.composed(self.located, entries, operands)
@@ -254,7 +256,7 @@ class Indexer:
     def __init__(self, whole: Any) -> None:
         self._whole = whole
 
-    def __getitem__(self, index: Any) -> View:
+    def __getitem__(self, index: object) -> View:
         whole = self._whole
         if type(whole) is not View:
             found, operands = reference_indexing.parse(index, aval_of(whole).shape, "ref.at")
@@ -262,7 +264,7 @@ class Indexer:
         return View(whole.root, whole.within(index))
 
 
-def _resolved(ref: Any, index: Any) -> tuple[Any, Any]:
+def _resolved(ref: object, index: object) -> tuple[Any, Any]:
     """A reference and an index of it; that of a part becomes one of the whole."""
     return (ref.root, ref.within(index)) if type(ref) is View else (ref, index)
 
@@ -314,7 +316,7 @@ class NewRef(Primitive):
     def shard(self, avals: Avals, outs: Avals, **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0])
 
-    def jvp(self, primals: Values, tangents: Values, *, is_tangent: bool, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, is_tangent: bool, **params: Any) -> Dual:
         ref = self.bind(*primals, is_tangent=False, **params)
         tangent = tangents[0]
         if type(tangent) is Zero and tangent.aval.dtype == dtypes.float0:
@@ -413,7 +415,7 @@ vma.linear_in.set(((0,),), Get)
 
 
 def _batched_index(
-    size: int, ref: Any, dim: int | None, operand_dims: Sequence[Any], index: Index
+    size: int, ref: object, dim: int | None, operand_dims: Sequence[Any], index: Index
 ) -> tuple[Index | None, int]:
     """An index of a reference to a batch that selects the same of each example, and where the
     batch is in the result; None in place of the index if there is none.
@@ -461,7 +463,7 @@ class Swap(Primitive):
     has_effects: ClassVar[bool] = True
 
     def abstract_eval(
-        self, ref: AbstractRef, value: Any, *operands: Any, index: Index
+        self, ref: AbstractRef, value: object, *operands: Any, index: Index
     ) -> AbstractValue:
         check_value(self.name, ref, value, index)
         return ref.inner_aval.with_shape(index.shape)
@@ -472,7 +474,7 @@ class Swap(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.WriteEffect(0)})
 
-    def jvp(self, primals: Values, tangents: Values, *, index: Index) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, index: Index) -> Dual:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
             refuse_differentiated(primals[0], "written to")
@@ -497,7 +499,9 @@ def _notation_of_swap(primitive: Swap, eqn: Eqn, name: Callable[[Any], str], out
 
 
 @refs.discharge.rule(Swap)
-def _discharge_of_swap(primitive: Swap, ref: Cell, value: Any, *operands: Any, index: Index) -> Any:
+def _discharge_of_swap(
+    primitive: Swap, ref: Cell, value: object, *operands: Any, index: Index
+) -> Any:
     before = ref.read()
     _store(ref, reference_indexing.write(before, value, index, operands))
     return reference_indexing.read(before, index, operands)
@@ -517,7 +521,7 @@ class AddUpdate(Primitive):
     has_effects: ClassVar[bool] = True
 
     def abstract_eval(
-        self, ref: AbstractRef, value: Any, *operands: Any, index: Index
+        self, ref: AbstractRef, value: object, *operands: Any, index: Index
     ) -> list[Any]:
         check_value(self.name, ref, value, index)
         return []
@@ -529,7 +533,7 @@ class AddUpdate(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return frozenset({refs.AccumEffect(0)})
 
-    def jvp(self, primals: Values, tangents: Values, *, index: Index) -> Dual:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], *, index: Index) -> Dual:
         ref_dot, value_dot = tangents[:2]
         if type(ref_dot) is Zero and type(value_dot) is not Zero:
             refuse_differentiated(primals[0], "added to")
@@ -556,7 +560,7 @@ def _notation_of_add_update(
 
 @refs.discharge.rule(AddUpdate)
 def _discharge_of_add_update(
-    primitive: AddUpdate, ref: Cell, value: Any, *operands: Any, index: Index
+    primitive: AddUpdate, ref: Cell, value: object, *operands: Any, index: Index
 ) -> list[Any]:
     _store(ref, reference_indexing.accumulate(ref.read(), value, index, operands))
     return []
@@ -580,7 +584,7 @@ addupdate_p = AddUpdate()
 @vma.agree.rule(Swap, AddUpdate)
 def _agree_of_writing(
     primitive: Primitive, trace: Any, args: Values, params: Params
-) -> tuple[Sequence[Any], dict[str, Any]]:
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
     """The operands of a write, the value cast so that it varies as the reference does.
 
     Raises:
@@ -692,7 +696,7 @@ def freeze(ref: Any) -> Array:
     return freeze_p.bind(ref)
 
 
-def free_ref(ref: Any) -> None:
+def free_ref(ref: object) -> None:
     """Frees a reference, whose value is not needed.
 
     Example:
@@ -727,7 +731,7 @@ def get(ref: Any, idx: Any = None) -> Array:
     return get_p.bind(ref, *operands, index=index)
 
 
-def swap(ref: Any, idx: Any, value: Any) -> Array:
+def swap(ref: object, idx: object, value: object) -> Array:
     """Replaces the elements at an index by `value`, and returns the former ones.
 
     Raises:
@@ -741,7 +745,7 @@ def swap(ref: Any, idx: Any, value: Any) -> Array:
     return _written(swap_p, "ref.swap", ref, idx, value)
 
 
-def set(ref: Any, idx: Any, value: Any) -> None:
+def set(ref: object, idx: object, value: object) -> None:
     """Replaces the elements at an index by `value`: `ref[idx] = value`.
 
     Raises:
@@ -766,7 +770,7 @@ def _written(primitive: Primitive, name: str, ref: Any, idx: Any, value: Any) ->
     return primitive.bind(ref, value, *operands, index=index)
 
 
-def addupdate(ref: Any, idx: Any, x: ArrayLike) -> None:
+def addupdate(ref: object, idx: object, x: ArrayLike) -> None:
     """Adds `x` to the elements at an index; to one that occurs several times, each time.
 
     Raises:
@@ -781,7 +785,7 @@ def addupdate(ref: Any, idx: Any, x: ArrayLike) -> None:
     _written(addupdate_p, "ref.addupdate", ref, idx, x)
 
 
-def with_references(primitive: Primitive, args: Values, params: Params) -> Sequence[Any]:
+def with_references(primitive: Primitive, args: Sequence[Any], params: Params) -> Sequence[Any]:
     """Applies an operation that holds jaxprs to traced references, by their values.
 
     They are read before it and written after it, so that to the current trace the operation is
@@ -806,7 +810,7 @@ def with_references(primitive: Primitive, args: Values, params: Params) -> Seque
     return outs if primitive.multiple_results else (outs,)
 
 
-def through_views(trace: Trace, primitive: Primitive, args: Values, params: Params) -> Any:
+def through_views(trace: Trace, primitive: Primitive, args: Sequence[Any], params: Params) -> Any:
     """Applies an operation that is given parts of references to their values; else None."""
     return with_references(primitive, args, params) if View in map(type, args) else None
 

@@ -12,7 +12,7 @@ takes them from the count.  In the simulation the bytes arrive at once, and
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar, NamedTuple, NoReturn
 
 import numpy as np
@@ -21,10 +21,9 @@ from minijax.core import printing, refs, vma
 from minijax.core.aval import Shape, aval_of
 from minijax.core.errors import error, message
 from minijax.core.jaxpr import Eqn
-from minijax.core.primitive import Dual, Primitive
+from minijax.core.primitive import Dual, Primitive, Zero
 from minijax.core.refs import Cell
 from minijax.core.trace import Params, Tracer
-from minijax.interpreters.jvp import Zero
 from minijax.lax import creation, reference_indexing, references
 from minijax.lax.creation import convert_element_type
 from minijax.lax.families import Values, jvp_without_results, no_results
@@ -83,14 +82,16 @@ class Place(NamedTuple):
         return (self.ref, *self.operands)
 
 
-def place_of(ref: Any) -> Place:
+def place_of(ref: object) -> Place:
     """The place of a reference, or of a part of one."""
     if isinstance(ref, View):
         return Place(ref.root, *ref.located)
     return Place(ref, reference_indexing.whole(aval_of(ref).shape), ())
 
 
-def notation(verb: str, args: Values, indices: Sequence[Index], name: Callable[[Any], str]) -> str:
+def notation(
+    verb: str, args: Sequence[Any], indices: Sequence[Index], name: Callable[[Any], str]
+) -> str:
     """The text of an equation on places: `dma_start x[...] -> y[0] sem`."""
     *data, sem = (
         reference_indexing.place_text(place.ref, place.where, place.operands, name)
@@ -122,7 +123,7 @@ def semaphore_place(name: str, sem: Any, kinds: Sequence[SemaphoreType]) -> Plac
         ValueError: it is an array of several.
     """
     ref = refs.root_of(sem)
-    aval = aval_of(ref) if refs.is_reference(ref) else None
+    aval: Any = aval_of(ref) if refs.is_reference(ref) else None
     wanted = [kind.value for kind in kinds]
     if aval is None or aval.kind not in wanted:
         problem = "sem must be a semaphore" + (" of copies." if len(kinds) == 1 else ".")
@@ -143,13 +144,13 @@ def read_count(sem: Cell, index: Index, operands: Sequence[Any]) -> Any:
     return refs.discharge.of(references.get_p)(sem, *operands, index=index)
 
 
-def change_count(sem: Cell, index: Index, operands: Sequence[Any], amount: Any) -> None:
+def change_count(sem: Cell, index: Index, operands: Sequence[Any], amount: object) -> None:
     """Adds to the count of a semaphore whose value is known."""
     refs.discharge.of(references.addupdate_p)(sem, amount, *operands, index=index)
 
 
 def check_count(
-    name: str, sem: Cell, index: Index, operands: Sequence[Any], amount: Any, fix: str
+    name: str, sem: Cell, index: Index, operands: Sequence[Any], amount: object, fix: str
 ) -> None:
     """Refuses to wait for what will not come, where counts are known.
 
@@ -228,12 +229,12 @@ _COUNTERS = (SemaphoreType.REGULAR, SemaphoreType.BARRIER)
 
 
 def semaphore_signal(
-    sem_or_view: Any,
-    inc: Any = 1,
+    sem_or_view: object,
+    inc: object = 1,
     *,
-    device_id: Any = None,
-    device_id_type: Any = None,
-    core_index: Any = None,
+    device_id: object = None,
+    device_id_type: object = None,
+    core_index: object = None,
 ) -> None:
     """Adds `inc` to the count of a semaphore.
 
@@ -270,7 +271,7 @@ def semaphore_signal(
     semaphore_signal_p.bind(amount, *place.flat, index=place.where)
 
 
-def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) -> None:
+def semaphore_wait(sem_or_view: object, value: object = 1, *, decrement: bool = True) -> None:
     """Waits until a semaphore counts `value`, and takes that from the count.
 
     Args:
@@ -300,7 +301,7 @@ def semaphore_wait(sem_or_view: Any, value: Any = 1, *, decrement: bool = True) 
         semaphore_signal_p.bind(amount, *place.flat, index=place.where)
 
 
-def semaphore_read(sem_or_view: Any) -> Any:
+def semaphore_read(sem_or_view: object) -> Any:
     """What a semaphore counts; of one for copies, the bytes that have arrived.
 
     Raises:
@@ -342,7 +343,7 @@ class DmaStart(_OnSemaphore):
         written = refs.AccumEffect(dst) if add else refs.WriteEffect(dst)
         return frozenset({refs.ReadEffect(src), written, refs.AccumEffect(sem)})
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Dual:
         self.bind(*primals, **params)
         src_index, dst_index, add = params["src_index"], params["dst_index"], params["add"]
         src, dst = places(primals, src_index, dst_index)
@@ -383,8 +384,8 @@ def _discharge_of_dma_start(
 
 @vma.agree.rule(DmaStart)
 def _agree_of_dma_start(
-    primitive: DmaStart, trace: Any, args: Values, params: Params
-) -> tuple[Sequence[Any], dict[str, Any]]:
+    primitive: DmaStart, trace: object, args: Values, params: Params
+) -> tuple[Sequence[Any], Mapping[str, Any]]:
     src, dst = places(args, params["src_index"], params["dst_index"])
     operands = (*src.operands, *dst.operands)
     references.check_varies_less(primitive.name, dst.ref, src.ref, operands)
@@ -462,7 +463,7 @@ class AsyncCopyDescriptor(NamedTuple):
         dma_wait_p.bind(*dst.flat, *sem.flat, dst_index=dst.where, sem_index=sem.where)
 
 
-def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
+def make_async_copy(src_ref: object, dst_ref: object, sem: object) -> AsyncCopyDescriptor:
     """Describes a copy from one reference to another, without starting it.
 
     Args:
@@ -489,7 +490,7 @@ def make_async_copy(src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor
     return _described("make_async_copy", src_ref, dst_ref, sem)
 
 
-def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
+def sync_copy(src_ref: object, dst_ref: object, *, add: bool = False) -> None:
     """Copies from one reference to another, and waits until that is done.
 
     Args:
@@ -515,7 +516,7 @@ def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:
 
 
 def async_copy(
-    src_ref: Any, dst_ref: Any, sem: Any, *, priority: int = 0, add: bool = False
+    src_ref: object, dst_ref: object, sem: object, *, priority: int = 0, add: bool = False
 ) -> AsyncCopyDescriptor:
     """Starts a copy from one reference to another, and describes it.
 
@@ -546,7 +547,7 @@ def async_copy(
     return descriptor
 
 
-def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDescriptor:
+def _described(name: str, src_ref: object, dst_ref: object, sem: object) -> AsyncCopyDescriptor:
     src, dst = _array_place(name, "src_ref", src_ref), _array_place(name, "dst_ref", dst_ref)
     shapes = {"src_ref": src.where.shape, "dst_ref": dst.where.shape}
     dtypes = {"src_ref": src.ref.aval.dtype, "dst_ref": dst.ref.aval.dtype}
@@ -560,7 +561,8 @@ def _described(name: str, src_ref: Any, dst_ref: Any, sem: Any) -> AsyncCopyDesc
 
 def _array_place(name: str, argument: str, ref: Any) -> Place:
     whole = refs.root_of(ref)
-    if not refs.is_reference(whole) or aval_of(whole).is_semaphore:
+    aval: Any = aval_of(whole) if refs.is_reference(whole) else None
+    if aval is None or aval.is_semaphore:
         got = str(aval_of(whole)) if refs.is_reference(whole) else type(ref).__name__
         fix = "new_ref(x) makes one of an array, run_scoped(f, VMEM(shape, dtype)) scratch"
         error(ValueError, name, f"{argument} must be a reference to an array.", got=got, fix=fix)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from typing import cast
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,10 +19,9 @@ from minijax.core import vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Operand, Param
-from minijax.core.primitive import Batched, Cotangents, Primitive
+from minijax.core.primitive import Batched, Cotangents, Primitive, Tangents, Zero
 from minijax.interpreters import structural
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, is_linear, jvp_of_linear
+from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dims
 from minijax.lax.families import (
     WHATEVER,
@@ -217,7 +216,7 @@ class Reshape(Primitive):
     jvp = jvp_of_linear
 
     def abstract_eval(
-        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Param
+        self, x: ShapedArray, *, new_sizes: Shape, dimensions: Shape | None, **_: Any
     ) -> ShapedArray:
         if math.prod(new_sizes) != x.size:
             problem = "the number of elements must stay the same."
@@ -236,15 +235,13 @@ class Reshape(Primitive):
         *,
         new_sizes: Shape,
         sharding: NamedSharding | None,
-        **_: Param,
+        **_: Any,
     ) -> PartitionSpec:
         if sharding is not None:
             return rules.given_spec(self, outs[0], sharding)
         return rules.reshaped(self, avals[0], new_sizes)
 
-    def lower(
-        self, ctx: LoweringContext, x: Value, *, dimensions: Shape | None, **_: Param
-    ) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape | None, **_: Any) -> Any:
         if dimensions is not None:
             aval = ctx.avals_in[0]
             shape = [aval.shape[d] for d in dimensions]
@@ -254,7 +251,7 @@ class Reshape(Primitive):
         return ctx.op("stablehlo.reshape", [x])
 
     def transpose(
-        self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape | None, **_: Param
+        self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape | None, **_: Any
     ) -> Cotangents:
         if dimensions is None:
             back = rules.of_cotangent(x.aval, rules.mesh_of([aval_of(ct)]))
@@ -266,7 +263,7 @@ class Reshape(Primitive):
         self,
         size: int,
         args: Values,
-        dims: BatchDims,
+        dims: Sequence[int],
         *,
         new_sizes: Shape,
         dimensions: Shape | None,
@@ -366,7 +363,7 @@ class Squeeze(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, dimensions: Shape) -> PartitionSpec:
         return rules.dropped(rules.spec_of(avals[0]), dimensions)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reshape", [x])
 
     def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> Cotangents:
@@ -434,10 +431,10 @@ class Concatenate(Primitive):
         return rules.join(self, avals, avals[0].ndim)
 
     @in_bytes("int2", "uint2")
-    def lower(self, ctx: LoweringContext, *values: Value, dimension: int) -> Operand:
+    def lower(self, ctx: LoweringContext, *values: Value, dimension: int) -> Any:
         return ctx.op("stablehlo.concatenate", values, {"dimension": ctx.integer(dimension)})
 
-    def transpose(self, ct: Array, *args: Operand, dimension: int) -> Cotangents:
+    def transpose(self, ct: Array, *args: Any, dimension: int) -> Cotangents:
         sizes = [(x.aval if is_linear(x) else aval_of(x)).shape[dimension] for x in args]
         parts = split(ct, sizes, dimension)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
@@ -517,7 +514,7 @@ class Split(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, sizes: Shape, axis: int) -> list[PartitionSpec]:
         return [rules.spec_of(avals[0])] * len(outs)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, sizes: Shape, axis: int) -> list[Operand]:
+    def lower(self, ctx: LoweringContext, x: Value, *, sizes: Shape, axis: int) -> list[Any]:
         shape = ctx.avals_in[0].shape
         starts, limits = [0] * len(shape), list(shape)
         outs = []
@@ -527,7 +524,7 @@ class Split(Primitive):
             starts[axis] = stop
         return outs
 
-    def transpose(self, ct: Values, x: UndefinedPrimal, *, sizes: Shape, axis: int) -> Cotangents:
+    def transpose(self, ct: Tangents, x: UndefinedPrimal, *, sizes: Shape, axis: int) -> Cotangents:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (concatenate([structural.instantiate(part) for part in ct], axis),)
@@ -577,7 +574,7 @@ class Rev(Primitive):
             error(TypeError, "lax.rev", problem, got=got, expected=expected)
         return x
 
-    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, dimensions: Shape) -> Any:
         return ctx.op("stablehlo.reverse", [x], {"dimensions": ctx.i64_array(dimensions)})
 
     def transpose(self, ct: Array, x: UndefinedPrimal, *, dimensions: Shape) -> Cotangents:
@@ -611,7 +608,7 @@ def rev(operand: ArrayLike, dimensions: Sequence[int]) -> Array:
 copy_p = Unary("copy", lambda ctx, x: x, accepts=WHATEVER, derivative=Unary.LINEAR, total=True)
 
 
-def copy(x: Operand) -> Operand:
+def copy(x: object) -> Any:
     """A new array with the elements of `x`.
 
     Shapes:     x: T[s] -> T[s].
@@ -643,13 +640,13 @@ class Stack(Primitive):
     def shard(self, avals: Avals, outs: Avals, *, axis: int) -> PartitionSpec:
         return rules.join(self, avals, avals[0].ndim).inserted(axis)
 
-    def lower(self, ctx: LoweringContext, *values: Value, axis: int) -> Operand:
+    def lower(self, ctx: LoweringContext, *values: Value, axis: int) -> Any:
         shape = ctx.avals_in[0].shape
         single = (*shape[:axis], 1, *shape[axis:])
         rows = [ctx.reshape(x, single, ctx.avals_in[0].dtype) for x in values]
         return ctx.op("stablehlo.concatenate", rows, {"dimension": ctx.integer(axis)})
 
-    def transpose(self, ct: Array, *args: Operand, axis: int) -> Cotangents:
+    def transpose(self, ct: Array, *args: Any, axis: int) -> Cotangents:
         parts = unstack(ct, axis)
         return tuple(part if is_linear(x) else None for x, part in zip(args, parts, strict=True))
 
@@ -703,7 +700,7 @@ class Unstack(Primitive):
         rules.check_unsharded(self, avals, (axis,))
         return [rules.dropped(rules.spec_of(avals[0]), (axis,))] * len(outs)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, axis: int) -> list[Operand]:
+    def lower(self, ctx: LoweringContext, x: Value, *, axis: int) -> list[Any]:
         (aval,) = ctx.avals_in
         shape = aval.shape
         single = (*shape[:axis], 1, *shape[axis + 1 :])
@@ -716,7 +713,7 @@ class Unstack(Primitive):
             parts.append(ctx.reshape(row, shape[:axis] + shape[axis + 1 :], aval.dtype))
         return parts
 
-    def transpose(self, ct: Values, x: UndefinedPrimal, *, axis: int) -> Cotangents:
+    def transpose(self, ct: Tangents, x: UndefinedPrimal, *, axis: int) -> Cotangents:
         if all(type(part) is Zero for part in ct):
             return (Zero(x.aval),)
         return (stack([instantiate(part) for part in ct], axis),)

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax.core import dtypes, meshes, tree, tree_errors
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, names_of
 from minijax.core.primitive import Batched, Cotangents, Primitive
@@ -29,7 +29,7 @@ from minijax.interpreters import named_batching
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import full
 from minijax.lax import binary, creation
-from minijax.lax.families import Avals, BatchDims, Values
+from minijax.lax.families import Avals, Values
 from minijax.lax.gather_numbers import GatherDimensionNumbers, ScatterDimensionNumbers
 from minijax.lowering import device_assignment, relocation
 from minijax.lowering.stablehlo import LoweringContext, Value
@@ -222,7 +222,7 @@ class ShardingConstraint(Primitive):
     def transpose(self, ct: Array, x: UndefinedPrimal, *, sharding: Sharding) -> Cotangents:
         return (self.bind(ct, sharding=sharding),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, sharding: Sharding) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[int], *, sharding: Sharding) -> Batched:
         if isinstance(sharding, NamedSharding):
             wide = with_batch_dim(self.name, sharding, dims[0], UNCONSTRAINED)
             return self.bind(args[0], sharding=wide), dims[0]
@@ -244,7 +244,7 @@ sharding_constraint_p = ShardingConstraint()
 
 
 def with_batch_dim(
-    name: str, sharding: NamedSharding, dim: int, otherwise: Any = None
+    name: str, sharding: NamedSharding, dim: int, otherwise: object = None
 ) -> NamedSharding:
     """The placement of a batch along `dim`: over the axes that `vmap` was told, or `otherwise`.
 
@@ -310,7 +310,7 @@ def _without_open_dims(x: Array, sharding: Sharding) -> Sharding:
     return sharding.with_spec(sharding.spec.with_entries(entries))
 
 
-def with_sharding_constraint(x: T, shardings: Any) -> T:
+def with_sharding_constraint(x: T, shardings: object) -> T:
     """Constrains the shardings of a tree of arrays; inside `jit` the compiler keeps to them.
 
     Args:
@@ -342,7 +342,7 @@ def with_sharding_constraint(x: T, shardings: Any) -> T:
     return tree.unflatten(treedef, outs)
 
 
-def _check_type(aval: ShapedArray, wanted: NamedSharding) -> None:
+def _check_type(aval: AbstractValue, wanted: NamedSharding) -> None:
     if rules.shown(wanted, aval.ndim) != aval.split:
         error(
             AssertionError,
@@ -369,7 +369,7 @@ def _check_not_manual(target: NamedSharding) -> None:
         )
 
 
-def _constrain(x: Array, target: Any, what: Callable[[], str]) -> Any:
+def _constrain(x: Array, target: object, what: Callable[[], str]) -> Any:
     if target is None:
         return x
     aval = aval_of(x)

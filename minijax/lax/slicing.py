@@ -15,7 +15,7 @@ from minijax.core import dtypes, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of, result_types
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents
 from minijax.interpreters import checking, structural
 from minijax.interpreters.checking import Fault
 from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
@@ -59,7 +59,7 @@ class Slice(Primitive):
             config.append((start, n - used, step - 1))
         return (pad(ct, np.zeros((), aval_of(ct).dtype)[()], config),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[int], **params: Any) -> Batched:
         for name, value in zip(_SLICE, (0, size, 1), strict=True):
             if params[name] is not None:
                 params[name] = _inserted(params[name], dims[0], value)
@@ -156,12 +156,14 @@ class DynamicSlice(Primitive):
         whole = dynamic_update_slice_p.bind(structural.zeros(x.aval.cotangent_aval()), ct, *starts)
         return (whole, *(None for _ in starts))
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, slice_sizes: Shape) -> Batched:
+    def batch(
+        self, size: int, args: Sequence[Array], dims: Sequence[Any], *, slice_sizes: Shape
+    ) -> Batched:
         x, *starts = args
         d, *start_dims = dims
         if all(s is None for s in start_dims):
             zero = np.zeros((), aval_of(starts[0]).dtype if starts else np.int32)[()]
-            moved = [*starts[:d], zero, *starts[d:]]
+            moved: list[Any] = [*starts[:d], zero, *starts[d:]]
             return self.bind(x, *moved, slice_sizes=_inserted(slice_sizes, d, size)), d
         index = _stacked_starts(starts, start_dims, size)
         rank = len(slice_sizes)
@@ -187,7 +189,7 @@ class DynamicSlice(Primitive):
 
 @checking.faults.rule(DynamicSlice)
 def _faults_of_dynamic_slice(
-    primitive: DynamicSlice, args: Values, outs: Values, *, slice_sizes: Shape
+    primitive: DynamicSlice, args: Sequence[Array], outs: Values, *, slice_sizes: Shape
 ) -> list[Fault]:
     return _starts_outside(args[0], args[1:], slice_sizes)
 
@@ -277,7 +279,7 @@ class DynamicUpdateSlice(Primitive):
             starts = _clamped(ctx, starts, ctx.avals_in[1].shape)
         return ctx.op("stablehlo.dynamic_update_slice", [x, update, *starts])
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents) -> Dual:
         out = self.bind(*primals)
         x_dot, update_dot = tangents[:2]
         return out, self.bind(
@@ -318,7 +320,7 @@ class DynamicUpdateSlice(Primitive):
 
 @checking.faults.rule(DynamicUpdateSlice)
 def _faults_of_dynamic_update_slice(
-    primitive: DynamicUpdateSlice, args: Values, outs: Values
+    primitive: DynamicUpdateSlice, args: Sequence[Array], outs: Values
 ) -> list[Fault]:
     return _starts_outside(args[0], args[2:], aval_of(args[1]).shape)
 

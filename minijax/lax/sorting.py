@@ -16,12 +16,11 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Batched, Dual, Primitive
-from minijax.interpreters.jvp import Zero
+from minijax.core.primitive import Batched, Dual, Primitive, Tangents, Zero
 from minijax.interpreters.structural import moveaxis
 from minijax.lax import families
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import BatchDims, Values, in_bytes
+from minijax.lax.families import Values, in_bytes
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherDimensionNumbers, GatherScatterMode
 from minijax.lax.gather_scatter import gather
@@ -92,7 +91,9 @@ class Sort(Primitive):
         types = [ctx.type_of(scalar) for scalar in scalars for _ in range(2)]
         return ctx.ops("stablehlo.sort", values, attributes, regions=[(types, comes_before)])
 
-    def jvp(self, primals: Values, tangents: Values, *, dimension: int, **params: Any) -> Dual:
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Any], *, dimension: int, **params: Any
+    ) -> Dual:
         places = broadcasted_iota(np.int32, aval_of(primals[0]).shape, dimension)
         *outs, places = self.bind(*primals, places, dimension=dimension, **params)
         out_dots = [
@@ -302,7 +303,7 @@ class TopK(Primitive):
         order = [*(d for d in range(aval.ndim) if d != axis), axis]
         shape = [aval.shape[d] for d in order]
 
-        def transposed(x: Value, permutation: Sequence[int], type: Any) -> Any:
+        def transposed(x: Value, permutation: Sequence[int], type: object) -> Any:
             attributes = {"permutation": ctx.i64_array(permutation)}
             return ctx.op("stablehlo.transpose", [x], attributes, type)
 
@@ -316,7 +317,7 @@ class TopK(Primitive):
             outs = [transposed(y, back, kind) for y, kind in zip(outs, types, strict=True)]
         return outs
 
-    def jvp(self, primals: Values, tangents: Values, *, k: int, axis: int) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, k: int, axis: int) -> Dual:
         values, indices = self.bind(*primals, k=k, axis=axis)
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
 
@@ -401,12 +402,12 @@ class ApproxTopK(Primitive):
             values = ctx.op("stablehlo.negate", [values])
         return [values, indices]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         values, indices = self.bind(*primals, **params)
         axis = params["reduction_dimension"] % values.ndim
         return [values, indices], _tangents_of_chosen(tangents[0], values, indices, axis)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[int], **params: Any) -> Batched:
         x = moveaxis(args[0], dims[0], 0)
         axis = params["reduction_dimension"] % (aval_of(x).ndim - 1) + 1
         return self.bind(x, **{**params, "reduction_dimension": axis}), [0, 0]

@@ -18,12 +18,11 @@ from minijax.core import deferral, dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import error
-from minijax.core.primitive import Dual, Primitive
-from minijax.interpreters.jvp import Zero
+from minijax.core.primitive import Dual, Primitive, Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, families, unary
 from minijax.lax.binary import add, div, eq, ge, gt, le, lt, mul, select, sub
-from minijax.lax.families import Values, operand, operands
+from minijax.lax.families import operand, operands
 from minijax.lax.reduction import reduce_or
 from minijax.lax.unary import abs, exp, log, neg, square
 from minijax.lowering import module
@@ -54,7 +53,7 @@ class Computation:
     Numbers narrower than float32 are computed with as float32.
     """
 
-    def __init__(self, ctx: LoweringContext, values: Values) -> None:
+    def __init__(self, ctx: LoweringContext, values: Sequence[Any]) -> None:
         (out,) = ctx.avals_out
         self.ctx = ctx
         self.out = out
@@ -62,7 +61,7 @@ class Computation:
         self.aval = shaped_array(out.shape, dtype)
         self.values = [self._converted(x, dtype) for x in values]
 
-    def _converted(self, x: Array, dtype: np.dtype[Any]) -> Any:
+    def _converted(self, x: Any, dtype: np.dtype[Any]) -> Any:
         return (
             x if self.out.dtype == self.aval.dtype else self.ctx.convert(x, self.out.shape, dtype)
         )
@@ -116,7 +115,7 @@ class Computation:
         ctx: LoweringContext,
         function: Callable[..., Sequence[Any]],
         avals: Sequence[ShapedArray],
-        values: Values,
+        values: Sequence[Any],
     ) -> list[Any]:
         ctx.avals_in = avals
         return module.lower_function(ctx, function, *values)
@@ -458,7 +457,7 @@ class RegularizedIncompleteBeta(Primitive):
         fraction = computation.iterate(_beta_step, fraction)
         return computation.result(*computation.apply(finish, *computation.values, *fraction))
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Any]) -> Dual:
         a, b, x = primals
         out = self.bind(a, b, x)
         if not all(type(t) is Zero for t in tangents[:2]):

@@ -8,18 +8,19 @@ from __future__ import annotations
 import enum
 import math
 import operator
-from typing import TypeVar
+from collections.abc import Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 
 from minijax.core import dtypes, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.dtypes import DType
 from minijax.core.errors import error
-from minijax.core.operators import ElementType, Operand, Tangent
-from minijax.core.primitive import Cotangents, Dual, Primitive
+from minijax.core.primitive import Cotangents, Dual, Primitive, Tangent, Zero
 from minijax.interpreters import checking
 from minijax.interpreters.checking import DIVISION, Fault
-from minijax.interpreters.jvp import UndefinedPrimal, Zero, jvp_of_constant, jvp_of_linear
+from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_constant, jvp_of_linear
 from minijax.interpreters.structural import add_tangents, full
 from minijax.lax.binary import add, div, eq, ge, mul, select, sub
 from minijax.lax.creation import convert_element_type
@@ -54,7 +55,7 @@ from minijax.sharding import rules
 T = TypeVar("T")
 
 
-def apply_accurately(primitive: Unary, x: ArrayLike, accuracy: Accuracy) -> Operand:
+def apply_accurately(primitive: Unary, x: ArrayLike, accuracy: Accuracy) -> Any:
     """Binds a primitive that takes an accuracy; the default one is not written down.
 
     Raises:
@@ -84,7 +85,7 @@ def neg(x: ArrayLike) -> Array:
     return neg_p.bind(operand(x))
 
 
-def _lower_sign(ctx: LoweringContext, x: Value) -> Operand:
+def _lower_sign(ctx: LoweringContext, x: Value) -> Any:
     (aval,) = ctx.avals_in
     if not dtypes.issubdtype(aval.dtype, np.unsignedinteger):
         return ctx.op("stablehlo.sign", [x])
@@ -126,10 +127,10 @@ class Abs(Primitive):
         dtype = dtypes.real_dtype_of(x.dtype)
         return x if dtype == x.dtype else shaped_array(x.shape, dtype, x.weak_type)
 
-    def lower(self, ctx: LoweringContext, x: Value) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value) -> Any:
         return ctx.op("stablehlo.abs", [x])
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array]) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x)
         if dtypes.issubdtype(aval_of(x).dtype, np.complexfloating):
@@ -223,7 +224,7 @@ class Round(Primitive):
         check_dtype("round", "x", x, FLOAT)
         return x
 
-    def lower(self, ctx: LoweringContext, x: Value, *, rounding_method: RoundingMethod) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, rounding_method: RoundingMethod) -> Any:
         if rounding_method is RoundingMethod.AWAY_FROM_ZERO:
             return ctx.op("stablehlo.round_nearest_afz", [x])
         return ctx.op("stablehlo.round_nearest_even", [x])
@@ -284,9 +285,7 @@ def exp(x: ArrayLike, *, accuracy: Accuracy = None) -> Array:
     return apply_accurately(exp_p, x, accuracy)
 
 
-def _lower_exp2(
-    ctx: LoweringContext, x: Value, attributes: dict[str, object] | None = None
-) -> Operand:
+def _lower_exp2(ctx: LoweringContext, x: Value, attributes: dict[str, object] | None = None) -> Any:
     (aval,) = ctx.avals_in
     scaled = ctx.op("stablehlo.multiply", [x, ctx.full(aval.shape, math.log(2), aval.dtype)])
     return ctx.op("stablehlo.exponential", [scaled], attributes)
@@ -530,17 +529,17 @@ class Conj(Primitive):
     batch = batch_unary
     jvp = jvp_of_linear
 
-    def abstract_eval(self, x: ShapedArray, *, input_dtype: ElementType) -> ShapedArray:
+    def abstract_eval(self, x: ShapedArray, *, input_dtype: DType) -> ShapedArray:
         check_dtype("conj", "x", x, (np.float32, np.float64, *COMPLEX))
         return shaped_array(x.shape, dtypes.complex_dtype_of(x.dtype), x.weak_type)
 
-    def lower(self, ctx: LoweringContext, x: Value, *, input_dtype: ElementType) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, input_dtype: DType) -> Any:
         aval = ctx.avals_in[0]
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return ctx.op("chlo.conj", [x])
         return ctx.op("stablehlo.complex", [x, ctx.full(aval.shape, 0, aval.dtype)])
 
-    def transpose(self, ct: Array, x: UndefinedPrimal, *, input_dtype: ElementType) -> Cotangents:
+    def transpose(self, ct: Array, x: UndefinedPrimal, *, input_dtype: DType) -> Cotangents:
         if dtypes.issubdtype(input_dtype, np.complexfloating):
             return (conj(ct),)
         return (real(ct),)
@@ -591,11 +590,11 @@ def stop_gradient(x: T) -> T:
     return tree.map(_stop_gradient_of_leaf, x)
 
 
-def _stop_gradient_of_leaf(x: Array) -> Operand:
+def _stop_gradient_of_leaf(x: Array) -> Any:
     return x if aval_of(x).dtype == dtypes.float0 else stop_gradient_p.bind(x)
 
 
-def _lower_square(ctx: LoweringContext, x: Value) -> Operand:
+def _lower_square(ctx: LoweringContext, x: Value) -> Any:
     return ctx.op("stablehlo.multiply", [x, x])
 
 
@@ -689,7 +688,7 @@ class IntegerPow(Primitive):
             error(TypeError, "lax.integer_pow", problem, got={"x": x, "y": y}, fix=fix)
         return x
 
-    def lower(self, ctx: LoweringContext, x: Value, *, y: int) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, *, y: int) -> Any:
         (aval,) = ctx.avals_in
         one = ctx.full(aval.shape, 1, aval.dtype)
         power = None
@@ -704,7 +703,7 @@ class IntegerPow(Primitive):
             return one
         return ctx.op("stablehlo.divide", [one, power]) if y < 0 else power
 
-    def jvp(self, primals: Values, tangents: Values, *, y: int) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], *, y: int) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, y=y)
         if y == 0:
@@ -715,7 +714,7 @@ class IntegerPow(Primitive):
 
 @checking.faults.rule(IntegerPow)
 def _faults_of_integer_pow(
-    primitive: IntegerPow, args: Values, outs: Values, *, y: int
+    primitive: IntegerPow, args: Sequence[Array], outs: Values, *, y: int
 ) -> list[Fault]:
     if y >= 0:
         return []
@@ -777,14 +776,14 @@ class Pow(Primitive):
         shape = broadcast_shape("pow", x=x, y=y)
         return shaped_array(shape, x.dtype, x.weak_type and y.weak_type)
 
-    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Operand:
+    def lower(self, ctx: LoweringContext, x: Value, y: Value) -> Any:
         (out,) = ctx.avals_out
         x, y = broadcast_operands(ctx, (x, y))
         if ctx.avals_in[1].dtype != out.dtype:
             y = ctx.convert(y, out.shape, out.dtype)
         return ctx.op("stablehlo.power", [x, y])
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Any]) -> Dual:
         (x, y), (x_dot, y_dot) = primals, tangents
         out = self.bind(x, y)
         total: Tangent = Zero.like(out)
@@ -798,7 +797,7 @@ class Pow(Primitive):
         return out, total
 
 
-def _derivative_of_base(x: Array, y: Array) -> Operand:
+def _derivative_of_base(x: Array, y: Array) -> Any:
     """`y xʸ⁻¹`; for integers y, exactly 0 where y is 0."""
     dtype = aval_of(x).dtype
     if dtypes.issubdtype(aval_of(y).dtype, np.integer):
@@ -829,7 +828,7 @@ def pow(x: ArrayLike, y: ArrayLike) -> Array:
     return pow_p.bind(x, y if type(y) is int else operand(y, x))
 
 
-def _inverse_root_of_one_minus_square(x: Array) -> Operand:
+def _inverse_root_of_one_minus_square(x: Array) -> Any:
     # Factored, so that it stays exact near ±1.
     return rsqrt(mul(sub(1.0, x), add(x, 1.0)))
 

@@ -18,14 +18,14 @@ from minijax.core.aval import Shape, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents
 from minijax.interpreters import structural
 from minijax.interpreters.batching import batch_flat
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_flat
 from minijax.interpreters.structural import broadcast_in_dim, full, instantiate
 from minijax.lax import families, reduction, windows
 from minijax.lax.binary import add, div, ge_p, le_p, max, min, mul, ne, select, sub
-from minijax.lax.families import Avals, BatchDims, Values
+from minijax.lax.families import Avals, Values
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
 from minijax.lax.shape import reshape, rev, split
@@ -82,7 +82,7 @@ class WindowReduction(Primitive):
             regions=[reduction.region_of_combiner(ctx, self.op, self.combine, dtype)],
         )[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, **params)
         if self.select_prim is None:
@@ -102,7 +102,7 @@ class WindowReduction(Primitive):
             self._missing("transposition: it is not linear (transpose)")
         return (_spread(ct, x.aval.shape, Window(**params)),)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[int], **params: Any) -> Batched:
         window = Window(**params).with_batch(dims[0])
         return self.bind(args[0], **window._asdict()), dims[0]
 
@@ -192,7 +192,9 @@ class ReduceWindow(Primitive):
             regions=[reduction.region_of_jaxpr(ctx, jaxpr)],
         )
 
-    def jvp(self, primals: Values, tangents: Values, *, jaxpr: ClosedJaxpr, **params: Any) -> Dual:
+    def jvp(
+        self, primals: Values, tangents: Tangents, *, jaxpr: ClosedJaxpr, **params: Any
+    ) -> Dual:
         return jvp_flat(
             windows.place_by_place(reduction.elementwise(jaxpr), Window(**params)),
             primals,
@@ -200,7 +202,7 @@ class ReduceWindow(Primitive):
         )
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, jaxpr: ClosedJaxpr, **params: Any
+        self, size: int, args: Values, dims: Sequence[Any], *, jaxpr: ClosedJaxpr, **params: Any
     ) -> Batched:
         window = Window(**params)
         if any(d is not None for d in reduction.halves(dims)[1]):
@@ -216,8 +218,8 @@ reduce_window_p = ReduceWindow()
 
 
 def reduce_window(
-    operand: Any,
-    init_value: Any,
+    operand: object,
+    init_value: object,
     computation: Callable[[Any, Any], Any],
     window_dimensions: Shape,
     window_strides: Sequence[int] | None = None,
@@ -355,7 +357,9 @@ class Cumulative(Primitive):
         padding[axis] = (0, length - 1) if reverse else (length - 1, 0)
         return reduce_window(x, self.identity(x.dtype), self.combine, tuple(window), None, padding)
 
-    def jvp(self, primals: Values, tangents: Values, *, axis: int, reverse: bool) -> Dual:
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Array], *, axis: int, reverse: bool
+    ) -> Dual:
         (x,), (x_dot,) = primals, tangents
         out = self.bind(x, axis=axis, reverse=reverse)
         if self.linear:
@@ -393,7 +397,7 @@ cummin_p = Cumulative("cummin", min, reduction.highest)
 cumlogsumexp_p = Cumulative("cumlogsumexp", _logaddexp, reduction.lowest, accepts=families.INEXACT)
 
 
-def _accumulated(primitive: Cumulative, operand: Any, axis: int, reverse: bool) -> Any:
+def _accumulated(primitive: Cumulative, operand: object, axis: int, reverse: bool) -> Any:
     x = as_operand(operand)
     return primitive.bind(x, axis=operator.index(axis), reverse=bool(reverse))
 

@@ -350,7 +350,7 @@ def _undilated(window: Window) -> dict[str, Any]:
 
 
 def _scattered(
-    ctx: LoweringContext, operands: Values, regions: Sequence[Any], window: Window
+    ctx: LoweringContext, operands: Sequence[Any], regions: Sequence[Any], window: Window
 ) -> Any:
     """What the windows' sources add up to.
 

@@ -19,9 +19,9 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from minijax.core import dtypes
-from minijax.core.aval import AbstractToken, ShapedArray
+from minijax.core.aval import AbstractToken, AbstractValue, ShapedArray
 from minijax.core.errors import error
-from minijax.core.operators import Avals, Values
+from minijax.core.operators import Avals
 from minijax.core.sequences import ByValue
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext
@@ -42,7 +42,7 @@ class Attribute(ByValue):
 
     __slots__ = ("_key", "value")
 
-    def __init__(self, value: ir.Value) -> None:
+    def __init__(self, value: ir.Value[Any]) -> None:
         self.value, self._key = _frozen(value)
 
     def _facts(self) -> Any:
@@ -85,7 +85,7 @@ def attributes_of(name: str, given: Mapping[str, Any]) -> tuple[tuple[str, Attri
     return tuple(frozen)
 
 
-def _frozen(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
+def _frozen(value: ir.Value[Any]) -> tuple[Any, tuple[Any, ...]]:
     """A copy of a value, and what tells it from others.
 
     Raises:
@@ -110,7 +110,7 @@ def _frozen(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
     return _frozen_scalar(value)
 
 
-def _frozen_scalar(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
+def _frozen_scalar(value: ir.Value[Any]) -> tuple[Any, tuple[Any, ...]]:
     if isinstance(value, bool | np.dtype):
         return value, (type(value), value)
     if isinstance(value, int):
@@ -122,7 +122,7 @@ def _frozen_scalar(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
     raise TypeError(f"nothing stands for values of type {type(value).__name__}")
 
 
-def _frozen_array(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
+def _frozen_array(value: Any) -> tuple[Any, tuple[Any, ...]]:
     dtype = value.dtype
     if dtype.kind not in "biufc" and not dtypes.issubdtype(dtype, np.inexact):
         raise TypeError(f"nothing stands for elements of dtype {dtype}")
@@ -135,7 +135,7 @@ def _frozen_array(value: ir.Value) -> tuple[Any, tuple[Any, ...]]:
     return copied, (np.ndarray, dtype, copied.shape, copied.tobytes())
 
 
-def to_mlir(value: ir.Value) -> Any:
+def to_mlir(value: Any) -> Any:
     """The MLIR attribute of a value.
 
     bool is i1, int i64, float f64; NumPy scalars keep their width, arrays are dense.
@@ -146,7 +146,7 @@ def to_mlir(value: ir.Value) -> Any:
     return _to_mlir(value.value if isinstance(value, Attribute) else _frozen(value)[0])
 
 
-def _to_mlir(value: ir.Value) -> Any:
+def _to_mlir(value: ir.Value[Any]) -> Any:
     if isinstance(value, dict):
         return stablehlo.dictionary({key: _to_mlir(part) for key, part in value.items()})
     if isinstance(value, tuple):
@@ -162,7 +162,7 @@ def _to_mlir(value: ir.Value) -> Any:
     return _number_to_mlir(value)
 
 
-def _number_to_mlir(value: ir.Value) -> Any:
+def _number_to_mlir(value: Any) -> Any:
     if isinstance(value, bool | np.bool_):
         return stablehlo.boolean(bool(value))
     dtype = value.dtype if isinstance(value, np.generic) else np.dtype(type(value))
@@ -197,7 +197,7 @@ def column_major(ndim: int) -> DimOrder:
 def custom_call(
     ctx: LoweringContext,
     target: str,
-    operands: Values,
+    operands: Sequence[ir.Value[Any]],
     operand_avals: Sequence[Any],
     result_avals: Sequence[Any],
     *,
@@ -256,7 +256,7 @@ def custom_call(
 def build(
     ctx: LoweringContext,
     target: str,
-    operands: Values,
+    operands: Sequence[ir.Value[Any]],
     result_types: Sequence[Any],
     *,
     config: Mapping[str, Any] | str | None = None,
@@ -364,7 +364,7 @@ def filled(avals: Avals, layouts: Sequence[DimOrder | None] | None = None) -> tu
     )
 
 
-def _rank(aval: ShapedArray) -> int:
+def _rank(aval: AbstractValue) -> int:
     return 0 if isinstance(aval, AbstractToken) else physical_aval(aval).ndim
 
 

@@ -22,7 +22,7 @@ from minijax.core.errors import error, message, warn
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.core.meshes import MeshAxes
 from minijax.core.native import Device
-from minijax.core.operators import Avals, Values
+from minijax.core.operators import Avals
 from minijax.core.rules import Rules
 from minijax.lowering import replicas
 from minijax.lowering.call_plan import (
@@ -87,7 +87,7 @@ _names_devices = Cache(
 
 def plan_call(
     closed: ClosedJaxpr,
-    args: Values,
+    args: Sequence[Any],
     options: ProgramOptions,
     requested: RequestedPlacement = ANYWHERE,
     used: Sequence[int] | None = None,
@@ -131,7 +131,7 @@ def plan_call(
 
 
 def _committed_devices(
-    closed: ClosedJaxpr, args: Values, used: Sequence[int] | None
+    closed: ClosedJaxpr, args: Sequence[Any], used: Sequence[int] | None
 ) -> tuple[Device, ...] | None:
     """Returns the device that all committed arguments are on, if there is at most one.
 
@@ -162,7 +162,12 @@ def _committed_devices(
 
 
 def _plan_on_device(
-    closed: ClosedJaxpr, args: Values, options: ProgramOptions, device: Device, *, committed: bool
+    closed: ClosedJaxpr,
+    args: Sequence[Any],
+    options: ProgramOptions,
+    device: Device,
+    *,
+    committed: bool,
 ) -> CallPlan:
     key = options, device, committed, config.use_shardy_partitioner.value
     plan: CallPlan | None = _plans.find(closed, key)
@@ -191,7 +196,7 @@ def plan_of_replicas(
 
 
 def _plan_replicas(
-    closed: ClosedJaxpr, args: Values, options: ProgramOptions, requested: RequestedPlacement
+    closed: ClosedJaxpr, args: Sequence[Any], options: ProgramOptions, requested: RequestedPlacement
 ) -> CallPlan:
     """Returns the plan of a jitted program that maps over devices: values are whole everywhere.
 
@@ -252,7 +257,7 @@ def _check_not_partitioned(closed: ClosedJaxpr, name: str, requested: RequestedP
         error(ValueError, name, problem, got=got, fix=fix)
 
 
-def _committed_positions(args: Values) -> tuple[int, ...]:
+def _committed_positions(args: Sequence[Any]) -> tuple[int, ...]:
     return tuple(i for i, x in enumerate(args) if committed_sharding(x) is not None)
 
 
@@ -309,7 +314,7 @@ def _inside(jaxpr: Jaxpr) -> Iterator[Inside]:
 
 def _plan_partitions(
     closed: ClosedJaxpr,
-    args: Values,
+    args: Sequence[Any],
     options: ProgramOptions,
     requested: RequestedPlacement,
     used: Sequence[int] | None,
@@ -470,7 +475,7 @@ def _first_mesh(shardings: Sequence[Any]) -> Mesh | None:
 
 def plan_without_devices(
     closed: ClosedJaxpr,
-    args: Values,
+    args: Sequence[Any],
     options: ProgramOptions,
     requested: RequestedPlacement,
     used: Sequence[int] | None = None,
@@ -539,7 +544,7 @@ def _canonical(shardings: Sequence[Any], avals: Avals) -> list[Sharding | None]:
 
 
 def _shardings_of_committed(
-    args: Values, avals: Avals, used: Sequence[int] | None
+    args: Sequence[Any], avals: Avals, used: Sequence[int] | None
 ) -> list[Sharding | None]:
     """Returns the canonical sharding of each argument that is used and committed, else None."""
     return [
@@ -548,7 +553,7 @@ def _shardings_of_committed(
     ]
 
 
-def _sharding_of_committed(x: Any, aval: ShapedArray) -> Sharding | None:
+def _sharding_of_committed(x: Any, aval: AbstractValue) -> Sharding | None:
     if type(x) is Placeholder:
         return placement.canonical(x.sharding, aval.ndim)
     sharding = committed_sharding(x)

@@ -118,7 +118,7 @@ def native_function(
     )
 
 
-def _placed(x: Value, target: str, *_: Any) -> Any:
+def _placed(x: Value, target: Any, *_: Any) -> Any:
     """The buffer for an argument that C++ cannot place itself, such as a number on many devices."""
     if type(x) is Buffer:
         return transfer.moved(x, target)
@@ -168,11 +168,11 @@ def _is_wide(x: Value) -> bool:
     return getattr(getattr(x, "dtype", None), "itemsize", 4) == 8
 
 
-def _is_laid_out(x: Any) -> bool:
+def _is_laid_out(x: object) -> bool:
     return is_array(x) and bool(x.buffer._sharding.layout)
 
 
-def _is_shared(x: Any) -> bool:
+def _is_shared(x: object) -> bool:
     return is_array(x) and placement.is_shared(x.buffer)
 
 
@@ -212,7 +212,7 @@ def check_all_here(name: str, args: Values) -> None:
                 )
 
 
-def check_callable(name: str, function: Callable[..., Any]) -> None:
+def check_callable(name: str, function: object) -> None:
     """Refuses what cannot be called, where a transformation expects a function.
 
     Raises:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from jaxlib.mlir import ir
 
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
-from minijax.core.operators import Operand
 from minijax.lowering.call_plan import AbstractPlan, select
 from minijax.lowering.module_hooks import Inspected
 from minijax.runtime.callbacks import HostCallback
@@ -36,7 +35,7 @@ class LoweredProgram(NamedTuple):
     plan: AbstractPlan
     jaxpr: Jaxpr
     used: tuple[int, ...] | None
-    large_consts: list[Operand]
+    large_consts: list[Any]
     host_callbacks: list[HostCallback]
     choices: Sequence[str]
     inspected: Sequence[Inspected]

@@ -13,16 +13,18 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from types import CodeType
+from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from minijax.core import config, dtypes, effects, source
-from minijax.core.aval import AbstractTodo, abstract_token
+from minijax.core.aval import AbstractTodo, AbstractValue, abstract_token
+from minijax.core.dtypes import DType
 from minijax.core.errors import InternalError, error
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal, Var
-from minijax.core.operators import Aval, ElementType, Function, HostArray, Operand, Values
+from minijax.core.operators import Function, HostArray, Values
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Params
 from minijax.interpreters import batching, staging
@@ -116,11 +118,11 @@ class Lowering(PlacedModule):
         operation = _create(
             "func.func", [], [], attributes, regions=1, loc=self.unknown, ip=self.point
         )
-        locations = [self.unknown for _ in in_types]
+        locations: list[ir.Location] = [self.unknown for _ in in_types]
         if arg_names is not None and len(arg_names) == len(jaxpr.invars):
             readable = map(source.readable, arg_names)
             names = [ir.Location.name(n, self.unknown, context) for n in readable]
-            locations = locations[: len(tokens)] + names
+            locations = [*locations[: len(tokens)], *names]
         block = operation.regions[0].blocks.append(*in_types, arg_locs=locations)
         ctx = LoweringContext(self, self.platform, ir.InsertionPoint(block), self.unknown)
         outs = lower_region(ctx, ClosedJaxpr(jaxpr, consts), ordered, list(block.arguments), scope)
@@ -129,8 +131,8 @@ class Lowering(PlacedModule):
         _create("func.return", [], outs, loc=self.unknown, ip=ctx.point)
 
     def call(
-        self, ctx: LoweringContext, closed: ClosedJaxpr, name: str, args: Values
-    ) -> list[ir.Value]:
+        self, ctx: LoweringContext, closed: ClosedJaxpr, name: str, args: Sequence[Any]
+    ) -> list[ir.Value[Any]]:
         """Calls `closed` as a private function, which is added once however often it is called.
 
         What has started must be done in the same function, so such calls are written out.
@@ -169,7 +171,7 @@ def sanitize(name: str) -> str:
     return re.sub(r"[^\w.-]", "_", name).rstrip("_")
 
 
-def host_value(value: ir.Value) -> HostArray:
+def host_value(value: Any) -> HostArray:
     """A constant of a jaxpr as a NumPy array, of the dtype that XLA computes with."""
     if is_array(value):
         return to_numpy(value.buffer)
@@ -180,10 +182,10 @@ def lower_jaxpr(
     ctx: LoweringContext,
     jaxpr: Jaxpr,
     consts: Values,
-    args: Values,
+    args: Sequence[Any],
     scope: tuple[str, ...] = (),
     location: ir.Location | None = None,
-) -> list[ir.Value]:
+) -> list[ir.Value[Any]]:
     """Builds the equations of `jaxpr` where `ctx` points; the MLIR values of its results.
 
     Args:
@@ -194,11 +196,11 @@ def lower_jaxpr(
         scope: names that the operations' locations begin with.
         location: the location of all operations; that of each equation where absent.
     """
-    values: dict[Atom, ir.Value] = dict(zip(jaxpr.invars, args, strict=True))
+    values: dict[Atom, ir.Value[Any]] = dict(zip(jaxpr.invars, args, strict=True))
     for var, const in zip(jaxpr.constvars, consts, strict=True):
         values[var] = ctx.constant(host_value(const), _physical_dtype(var.aval))
 
-    def read(atom: Atom) -> ir.Value:
+    def read(atom: Atom) -> ir.Value[Any]:
         if type(atom) is Literal:
             return ctx.constant(atom.value, atom.aval.dtype)
         return values[atom]
@@ -232,9 +234,9 @@ def lower_region(
     ctx: LoweringContext,
     closed: ClosedJaxpr,
     ordered: Sequence[effects.Effect],
-    args: Values,
+    args: Sequence[Any],
     scope: tuple[str, ...] = (),
-) -> list[ir.Value]:
+) -> list[ir.Value[Any]]:
     """Builds a jaxpr inside a region that takes and returns the tokens of `ordered` effects first.
 
     Args:
@@ -251,13 +253,13 @@ def lower_region(
 
 
 def _lower_physically(
-    ctx: LoweringContext, primitive: Primitive, operands: Values, params: Params
-) -> list[ir.Value]:
+    ctx: LoweringContext, primitive: Primitive, operands: Sequence[Any], params: Params
+) -> list[ir.Value[Any]]:
     """Lowers an operation on extended dtypes: their physical dimension is a batch dimension."""
     size = next(a.dtype.physical_shape[0] for a in ctx.avals_in if a.is_extended)
     dims = [a.ndim if a.is_extended else None for a in ctx.avals_in]
 
-    def function(*args: Operand) -> list[Operand]:
+    def function(*args: Any) -> list[Any]:
         outs, out_dims = batching.batch_flat(
             lambda *xs: primitive.bind_all(*xs, **params), size, args, dims
         )
@@ -272,11 +274,13 @@ def _lower_physically(
     return lower_jaxpr(ctx, jaxpr, consts, operands, location=ctx.location)
 
 
-def _physical_dtype(aval: Aval) -> ElementType:
+def _physical_dtype(aval: AbstractValue) -> DType:
     return getattr(aval.dtype, "physical_dtype", aval.dtype)
 
 
-def lower_function(ctx: LoweringContext, function: Function, *values: ir.Value) -> list[ir.Value]:
+def lower_function(
+    ctx: LoweringContext, function: Function, *values: ir.Value[Any]
+) -> list[ir.Value[Any]]:
     """Lowers an equation as the composition of other primitives that `function` calls.
 
     `function` takes values of the equation's argument types and returns a sequence of results.
@@ -287,8 +291,8 @@ def lower_function(ctx: LoweringContext, function: Function, *values: ir.Value) 
 
 
 def lower_physical_function(
-    ctx: LoweringContext, function: Function, *values: ir.Value
-) -> list[ir.Value]:
+    ctx: LoweringContext, function: Function, *values: ir.Value[Any]
+) -> list[ir.Value[Any]]:
     """As `lower_function`, for a function of what XLA computes with in place of extended dtypes."""
     jaxpr, consts = staging.stage(function, list(map(physical_aval, ctx.avals_in)))
     return lower_jaxpr(ctx, jaxpr, consts, values, location=ctx.location)

@@ -16,17 +16,16 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, cast
 
 from jaxlib import _jax
 from jaxlib.mlir import ir
 
 from minijax.core import effects
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, subjaxprs
-from minijax.core.operators import Value
 from minijax.lowering import program_shardings
 from minijax.lowering.call_plan import CallPlan
 from minijax.lowering.stablehlo import LoweringContext, boolean
@@ -120,7 +119,7 @@ def uses_dimension_variables(module: ir.Module) -> bool:
     for operation in module.body.operations:
         if operation.operation.name != "func.func":
             continue
-        signature = operation.attributes["function_type"].value
+        signature = cast("Any", operation.attributes["function_type"]).value
         for kind in (*signature.inputs, *signature.results):
             if isinstance(kind, ir.RankedTensorType) and not kind.has_static_shape:
                 return True
@@ -154,7 +153,7 @@ class _Compilation:
         self.plan = plan
         self.failure: BaseException | None = None
 
-    def public_sharding(self, tiling: Any, aval: ShapedArray) -> Sharding:
+    def public_sharding(self, tiling: object, aval: AbstractValue) -> Sharding:
         """A tiling in the terms of the program's inputs."""
         if len(self.plan.devices) == 1 and self.plan.mesh is None:
             return SingleDeviceSharding(self.plan.devices[0])
@@ -176,14 +175,14 @@ class Inspection:
     def __repr__(self) -> str:
         return f"Inspection({getattr(self.callback, '__name__', self.callback)})"
 
-    def tell(self, now: _Compilation, tiling: Any, aval: ShapedArray) -> None:
+    def tell(self, now: _Compilation, tiling: object, aval: AbstractValue) -> None:
         """Calls the user's function for a tiling that the compiler has chosen."""
         try:
             self.callback(now.public_sharding(tiling, aval))
         except BaseException as error:  # XLA must not see it: `compiling` raises it
             now.failure = now.failure or error
 
-    def lower(self, ctx: LoweringContext, value: Value, aval: ShapedArray) -> None:
+    def lower(self, ctx: LoweringContext, value: ir.Value[Any], aval: AbstractValue) -> None:
         """Adds the custom call that XLA's partitioner answers."""
         made = Inspected(self, aval)
         ctx.module.inspected.append(made)
@@ -205,7 +204,7 @@ class Inspected:
         lock: held meanwhile, of the module's first one.
     """
 
-    def __init__(self, inspection: Inspection, aval: ShapedArray) -> None:
+    def __init__(self, inspection: Inspection, aval: AbstractValue) -> None:
         self.tell = lambda tiling: inspection.tell(self.now, tiling, aval)
         self.address = ir.StringAttr.get(_jax.encode_inspect_sharding_callback(self.tell))
         self.now: Any = None

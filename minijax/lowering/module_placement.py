@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+
 from jaxlib.mlir import ir
 
+from typing import Any
 from minijax.core import effects
 from minijax.core.aval import AbstractToken
 from minijax.core.jaxpr import Atom, Eqn, Jaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Sharding, Values
 from minijax.lowering import stablehlo
 from minijax.lowering.call_plan import AbstractPlan, Partitioned, PlanShape, Replicated
 from minijax.lowering.module_hooks import Inspected
@@ -24,6 +25,7 @@ from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
 from minijax.lowering.stablehlo import LoweringContext, integer, string
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
+from minijax.sharding.base import Sharding
 from minijax.sharding.named import NamedSharding, named
 
 Attributes = dict[str, ir.Attribute]
@@ -104,7 +106,7 @@ class PlacedModule:
         self,
         attributes: Sequence[Attributes],
         variables: Sequence[Atom],
-        shardings: Sequence[Sharding],
+        shardings: Sequence[Sharding | None],
         *,
         replicate_scalars: bool = False,
     ) -> None:
@@ -123,7 +125,7 @@ class PlacedModule:
                 own.update(self.partitioning.replicated(ndim))
 
     def constrain_results(
-        self, ctx: LoweringContext, eqn: Eqn, values: dict[Atom, ir.Value]
+        self, ctx: LoweringContext, eqn: Eqn, values: dict[Atom, ir.Value[Any]]
     ) -> None:
         """Constrains an equation's results to the shardings of their types or of its parameter.
 
@@ -153,8 +155,8 @@ class PlacedModule:
 
 
 def annotate_memory(
-    ctx: LoweringContext, values: Sequence[ir.Value], attributes: Sequence[Attributes]
-) -> list[ir.Value]:
+    ctx: LoweringContext, values: Sequence[ir.Value[Any]], attributes: Sequence[Attributes]
+) -> list[ir.Value[Any]]:
     """Returns the results of a function, annotated where an attribute gives a kind of memory."""
     return [
         _in_memory(ctx, value, own["mhlo.memory_kind"]) if "mhlo.memory_kind" in own else value
@@ -162,7 +164,7 @@ def annotate_memory(
     ]
 
 
-def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ir.Attribute) -> ir.Value:
+def _in_memory(ctx: LoweringContext, value: ir.Value[Any], kind: ir.Attribute) -> ir.Value[Any]:
     attributes = {
         "call_target_name": string("annotate_device_placement"),
         "has_side_effect": stablehlo.boolean(True),
@@ -171,7 +173,7 @@ def _in_memory(ctx: LoweringContext, value: ir.Value, kind: ir.Attribute) -> ir.
     return ctx.op("stablehlo.custom_call", [value], attributes, value.type)
 
 
-def _add_layouts(attributes: Sequence[Attributes], layouts: Values) -> None:
+def _add_layouts(attributes: Sequence[Attributes], layouts: Sequence[Any]) -> None:
     """Adds the layouts in memory of arguments or results that have one."""
     for own, layout in zip(attributes, layouts, strict=False):
         if layout is not None:

@@ -84,6 +84,6 @@ def _dump(lowered: LoweredProgram) -> None:
     folder = Path(config.dump_ir_to.value)
     folder.mkdir(parents=True, exist_ok=True)
     has_locations = config.include_debug_info_in_dumps.value
-    text = lowered.module.operation.get_asm(enable_debug_info=has_locations)
+    text = str(lowered.module.operation.get_asm(enable_debug_info=has_locations))
     path = folder / f"minijax_ir{next(_num_dumps)}_jit_{lowered.plan.options.name}_compile.mlir"
     path.write_text(text, encoding="utf-8")

@@ -232,12 +232,12 @@ class Partitioning:
         places = ", ".join([f"<@{mesh}, []>"] * max(results, 1))
         return {"sdy.sharding": stablehlo.attribute(f"#sdy.sharding_per_value<[{places}]>")}
 
-    def broadcast(self, ctx: LoweringContext, value: ir.Value, ndim: int) -> Any:
+    def broadcast(self, ctx: LoweringContext, value: ir.Value[Any], ndim: int) -> Any:
         """A value that the first device holds, on all devices."""
         return self.whole_along(ctx, value, range(ndim), ndim)
 
     def whole_along(
-        self, ctx: LoweringContext, value: ir.Value, dims: Collection[int], ndim: int
+        self, ctx: LoweringContext, value: ir.Value[Any], dims: Collection[int], ndim: int
     ) -> Any:
         """A value that each device holds whole along some dimensions; others are left open.
 
@@ -251,7 +251,7 @@ class Partitioning:
     def constrained(
         self,
         ctx: LoweringContext,
-        value: ir.Value,
+        value: ir.Value[Any],
         sharding: Sharding,
         ndim: int,
         *,
@@ -269,7 +269,7 @@ class Partitioning:
 
 
 def _constraint(
-    ctx: LoweringContext, value: ir.Value, placement: Attributes, open_dims: Sequence[int]
+    ctx: LoweringContext, value: ir.Value[Any], placement: Attributes, open_dims: Sequence[int]
 ) -> Any:
     if "sdy.sharding" in placement:
         attributes = {"sharding": placement["sdy.sharding"]}

@@ -166,7 +166,7 @@ def meshes(module: ir.Module) -> list[ProgramMesh]:
     return found
 
 
-def axis_sizes(mesh: Any) -> dict[str, int]:
+def axis_sizes(mesh: ir.Attribute) -> dict[str, int]:
     """The axes of a mesh as Shardy writes it."""
     axes = map(_sdy.MeshAxisAttr, _sdy.MeshAttr(mesh).axes)
     return {hlo.axis_name(axis.name): axis.size for axis in axes}
@@ -226,7 +226,7 @@ def after(passes: str, module: ir.Module) -> Any:
 class Reader:
     """Reads a module that the passes have run on."""
 
-    def __init__(self, module: ir.Module, lines: Constrained) -> None:
+    def __init__(self, module: ir.OpView, lines: Constrained) -> None:
         self._lines = lines
         # Operations do not keep the module alive that they are in.
         self._module = module
@@ -252,7 +252,7 @@ class Reader:
             list(self._walk(main, _Place())),
         )
 
-    def _values(self, types: Sequence[Any], attributes: ir.Attribute, key: str) -> list[Value]:
+    def _values(self, types: Sequence[Any], attributes: ir.OpAttributeMap, key: str) -> list[Value]:
         of_each: list[Any] = [{}] * len(types)
         if key in attributes:
             of_each = [ir.DictAttr(x) for x in ir.ArrayAttr(attributes[key])]
@@ -264,7 +264,7 @@ class Reader:
             found.append(value)
         return found
 
-    def _value(self, type_: ir.Type, sharding: object) -> Value:
+    def _value(self, type_: ir.Type, sharding: Any) -> Value:
         if not isinstance(type_, ir.RankedTensorType):
             return Value("", str(type_), (), (), (), 0)
         tensor = ir.RankedTensorType(type_)
@@ -279,7 +279,7 @@ class Reader:
             unreduced = _axes(attribute.unreduced_axes, sizes)
         return Value("", dtype, tuple(tensor.shape), dims, unreduced, bits)
 
-    def _sizes(self, mesh: Any) -> dict[str, int]:
+    def _sizes(self, mesh: ir.Attribute) -> dict[str, int]:
         """Sizes of the axes of a mesh that a sharding refers to or spells out."""
         if isinstance(mesh, ir.FlatSymbolRefAttr):
             return self._meshes[ir.FlatSymbolRefAttr(mesh).value]
@@ -326,7 +326,7 @@ class Reader:
         return Movement(kind, None, _groups(operation.attributes), values, *place[:3], line)
 
     def _permuted_axes(
-        self, operand: ir.Value, value: Value, sizes: dict[str, int]
+        self, operand: ir.Value[Any], value: Value, sizes: dict[str, int]
     ) -> tuple[Axis, ...]:
         """The axes of the dimensions that are split otherwise before than after."""
         before = self._value(operand.type, self.sharding_of(operand))
@@ -336,16 +336,16 @@ class Reader:
         names = {axis.partition(":(")[0] for axis, _ in moved}
         return tuple((name, size) for name, size in sizes.items() if name in names)
 
-    def sharding_of(self, value: ir.Value) -> Any:
+    def sharding_of(self, value: ir.Value[Any]) -> Any:
         """The sharding that a value was given, by its operation or as an argument."""
         if isinstance(value, ir.BlockArgument):
-            argument = ir.BlockArgument(value)
+            argument: ir.BlockArgument[Any] = ir.BlockArgument(value)
             owner = argument.owner.owner
             if "arg_attrs" not in owner.attributes:
                 return None
             facts = ir.DictAttr(ir.ArrayAttr(owner.attributes["arg_attrs"])[argument.arg_number])
             return _sharding_among(facts)
-        result = ir.OpResult(value)
+        result: ir.OpResult[Any] = ir.OpResult(value)
         attributes = result.owner.attributes
         for key in ("out_sharding", "sharding"):
             if key in attributes:
@@ -392,7 +392,7 @@ def _dtype(text: str) -> tuple[str, int]:
     return ("bool", 8) if text == "i1" else (text.lower().replace("ui", "u"), bits)
 
 
-def _groups(attributes: ir.Attribute) -> np.ndarray[Any, Any] | None:
+def _groups(attributes: ir.OpAttributeMap) -> np.ndarray[Any, Any] | None:
     for key in ("replica_groups", "source_target_pairs"):
         if key in attributes:
             return np.array(ir.DenseIntElementsAttr(attributes[key]))
@@ -466,12 +466,12 @@ def _last(block: ir.Block) -> Any:
     return list(block.operations)[-1].operation
 
 
-def _operation_of(value: ir.Value) -> Any:
+def _operation_of(value: ir.Value[Any]) -> Any:
     """The operation that gives a value; None for arguments of blocks."""
     return None if isinstance(value, ir.BlockArgument) else ir.OpResult(value).owner.operation
 
 
-def _constant(value: ir.Value) -> int | None:
+def _constant(value: ir.Value[Any]) -> int | None:
     operation = _operation_of(value)
     if operation is None or operation.name not in ("stablehlo.constant", "sdy.constant"):
         return None

@@ -12,10 +12,12 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Hashable, Sequence
+from typing import Any
+
 from minijax.core import config, effects, monitoring
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Operand, Values
+from minijax.core.operators import Values
 from minijax.core.sequences import partition_list
 from minijax.interpreters import discharge, key_reuse, passes
 from minijax.lowering import compilation, device_assignment, module_hooks, observers
@@ -69,7 +71,7 @@ def executable_for(
     return executable_of(closed, plan_call(closed, args, options, requested))
 
 
-def run(closed: ClosedJaxpr, args: Values, name: str) -> Sequence[Operand]:
+def run(closed: ClosedJaxpr, args: Values, name: str) -> Sequence[Any]:
     """Runs a program with default options, and returns its results."""
     return executable_for(closed, args, ProgramOptions(name))(args)
 
@@ -167,7 +169,7 @@ def used_arguments(closed: ClosedJaxpr, options: ProgramOptions) -> tuple[int, .
     return None if options.keep_unused else cleaned(closed, keep_unused=False)[1]
 
 
-def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Operand]]:
+def _lift_large_constants(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[Any]]:
     """Turns large constants into leading parameters; the module's text would contain them."""
     jaxpr = closed.jaxpr
     is_large = [

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from minijax.core import deferral, effects
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.operators import Avals
 from minijax.lowering import replicas
@@ -163,7 +163,7 @@ def _check_kept_to(lowered: Any, what: str, given: Any, tiling: Any, ndim: int) 
         )
 
 
-def public_sharding(tiling: object, aval: ShapedArray, plan: CallPlan) -> Sharding:
+def public_sharding(tiling: object, aval: AbstractValue, plan: CallPlan) -> Sharding:
     """Returns a sharding that XLA chose for a value, in the terms of the program's arguments.
 
     Args:

@@ -20,11 +20,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib.mlir import ir
 
-from minijax.core.value_placement import ManualAxisType
 from minijax.core.dtypes import DType
 from minijax.core.errors import InternalError, error
 from minijax.core.meshes import AbstractMesh, MeshAxes, PartitionSpec
-from minijax.core.operators import Values
+from minijax.core.operators import AxisName
 from minijax.lowering import stablehlo
 from minijax.lowering.stablehlo import LoweringContext, string
 from minijax.sharding import hlo
@@ -105,11 +104,11 @@ class DeviceAxes:
         """Further ones, of reductions and gathers."""
         return {}
 
-    def index(self, ctx: LoweringContext, name: str) -> Any:
+    def index(self, ctx: LoweringContext, name: AxisName) -> Any:
         """The coordinate of the device along one axis, as an i32 scalar."""
         return self._coordinate(ctx, name)
 
-    def _coordinate(self, ctx: LoweringContext, name: Any) -> Any:
+    def _coordinate(self, ctx: LoweringContext, name: object) -> Any:
         position = self.names.index(name)
         size, inner = self.sizes[position], math.prod(self.sizes[position + 1 :])
         unsigned = stablehlo.tensor_type((), np.uint32)
@@ -185,7 +184,7 @@ class PartitionAxes(DeviceAxes):
     def global_ids(self) -> dict[str, Any]:
         return {"use_global_device_ids": stablehlo.attribute("unit")}
 
-    def index(self, ctx: LoweringContext, name: str) -> Any:
+    def index(self, ctx: LoweringContext, name: AxisName) -> Any:
         if self.sizes[self.names.index(name)] == 1:
             return ctx.constant(np.int32(0))
         automatic = [n for n in self.automatic if self.mesh.axis_size(n) > 1]
@@ -216,7 +215,7 @@ def region(
     ctx: LoweringContext,
     mesh: MeshAxes,
     manual: Sequence[Any],
-    operands: Values,
+    operands: Sequence[ir.Value[Any]],
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -253,7 +252,10 @@ def region(
 
 
 def on_each_device(
-    ctx: LoweringContext, operands: Values, types: Sequence[Any], body: Callable[..., Sequence[Any]]
+    ctx: LoweringContext,
+    operands: Sequence[ir.Value[Any]],
+    types: Sequence[Any],
+    body: Callable[..., Sequence[Any]],
 ) -> list[Any]:
     """The results of what each device does with whole values.
 
@@ -277,7 +279,7 @@ def on_each_device(
     return region(ctx, mesh, free, operands, ins, list(map(_whole, types)), body)
 
 
-def _whole(kind: ManualAxisType) -> Border:
+def _whole(kind: ir.Type) -> Border:
     return Border(PartitionSpec(), ir.RankedTensorType(kind).rank, kind, kind)
 
 
@@ -285,7 +287,7 @@ def scalar(
     ctx: LoweringContext,
     mesh: MeshAxes,
     manual: Sequence[Any],
-    dtype: DType,
+    dtype: DType | type[np.generic],
     body: Callable[[LoweringContext], Any],
 ) -> Any:
     """A scalar that a region without operands computes, the same on all devices of its axes."""
@@ -298,7 +300,7 @@ def _with_shardy(
     ctx: LoweringContext,
     inner: PartitionAxes,
     manual: Sequence[Any],
-    operands: Values,
+    operands: Sequence[ir.Value[Any]],
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -335,7 +337,7 @@ def _with_shardy(
 
 
 def _summed(
-    ctx: LoweringContext, value: ir.Value, symbol: str, border: Border, is_open: bool
+    ctx: LoweringContext, value: ir.Value[Any], symbol: str, border: Border, is_open: bool
 ) -> Any:
     """An operand of which devices hold summands, held to it.
 
@@ -360,7 +362,7 @@ def _sharding_text(symbol: str, border: Border, is_open: bool) -> str:
 def _with_gspmd(
     ctx: LoweringContext,
     inner: PartitionAxes,
-    operands: Values,
+    operands: Sequence[ir.Value[Any]],
     ins: Sequence[Border],
     outs: Sequence[Border],
     body: Callable[..., Sequence[Any]],
@@ -384,7 +386,12 @@ def _with_gspmd(
 
 
 def crossed(
-    ctx: LoweringContext, inner: PartitionAxes, value: ir.Value, border: Border, *, inwards: bool
+    ctx: LoweringContext,
+    inner: PartitionAxes,
+    value: ir.Value[Any],
+    border: Border,
+    *,
+    inwards: bool,
 ) -> Any:
     """A device's block of a whole value, or outwards the whole value of which it is a block."""
     dims = border.spec.dims(border.ndim)
@@ -399,7 +406,7 @@ def crossed(
 def _custom_call(
     ctx: LoweringContext,
     target: str,
-    value: ir.Value,
+    value: ir.Value[Any],
     sharding: str,
     type_: ir.Type,
     inner: PartitionAxes,

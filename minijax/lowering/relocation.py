@@ -62,7 +62,7 @@ def placed(x: Array, sharding: Sharding, *, may_alias: bool = True) -> Array:
     return x if found is buffer else rewrapped(found, x)
 
 
-def beside(made: Any, *values: Any) -> Any:
+def beside(made: object, *values: Any) -> Any:
     """An array, moved to where the first of the values is that the user has placed.
 
     Traced values stay as they are.
@@ -142,7 +142,7 @@ def _needs_program(source: Any, target: Any) -> bool:
 
 
 @cached("moves", key="type, placement", most=512, emptied=True)
-def _identity(aval: ShapedArray, wanted: Any = None) -> ClosedJaxpr:
+def _identity(aval: ShapedArray, wanted: object = None) -> ClosedJaxpr:
     """The program that returns its argument at another place: resharded to `wanted`, if given."""
     var = out = Var(aval)
     eqns = []
@@ -152,7 +152,7 @@ def _identity(aval: ShapedArray, wanted: Any = None) -> ClosedJaxpr:
     return ClosedJaxpr(Jaxpr([], [var], [out], eqns), [])
 
 
-def _by_program(x: Array, sharding: Sharding, target: str) -> Any:
+def _by_program(x: Array, sharding: Sharding, target: Any) -> Any:
     monitoring.transfers["by a program"] += 1
     # A sum that is still to be done is done by an operation, not by returning it.
     wanted = None

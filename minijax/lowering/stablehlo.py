@@ -11,7 +11,7 @@ import sys
 import threading
 from collections.abc import Callable, Sequence
 from types import ModuleType
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import ml_dtypes
 import numpy as np
@@ -19,14 +19,19 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _mlirHlo, _sdy, _stablehlo
 
 from minijax.core import deferral, dtypes, operators
-from minijax.core.aval import AbstractTodo, AbstractToken, ShapedArray
+from minijax.core.aval import AbstractTodo, AbstractToken, AbstractValue, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
-from minijax.core.operators import Values
 
-Value: TypeAlias = ir.Value
-"""A result of an operation in a module, or an argument of a block."""
+if TYPE_CHECKING:
+    from minijax.lowering.module import Lowering
+
+if TYPE_CHECKING:
+    Value: TypeAlias = ir.Value[Any]
+    """A result of an operation in a module, or an argument of a block."""
+else:
+    Value = ir.Value
 
 _create = ir.Operation.create
 _pieces = Cache(
@@ -101,8 +106,12 @@ _ELEMENT_TYPES: dict[str, Callable[[], Any]] = {
 }
 
 
+# The stub of jaxlib 0.10.2 takes arrays for objects without the buffer protocol.
+_dense_elements: Callable[..., ir.DenseElementsAttr] = ir.DenseElementsAttr.get
+
+
 @_pieces.function
-def element_type(dtype: np.dtype[Any]) -> Any:
+def element_type(dtype: Any) -> Any:
     """The MLIR type of one element of a dtype."""
     with context():
         if dtype == dtypes.float0:
@@ -137,13 +146,13 @@ def type_of(aval: Any) -> Any:
     return found
 
 
-def _make_type(aval: ShapedArray) -> Any:
+def _make_type(aval: AbstractValue) -> Any:
     with context(), ir.Location.unknown():
         if isinstance(aval, AbstractToken):
             return ir.Type.parse("!stablehlo.token")
         if isinstance(aval, AbstractTodo):
             return ir.Type.parse(f"!stablehlo.future<{type_of(aval.inner_aval)}>")
-        dtype = aval.dtype
+        dtype: DType = aval.dtype
         shape = aval.shape
         if dtypes.is_extended(dtype):
             shape = (*shape, *dtype.physical_shape)
@@ -154,7 +163,7 @@ def _make_type(aval: ShapedArray) -> Any:
 _tensor_types: dict[Any, Any] = _pieces.table()
 
 
-def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
+def tensor_type(shape: Sequence[int], dtype: object) -> Any:
     """The MLIR type of tensors of a shape and dtype."""
     key = tuple(shape), dtype
     found = _tensor_types.get(key)
@@ -187,7 +196,7 @@ def bool_array(values: tuple[bool, ...]) -> Any:
 def i64_matrix(rows: tuple[tuple[int, ...], ...], columns: int) -> Any:
     """`dense<[[...], ...]> : tensor<r x c x i64>`, such as paddings and replica groups."""
     with context(), ir.Location.unknown():
-        return ir.DenseElementsAttr.get(np.array(rows, np.int64).reshape(len(rows), columns))
+        return _dense_elements(np.array(rows, np.int64).reshape(len(rows), columns))
 
 
 @_pieces.function
@@ -229,7 +238,7 @@ def dense(value: np.ndarray[Any, Any]) -> Any:
             value = value.astype(np.uint8 if dtype.name.startswith("uint") else np.int8)
         elif dtype.kind == "V" or dtype.name.startswith(("float4", "float8", "bfloat16")):
             value = value.view(np.uint8 if dtype.itemsize == 1 else np.uint16)
-        return ir.DenseElementsAttr.get(np.ascontiguousarray(value), type=tensor)
+        return _dense_elements(np.ascontiguousarray(value), type=tensor)
 
 
 class LoweringContext:
@@ -262,7 +271,9 @@ class LoweringContext:
         *("tokens",),
     )
 
-    def __init__(self, module: ir.Module, platform: str, point: Any, location: ir.Location) -> None:
+    def __init__(
+        self, module: Lowering, platform: str, point: object, location: ir.Location
+    ) -> None:
         self.module = module
         self.platform = platform
         self.point = point
@@ -286,7 +297,7 @@ class LoweringContext:
     def op(
         self,
         name: str,
-        operands: Values,
+        operands: Sequence[ir.Value[Any]],
         attributes: dict[str, Any] | None = None,
         type: Any = None,
     ) -> Any:
@@ -299,7 +310,7 @@ class LoweringContext:
     def ops(
         self,
         name: str,
-        operands: Values,
+        operands: Sequence[ir.Value[Any]],
         attributes: dict[str, Any] | None = None,
         types: Sequence[Any] | None = None,
         regions: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]] = (),
@@ -319,7 +330,7 @@ class LoweringContext:
     def operation(
         self,
         name: str,
-        operands: Values,
+        operands: Sequence[ir.Value[Any]],
         attributes: dict[str, Any] | None = None,
         types: Sequence[Any] | None = None,
         regions: Sequence[tuple[Sequence[Any], Callable[..., Sequence[Any]]]] = (),
@@ -327,7 +338,7 @@ class LoweringContext:
         """As `ops`; the operation itself."""
         if types is None:
             types = [type_of(aval) for aval in self.avals_out]
-        where = {"loc": self.location, "ip": self.point}
+        where: dict[str, Any] = {"loc": self.location, "ip": self.point}
         operation = _create(name, types, operands, attributes, regions=len(regions), **where)
         for region, (arg_types, body) in zip(operation.regions, regions, strict=True):
             block = region.blocks.append(*arg_types, arg_locs=[self.location] * len(arg_types))
@@ -344,7 +355,7 @@ class LoweringContext:
         regions = [(types, condition), (types, body)]
         return self.ops("stablehlo.while", state, types=types, regions=regions)
 
-    def at(self, point: Any) -> LoweringContext:
+    def at(self, point: object) -> LoweringContext:
         """A context that builds elsewhere, with no constants made yet."""
         ctx = LoweringContext(self.module, self.platform, point, self.location)
         ctx.avals_in, ctx.avals_out = self.avals_in, self.avals_out
@@ -379,7 +390,7 @@ class LoweringContext:
 
     def broadcast(
         self,
-        x: ir.Value,
+        x: ir.Value[Any],
         shape: Sequence[int],
         dtype: DType | type[Any],
         dimensions: Sequence[int] = (),
@@ -410,18 +421,18 @@ class LoweringContext:
             "compare_type": attribute(f"#stablehlo<comparison_type {kind}>"),
         }
 
-    def convert(self, x: Value, shape: Sequence[int], dtype: Any) -> Any:
+    def convert(self, x: Value, shape: Sequence[int], dtype: object) -> Any:
         """`x`, of the given shape, converted to another dtype by StableHLO's own rules."""
         return self.op("stablehlo.convert", [x], None, tensor_type(shape, dtype))
 
-    def reshape(self, x: ir.Value, shape: Sequence[int], dtype: DType) -> Any:
+    def reshape(self, x: ir.Value[Any], shape: Sequence[int], dtype: DType) -> Any:
         """`x` in another shape of as many elements."""
         return self.op("stablehlo.reshape", [x], None, tensor_type(shape, dtype))
 
     def reduce(
         self,
         combiner: str,
-        x: ir.Value,
+        x: ir.Value[Any],
         axes: Sequence[int],
         init: Any,
         types: Sequence[Any] | None = None,
@@ -445,7 +456,11 @@ class LoweringContext:
 
 @cached("reductions", key="combiner, types, axes", most=1024, emptied=True)
 def _reduction(
-    combiner: str, operand: ir.Value, scalar: Any, result: ir.Value, axes: tuple[int, ...]
+    combiner: str,
+    operand: ir.Type,
+    scalar: object,
+    result: ir.Type,
+    axes: tuple[int, ...],
 ) -> tuple[Any, Any]:
     """A reduction to copy, and the module it stands in.
 
@@ -453,7 +468,7 @@ def _reduction(
     """
     with context(), ir.Location.unknown() as unknown:
         module = ir.Module.create()
-        ctx = LoweringContext(None, "", ir.InsertionPoint(module.body), unknown)
+        ctx = LoweringContext(cast("Lowering", None), "", ir.InsertionPoint(module.body), unknown)
         x, start = (
             ctx.op("builtin.unrealized_conversion_cast", [], None, t) for t in (operand, scalar)
         )

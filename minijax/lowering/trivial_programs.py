@@ -7,11 +7,13 @@ is faster than anything that Python could do.
 
 from __future__ import annotations
 
+from typing import Any
+
 from minijax.core import config, dtypes
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.cache import Cache
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Jaxpr, Literal, Var
-from minijax.core.operators import Operand, Values
+from minijax.core.operators import Values
 from minijax.lowering import module_hooks, program, program_shardings
 from minijax.lowering.call_plan import ANYWHERE, CallPlan, ProgramOptions, RequestedPlacement
 from minijax.runtime import compile, placement, transfer
@@ -29,7 +31,7 @@ _answered = Cache(
 
 def first_results(
     closed: ClosedJaxpr, args: Values, plan: CallPlan, requested: RequestedPlacement
-) -> list[Operand] | None:
+) -> list[Any] | None:
     """Returns the results of the first call of a program without equations, without compiling it.
 
     Returns None for later calls, and where the program must be compiled to have its effects, its
@@ -53,7 +55,7 @@ def first_results(
         return None
     if plan.mesh is not None and plan.mesh.explicit_axes:
         return None
-    given: dict[Atom, Operand] = dict(zip(closed.jaxpr.invars, args, strict=True))
+    given: dict[Atom, Any] = dict(zip(closed.jaxpr.invars, args, strict=True))
     given.update(zip(closed.jaxpr.constvars, closed.consts, strict=True))
     inputs: set[Atom] = set(closed.jaxpr.invars)
     outs = []
@@ -78,7 +80,7 @@ def _is_plain(closed: ClosedJaxpr, plan: CallPlan) -> bool:
     )
 
 
-def _copied(x: Operand, aval: ShapedArray, plan: CallPlan, *, stays: bool) -> Operand:
+def _copied(x: Any, aval: AbstractValue, plan: CallPlan, *, stays: bool) -> Any:
     """Copies a value for a result: where it is if it `stays`, else whole on all devices."""
     physical = physical_aval(aval)
     if stays and is_array(x) and x.committed:
@@ -94,7 +96,7 @@ def _copied(x: Operand, aval: ShapedArray, plan: CallPlan, *, stays: bool) -> Op
     return wrap(made.buffer, aval)
 
 
-def _relaid(buffer: Operand, target: Operand) -> Operand:
+def _relaid(buffer: Any, target: Any) -> Any:
     """Returns a C++ array on the devices of `target`, in its layout."""
     var = Var(buffer.aval.update(sharding=None))
     options = ProgramOptions(

@@ -19,7 +19,7 @@ import ml_dtypes
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import error
 from minijax.lax import callbacks, dots, reduction, shape
 from minijax.lax.binary import clamp, select
@@ -119,7 +119,7 @@ def scaled_matmul(
 
 
 def _check_matrices(
-    lhs: ShapedArray, rhs: ShapedArray, lhs_scales: ShapedArray, rhs_scales: ShapedArray
+    lhs: AbstractValue, rhs: AbstractValue, lhs_scales: AbstractValue, rhs_scales: AbstractValue
 ) -> None:
     avals = {"lhs": lhs, "rhs": rhs, "lhs_scales": lhs_scales, "rhs_scales": rhs_scales}
     if {aval.ndim for aval in avals.values()} != {3}:

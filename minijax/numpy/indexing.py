@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeAlias
 import numpy as np
 
 from minijax.core import config, dtypes, source
-from minijax.core.aval import Shape, ShapedArray, aval_of, has_aval
+from minijax.core.aval import AbstractValue, Shape, aval_of, has_aval
 from minijax.core.errors import NonConcreteBooleanIndexError, error
 from minijax.core.native import Buffer
 from minijax.core.refs import AbstractRef
@@ -398,7 +398,7 @@ def _positions_of_mask(x: Array, mask: Array, dim: int) -> tuple[Any, list[Any]]
     return x, [positions.astype(np.int32) for positions in np.nonzero(host)]
 
 
-def check_mask(dims: Shape, aval: ShapedArray, dim: int = 0) -> None:
+def check_mask(dims: Shape, aval: AbstractValue, dim: int = 0) -> None:
     """Refuses a mask of shape `dims` that does not fit the dimensions from `dim` of what it masks.
 
     Raises:

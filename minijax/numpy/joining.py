@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, source, tree
-from minijax.core.aval import Shape, ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, Shape, aval_of
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.sequences import ByValue
 from minijax.core.trace import Tracer
@@ -583,7 +583,7 @@ class Unravel(ByValue):
     def _is_uniform(self) -> bool:
         return all(dtype == self.dtype for dtype in self.dtypes)
 
-    def _check(self, aval: ShapedArray) -> None:
+    def _check(self, aval: AbstractValue) -> None:
         size = sum(math.prod(shape) for shape in self.shapes)
         fits = aval.shape == (size,)
         problem = "the vector does not fit the tree."

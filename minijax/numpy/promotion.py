@@ -24,7 +24,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from minijax.core import config, dtypes, source
-from minijax.core.aval import Shape, ShapedArray, aval_of, shown
+from minijax.core.aval import AbstractValue, Shape, aval_of, shown
 from minijax.core.errors import ConcretizationTypeError, error, explain_keyword, message, warn
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import recordings
@@ -337,7 +337,7 @@ def _promote_host_values(name: str, x: Any, y: Any) -> tuple[Any, Any]:
     return _converted(name, x, y, *dtypes.lattice_result_type(x, y))
 
 
-def _adapt(value: complex, aval: ShapedArray) -> Any:
+def _adapt(value: complex, aval: AbstractValue) -> Any:
     """A Python scalar as a NumPy scalar of the dtype of the array beside it, where that stays."""
     make = None if aval.weak_type else _ADAPTING.get((aval.dtype, type(value)))
     # Arrays of 64 bits that were made under x64 are promoted to what there is without it.

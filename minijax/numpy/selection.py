@@ -12,7 +12,7 @@ from typing import Any, cast, overload
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import aval_of
+from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import error
 from minijax.core.trace import Tracer
 from minijax.lax import binary, creation, gather_numbers, gather_scatter, shape, window_reduction
@@ -452,7 +452,7 @@ def _take_along_axis(
     return _gathered_along(arr, indices, axis, mode, fill_value)
 
 
-def _check_along_axis(arr: Array, indices: Array, axis: int) -> None:
+def _check_along_axis(arr: AbstractValue, indices: AbstractValue, axis: int) -> None:
     fits = arr.ndim == indices.ndim and all(
         d == axis or n == m or 1 in (n, m)
         for d, (n, m) in enumerate(zip(arr.shape, indices.shape, strict=True))

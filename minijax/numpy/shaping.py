@@ -12,7 +12,7 @@ from typing import Any, cast
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import Shape, aval_of, canonicalize_shape, whole_number
+from minijax.core.aval import AbstractValue, Shape, aval_of, canonicalize_shape, whole_number
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.native import Buffer
 from minijax.core.trace import Tracer
@@ -534,7 +534,7 @@ def _rolled(a: Array, shift: Any, axis: int) -> Array:
             shift = binary.rem(shift, size)
         # From 1 to 2 * size - 1 places behind the start of the first copy.
         shift = binary.rem(creation.convert_element_type(shift, _INT32), np.int32(size))
-        start = binary.select_n(
+        start: Any = binary.select_n(
             binary.lt(np.int32(0), shift), unary.neg(shift), binary.sub(np.int32(size), shift)
         )
         doubled = shape.concatenate([a, a], axis)
@@ -629,7 +629,7 @@ def repeat(
     return slicing_take(a, positions, axis)
 
 
-def check_repeats(counts: np.ndarray[Any, Any], size: int) -> None:
+def check_repeats(counts: np.ndarray[Any, Any] | AbstractValue, size: int) -> None:
     """Refuses numbers of repeats that are not integers, or do not fit `size` positions.
 
     Raises:

@@ -99,8 +99,8 @@ def average(
     if weights is None:
         a = strong(inexact("average", a))
         mean = reductions.mean(a, axes, keepdims=keepdims)
-        total = math.prod(aval_of(a).shape[axis] for axis in axes)
-        total = np.asarray(total, aval_of(mean).dtype)[()]
+        count = math.prod(aval_of(a).shape[axis] for axis in axes)
+        total: Any = np.asarray(count, aval_of(mean).dtype)[()]
     else:
         weights = _weights_like(a, check_array("average", weights, "weights"), axis, axes)
         a, weights = map(strong, promote_inexact("average", a, weights))

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from minijax.core import deferral, dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape
+from minijax.core.aval import AbstractValue, Shape, aval_of, canonicalize_shape
 from minijax.core.errors import error
 from minijax.lax import binary, slicing, special
 from minijax.lax import shape as lax_shape
@@ -549,7 +549,7 @@ def multivariate_normal(
     return _multivariate_normal(key, mean, cov, dims, wanted, method)
 
 
-def _check_vectors(mean: ShapedArray, cov: ShapedArray, shape: ShapeLike | None) -> Shape:
+def _check_vectors(mean: AbstractValue, cov: AbstractValue, shape: ShapeLike | None) -> Shape:
     """The shape of the batch of samples."""
     size = mean.shape[-1:]
     if not size or cov.shape[-2:] != size * 2:

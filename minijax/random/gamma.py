@@ -18,10 +18,9 @@ from minijax.core import dtypes
 from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.core.operators import BatchDims
+from minijax.core.primitive import Batched, Dual, Primitive, Tangents, Zero
 from minijax.interpreters import key_reuse, staging
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import broadcast_in_dim, moveaxis
 from minijax.lax import binary, creation, incomplete_gamma, reduction
 from minijax.lax import shape as lax_shape
@@ -71,7 +70,7 @@ class RandomGamma(Primitive):
         jaxpr, consts = staging.stage(sample, avals)
         return module.lower_jaxpr(ctx, jaxpr, consts, [keys, a], location=ctx.location)[0]
 
-    def jvp(self, primals: Values, tangents: Values, *, log_space: bool) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Tangents, *, log_space: bool) -> Dual:
         keys, a = primals
         out = self.bind(keys, a, log_space=log_space)
         if type(tangents[1]) is Zero:
@@ -84,7 +83,9 @@ class RandomGamma(Primitive):
         sample = select(binary.eq(sample, full_like(sample, 0)), tiny, sample)
         return out, tangents[1] * (incomplete_gamma.random_gamma_grad(a, sample) / sample)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, *, log_space: bool) -> Batched:
+    def batch(
+        self, size: int, args: Sequence[Array], dims: BatchDims, *, log_space: bool
+    ) -> Batched:
         keys, a = (
             _repeated(x, size) if d is None else moveaxis(x, d, 0)
             for x, d in zip(args, dims, strict=True)

@@ -18,7 +18,14 @@ import numpy as np
 
 from minijax.core import aval as core_aval
 from minijax.core import config, dtypes
-from minijax.core.aval import Shape, ShapedArray, aval_of, canonicalize_shape, shaped_array
+from minijax.core.aval import (
+    AbstractValue,
+    Shape,
+    ShapedArray,
+    aval_of,
+    canonicalize_shape,
+    shaped_array,
+)
 from minijax.core.errors import IncompatibleShapesError, error, explain_keyword, warn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import BatchDims, Values
@@ -76,7 +83,7 @@ class _OfKeys(Primitive):
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
         return rules.spec_of(avals[0]).padded(outs[0].ndim)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Values, dims: Sequence[int], **params: Any) -> Batched:
         return self.bind(moveaxis(args[0], dims[0], 0), **params), 0
 
 
@@ -88,7 +95,7 @@ class RandomSeed(_OfKeys):
 
     name = "random_seed"
 
-    def abstract_eval(self, seeds: ShapedArray, *, impl: Generator) -> ShapedArray:
+    def abstract_eval(self, seeds: AbstractValue, *, impl: Generator) -> ShapedArray:
         return shaped_array(seeds.shape, _KEY_DTYPES[impl])
 
     def lower(self, ctx: Any, seeds: Any, *, impl: Generator) -> Any:
@@ -106,7 +113,7 @@ class RandomWrap(_OfKeys):
             data = array_from_host(data)
         return ExtendedArray(transfer.view(data.buffer), _KEY_DTYPES[impl])
 
-    def abstract_eval(self, data: ShapedArray, *, impl: Generator) -> ShapedArray:
+    def abstract_eval(self, data: AbstractValue, *, impl: Generator) -> ShapedArray:
         if data.dtype != _UINT32 or data.shape[-1:] != (impl.words,):
             problem = "not the data of random keys."
             expected = f"u32[..., {impl.words}]"
@@ -138,7 +145,7 @@ class RandomUnwrap(_OfKeys):
     def impl(self, keys: Any) -> Any:
         return transfer.view(keys.buffer)
 
-    def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
+    def abstract_eval(self, keys: AbstractValue) -> AbstractValue:
         return shaped_array((*keys.shape, *keys.dtype.physical_shape), _UINT32)
 
     def lower(self, ctx: Any, keys: Any) -> Any:
@@ -160,7 +167,7 @@ class RandomClone(_OfKeys):
     def impl(self, keys: Any) -> Any:
         return ExtendedArray(transfer.copied(keys.buffer), keys.dtype)
 
-    def abstract_eval(self, keys: ShapedArray) -> ShapedArray:
+    def abstract_eval(self, keys: AbstractValue) -> AbstractValue:
         return keys
 
     def lower(self, ctx: Any, keys: Any) -> Any:
@@ -173,7 +180,7 @@ class RandomSplit(_OfKeys):
     name = "random_split"
 
     def abstract_eval(
-        self, keys: ShapedArray, *, shape: Shape, partitionable: bool = True
+        self, keys: AbstractValue, *, shape: Shape, partitionable: bool = True
     ) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), keys.dtype)
 
@@ -190,7 +197,7 @@ class RandomFoldIn(_OfKeys):
 
     name = "random_fold_in"
 
-    def abstract_eval(self, keys: ShapedArray, data: ShapedArray) -> ShapedArray:
+    def abstract_eval(self, keys: AbstractValue, data: ShapedArray) -> ShapedArray:
         return shaped_array(np.broadcast_shapes(keys.shape, data.shape), keys.dtype)
 
     def shard(self, avals: Sequence[Any], outs: Sequence[Any], **params: Any) -> PartitionSpec:
@@ -225,7 +232,7 @@ class RandomBits(_OfKeys):
     name = "random_bits"
 
     def abstract_eval(
-        self, keys: ShapedArray, *, bit_width: int, shape: Shape, partitionable: bool = True
+        self, keys: AbstractValue, *, bit_width: int, shape: Shape, partitionable: bool = True
     ) -> ShapedArray:
         return shaped_array((*keys.shape, *shape), np.dtype(f"uint{bit_width}"))
 

@@ -19,13 +19,20 @@ from __future__ import annotations
 import gc
 import operator
 from collections.abc import Iterator
-from typing import Any, NoReturn
+from typing import Any, NoReturn, TypeGuard
 
 import numpy as np
 from jaxlib import _jax
 
 from minijax.core import deferral, dtypes, native, operators, source, tree, tree_registry
-from minijax.core.aval import ShapedArray, Typed, abstract_token, aval_handlers, aval_of
+from minijax.core.aval import (
+    AbstractValue,
+    ShapedArray,
+    Typed,
+    abstract_token,
+    aval_handlers,
+    aval_of,
+)
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.native import Buffer, Device
@@ -37,7 +44,7 @@ from minijax.runtime.placement import without_jax
 from minijax.sharding.base import Format, Layout, Sharding
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: Any) -> TypeGuard[Array]:
     """Whether a value is an `Array`, and no tracer."""
     kind = type(x)
     return (kind is Buffer and type(x.aval) is ShapedArray) or kind is ExtendedArray
@@ -393,7 +400,7 @@ class Array(_Convertible, metaclass=_ArrayType):
     def __copy__(self) -> Array:
         return self.copy()
 
-    def __deepcopy__(self, _memo: Any) -> Array:
+    def __deepcopy__(self, _memo: object) -> Array:
         return self.copy()
 
 
@@ -411,7 +418,7 @@ class ExtendedArray(Array):
         self.extended_dtype = extended_dtype
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> Any:  # type: ignore[override]  # made from the buffer's: an attribute elsewhere
         physical = self.buffer.aval
         for _ in self.extended_dtype.physical_shape:
             physical = physical.without_dim(physical.ndim - 1)
@@ -591,7 +598,7 @@ source.explain_deleted = explain_deleted
 
 
 def array_from_host(
-    value: Value, aval: ShapedArray | None = None, *, target: object = None, **how: bool | None
+    value: Value, aval: AbstractValue | None = None, *, target: object = None, **how: bool | None
 ) -> Array:
     """A NumPy array or scalar, or a Python scalar, as an array placed as `target` says.
 

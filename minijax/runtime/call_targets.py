@@ -117,7 +117,7 @@ def register(
     )
 
 
-def register_type(name: str, declaration: Any, platform: str = "cpu") -> None:
+def register_type(name: str, declaration: object, platform: str = "cpu") -> None:
     """Makes a type known whose values stateful functions keep.
 
     Args:

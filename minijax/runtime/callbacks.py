@@ -186,7 +186,7 @@ def host_results(
     return hosts
 
 
-def _host_value(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
+def _host_value(x: object, aval: ShapedArray) -> np.ndarray[Any, Any]:
     host = to_numpy(x.buffer) if is_array(x) else np.asarray(x, order="C")
     if host.dtype != aval.dtype:
         host = host.astype(dtypes.canonicalize_dtype(host.dtype), copy=False)

@@ -208,7 +208,7 @@ def _make_cpu_client(count: int) -> Any:
         return xla_client.make_cpu_client(num_devices=given, **facts)
 
 
-def join_processes(connection: Any, process: int, processes: int) -> None:
+def join_processes(connection: object, process: int, processes: int) -> None:
     """Lets clients that are made from now on share their devices with other processes.
 
     Args:

@@ -36,12 +36,12 @@ def computation(module: Any) -> Any:
     return _jax.mlir.mlir_module_to_xla_computation(bytecode)
 
 
-def hlo_text(module: str | bytes) -> str:
+def hlo_text(module: Any) -> str:
     """An MLIR module as HLO text, not optimized."""
     return str(computation(module).as_hlo_text())
 
 
-def module_costs(module: str | bytes, client: _jax.Client) -> dict[str, float]:
+def module_costs(module: Any, client: _jax.Client) -> dict[str, float]:
     """XLA's estimate of operations and bytes of a module."""
     hlo = computation(module).get_hlo_module()
     return dict(_jax.hlo_module_cost_analysis(client, hlo))
@@ -85,7 +85,7 @@ def hand_over(
     compiler: Callable[[ForeignProgram], Run],
     executable: Executable,
     name: str,
-    module: str | bytes,
+    module: Any,
     options: _jax.CompileOptions,
     *,
     is_trivial: bool,
@@ -124,7 +124,7 @@ logger = logging.getLogger("minijax")
 
 
 def compile_module(
-    module: str | bytes,
+    module: Any,
     devices: tuple[Any, ...],
     options: _jax.CompileOptions,
     host_callbacks: Sequence[Any] = (),
@@ -252,12 +252,12 @@ def needs_tuple_arguments(num_args: int, platform: str) -> bool:
     return platform == "tpu" and num_args > _MOST_TPU_ARGUMENTS
 
 
-def parameter_tilings(loaded: _jax.LoadedExecutable, count: int) -> list[Any]:
+def parameter_tilings(loaded: Any, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` parameters."""
     return _tilings(loaded and loaded.get_parameter_shardings(), count)
 
 
-def result_tilings(loaded: _jax.LoadedExecutable, count: int) -> list[Any]:
+def result_tilings(loaded: Any, count: int) -> list[Any]:
     """How a compiled program cuts each of its `count` results."""
     return _tilings(loaded and loaded.get_output_shardings(), count)
 

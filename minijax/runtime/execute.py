@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxlib import _jax, xla_client
+from jaxlib import xla_client
 
 from minijax.core import config, dtypes, tree_registry
 from minijax.core.errors import error, message
@@ -107,7 +107,7 @@ class Executable:
 
     def __init__(
         self,
-        loaded: _jax.LoadedExecutable,
+        loaded: Any,
         devices: tuple[Any, ...],
         place: InputsHandler,
         build: ResultsHandler,
@@ -253,7 +253,7 @@ class Executable:
             return is_usual and len(self.devices) == 1 and placement.may_donate_in_cpp()
         return is_usual
 
-    def fast_path(self, num_args: int, result: Any) -> FastPathData | None:
+    def fast_path(self, num_args: int, result: object) -> FastPathData | None:
         """What C++ needs to make the same call, whose results are a tree like `result`."""
         out_tree = tree_registry.dispatch_registry.flatten(result)[1]
         if self.waits:

@@ -80,7 +80,7 @@ _FOR_READERS = 1.0
 _unread: deque[tuple[float, Any]] = deque()
 
 
-def keep_for_readers(buffer: Any, make_room: Callable[[], Any]) -> None:
+def keep_for_readers(buffer: object, make_room: Callable[[], Any]) -> None:
     """Keeps what is behind an array that is about to be deleted, while other threads may read it.
 
     C++ reads, and waits to, without a hold on what it reads.  `make_room` makes an array to keep
@@ -116,13 +116,13 @@ def _forget_unread() -> None:
             _forget_later()
 
 
-def _is_computed(buffer: Any) -> bool:
+def _is_computed(buffer: object) -> bool:
     with contextlib.suppress(XlaRuntimeError):
         return bool(native.is_ready(buffer))
     return True
 
 
-def block(buffer: Any) -> None:
+def block(buffer: object) -> None:
     """Waits for a C++ array.
 
     Raises:
@@ -143,7 +143,7 @@ def admit(others: int = MOST_IN_FLIGHT - 1) -> None:
             _running.popleft()
 
 
-def started(token: _jax.Array, client: Any) -> None:
+def started(token: _jax.Array | _jax.ShardedToken, client: object) -> None:
     """Remembers a program that runs, by the token it ends with; called with `lock` held."""
     count = 1
     if starts.alone is not None and starts.alone[1] == client:
@@ -173,7 +173,7 @@ starts = types.SimpleNamespace(alone=None, are_several=False, unmarked=0)
 _clock = types.SimpleNamespace(timer=threading.Timer(0.0, bool))
 
 
-def claim(client: Any) -> None:
+def claim(client: object) -> None:
     """Lets C++ start the programs of the only thread, until that starts another thread.
 
     Called with `lock` held before each start that is not C++'s, with the client of its devices.
@@ -490,7 +490,7 @@ def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     raise failure.surface()
 
 
-def failure_of(buffer: Any) -> Failure | None:
+def failure_of(buffer: object) -> Failure | None:
     """Waits for a C++ array, and gives the failure of the callback that has made waiting fail."""
     try:
         block(buffer)

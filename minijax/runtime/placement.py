@@ -24,7 +24,7 @@ import numpy as np
 from jaxlib import _jax, xla_client
 
 from minijax.core import capabilities, dtypes, meshes, monitoring, system
-from minijax.core.aval import Shape, ShapedArray
+from minijax.core.aval import AbstractValue, Shape, ShapedArray
 from minijax.core.cache import Cache, cached
 from minijax.core.native import delete
 from minijax.runtime import client, in_flight
@@ -269,7 +269,7 @@ def native_devices(devices: tuple[Any, ...]) -> Any:
     return xla_client.DeviceList(devices)
 
 
-def typed(aval: ShapedArray, target: _jax.Sharding) -> ShapedArray:
+def typed(aval: AbstractValue, target: _jax.Sharding) -> AbstractValue:
     """The type of a value placed so: types show the part of a placement on Explicit axes."""
     public = target.public
     if isinstance(public, NamedSharding) and public.mesh.explicit_axes:
@@ -375,7 +375,7 @@ def local_places(sharding: Sharding, shape: Shape) -> list[Place]:
 
 
 def put_host_value(
-    x: Any, aval: ShapedArray, placement: Any, *, committed: Any = False, may_alias: Any = False
+    x: Any, aval: AbstractValue, placement: Any, *, committed: Any = False, may_alias: Any = False
 ) -> Any:
     """Puts a NumPy array or scalar, already of the dtype of `aval`, where it shall live.
 
@@ -393,7 +393,7 @@ def put_host_value(
     return put_pieces(pieces, aval, placement)
 
 
-def _lent(x: Any, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any]:
+def _lent(x: object, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any]:
     """What C++ reads for an array on one device, and whether it may keep that memory."""
     host = np.asarray(x) if may_alias or _is_large(x) else None
     if host is None or not _may_be_taken(host, device):
@@ -404,7 +404,7 @@ def _lent(x: Any, device: _jax.Device, may_alias: bool | None) -> tuple[Any, Any
     return _copies([host])[0], SEMANTICS.ZERO_COPY
 
 
-def _is_large(x: Any) -> bool:
+def _is_large(x: object) -> bool:
     """Whether NumPy copies an array faster than XLA, which turns columns into rows faster."""
     return isinstance(x, np.ndarray) and x.nbytes >= _LARGE and x.strides[-1] == min(x.strides)
 
@@ -456,7 +456,7 @@ def _copies(pieces: Sequence[Any]) -> list[Any]:
     return made
 
 
-def put_pieces(pieces: Sequence[Any], aval: ShapedArray, placement: _jax.Sharding) -> Any:
+def put_pieces(pieces: Sequence[Any], aval: AbstractValue, placement: _jax.Sharding) -> Any:
     """An array over several devices of NumPy arrays, one for each device of this process."""
     devices = [place.device for place in local_places(placement.public, aval.shape)]
     is_small = not pieces or pieces[0].nbytes <= _QUICKLY_COPIED
@@ -484,12 +484,12 @@ def put_piece(piece: _jax.Array, device: _jax.Device, placement: _jax.Sharding) 
 
 
 def _put(
-    aval: ShapedArray,
+    aval: AbstractValue,
     placement: _jax.Sharding,
     pieces: Sequence[Any],
     devices: list[Any],
     committed: bool,
-    semantics: Any = SEMANTICS.IMMUTABLE_ONLY_DURING_CALL,
+    semantics: object = SEMANTICS.IMMUTABLE_ONLY_DURING_CALL,
 ) -> Any:
     return _jax.batched_device_put(
         typed(aval, placement),
@@ -524,7 +524,7 @@ def copy_buffers(buffers: Sequence[Any], placements: Sequence[Any]) -> list[Any]
 
 
 def assemble(
-    aval: ShapedArray, placement: _jax.Sharding, pieces: Sequence[Any], *, committed: bool = True
+    aval: AbstractValue, placement: _jax.Sharding, pieces: Sequence[Any], *, committed: bool = True
 ) -> Any:
     """One buffer of those of single devices, in order of the devices."""
     aval = typed(aval, placement)
@@ -594,7 +594,7 @@ def is_shared(buffer: _jax.Array) -> bool:
     return any(len(_holders(piece)) > 1 for piece in getattr(buffer, "parts", ()))
 
 
-def note_whole(piece: _jax.Array, whole: Any, shard: Any) -> None:
+def note_whole(piece: _jax.Array, whole: object, shard: object) -> None:
     """Notes the array that a piece is part of, and one that shows the piece alone."""
     piece.whole = weakref.ref(whole)
     piece.shards = *(s for s in getattr(piece, "shards", ()) if s() is not None), weakref.ref(shard)

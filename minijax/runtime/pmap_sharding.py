@@ -47,7 +47,7 @@ class PmapSharding(Sharding):
     older: ShardingSpec
 
     def __init__(
-        self, devices: Any, sharding_spec: ShardingSpec, *, memory_kind: str | None = None
+        self, devices: object, sharding_spec: ShardingSpec, *, memory_kind: str | None = None
     ) -> None:
         self._devices = tuple(np.asarray(devices, dtype=object).flat)
         self.sharding_spec = sharding_spec

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from jaxlib import _profile_data, _profiler
+from jaxlib import _profile_data, _profiler  # type: ignore[attr-defined]  # no stubs in 0.10.2
 
 from minijax.core import deferral, source
 from minijax.core.errors import error
@@ -100,7 +100,7 @@ def start_trace(
     log_dir: os.PathLike[str] | str,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
-    profiler_options: Any = None,
+    profiler_options: object = None,
 ) -> None:
     """Begins to take a profile, which `stop_trace` writes.
 
@@ -179,7 +179,7 @@ def trace(
     log_dir: os.PathLike[str] | str,
     create_perfetto_link: bool = False,
     create_perfetto_trace: bool = False,
-    profiler_options: Any = None,
+    profiler_options: object = None,
 ) -> Iterator[None]:
     """Context manager: takes a profile of what happens inside; arguments as of `start_trace`.
 

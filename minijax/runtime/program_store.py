@@ -269,7 +269,7 @@ def compile_or_get_cached(
 
 
 def _load(
-    store: ProgramStore, key: str, backend: _jax.Client, there: Any, options: _jax.CompileOptions
+    store: ProgramStore, key: str, backend: _jax.Client, there: object, options: _jax.CompileOptions
 ) -> tuple[Any, bytes] | None:
     """The executable under a key, and its code; None: what cannot be read is as good as absent."""
     with _told("could not be read, and is compiled anew", key, store):

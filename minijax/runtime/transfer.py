@@ -68,7 +68,7 @@ _pending: deque[Any] = deque()
 _untold: deque[in_flight.Failure] = deque(maxlen=_MOST_PENDING)
 
 
-def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
+def take(effect: object, devices: tuple[_jax.Device, ...]) -> Any:
     """The token that the next program with an ordered effect takes.
 
     On several devices it says for each what has happened there.
@@ -92,19 +92,21 @@ def take(effect: Any, devices: tuple[_jax.Device, ...]) -> Any:
     return token
 
 
-def leave(effect: Any, devices: tuple[_jax.Device, ...], token: _jax.Array) -> None:
+def leave(
+    effect: object, devices: tuple[_jax.Device, ...], token: _jax.Array | _jax.ShardedToken
+) -> None:
     """Makes `token` the last one of an ordered effect."""
     _last.of[effect, devices] = token
 
 
-def wait_for(effect: Any) -> None:
+def wait_for(effect: object) -> None:
     """Waits until all programs of this thread with an ordered effect are done."""
     for own, devices in list(_last.of):
         if own == effect:
             in_flight.wait(_last.of[own, devices])
 
 
-def add_pending(token: _jax.Array) -> None:
+def add_pending(token: _jax.Array | _jax.ShardedToken) -> None:
     """Remembers the token that says when a program with effects is done."""
     _pending.append(token)
     # While functions are called, one may be of the program that calls what runs this one.
@@ -149,7 +151,7 @@ def effects_barrier() -> None:
 atexit.register(in_flight.end_threads)
 
 
-def committed_placement(x: Any) -> Sharding | None:
+def committed_placement(x: object) -> Sharding | None:
     """Where an array is that the user has placed; None for other values."""
     if is_array(x) and x.committed and not x.is_deleted():
         return x.sharding
@@ -336,7 +338,7 @@ def is_supported_dtype(dtype: DType) -> bool:
 
 
 def from_dlpack(
-    external_array: Any, device: _jax.Device | None = None, copy: bool | None = None
+    external_array: object, device: _jax.Device | None = None, copy: bool | None = None
 ) -> Array:
     """An array of another library's memory, by DLPack; shares it where it is aligned.
 
@@ -500,7 +502,7 @@ def _listed(avals: Sequence[Any], targets: Sequence[Any]) -> str:
     )
 
 
-def _typed_array(aval: ShapedArray, target: object) -> Any:
+def _typed_array(aval: AbstractValue, target: object) -> Any:
     return placement.typed(physical_aval(aval), target)
 
 

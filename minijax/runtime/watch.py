@@ -123,7 +123,7 @@ def exchanging_data() -> contextlib.AbstractContextManager[None]:
     return contextlib.nullcontext() if _state.watch is None else _state.watch.exchanging_data()
 
 
-def wait_for(buffer: Any) -> None:
+def wait_for(buffer: object) -> None:
     """Waits for an array if there are other processes."""
     if _state.waiter is not None:
         _state.waiter(buffer)

@@ -300,7 +300,7 @@ class Format(ByValue):
 
     __slots__ = ("layout", "sharding")
 
-    def __init__(self, layout: Any = None, sharding: Any = None) -> None:
+    def __init__(self, layout: object = None, sharding: object = None) -> None:
         if not (layout is None or isinstance(layout, (Layout, _Auto))):
             got = f"{layout!r} of type {type(layout).__name__}"
             expected = "a Layout, Layout.AUTO or None"

@@ -19,6 +19,7 @@ from jaxlib import xla_client
 
 from minijax.core.cache import Cache, cached
 from minijax.core.meshes import UNCONSTRAINED, MeshAxes, PartitionSpec, names_of
+from minijax.core.operators import AxisName
 
 
 class Tiling(NamedTuple):
@@ -224,7 +225,7 @@ def mesh_text(mesh: MeshAxes) -> str:
     return f"#sdy.mesh<[{axes}]>"
 
 
-def axis_text(name: str) -> str:
+def axis_text(name: AxisName) -> str:
     """The name of an axis as Shardy writes it."""
     return f'"{parse.quote(str(name), safe=_PLAIN)}"'
 

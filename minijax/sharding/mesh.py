@@ -241,7 +241,7 @@ class Mesh(MeshAxes, config.Context):
     abstract_mesh: AbstractMesh
 
     def __new__(
-        cls, devices: np.ndarray[Any, Any], axis_names: Any, axis_types: Any = None
+        cls, devices: np.ndarray[Any, Any], axis_names: object, axis_types: object = None
     ) -> Mesh:
         box = _object_array(devices)
         names = meshes.canonical_names(axis_names, box.ndim, "Mesh")

@@ -466,7 +466,7 @@ def semantic_key(hlo_sharding: hlo.HloSharding, ndim: int) -> Any:
     return "replicated" if set(tiling.factors) <= {1} else tiling.key()
 
 
-def are_hlo_shardings_equal(first: Any, second: Any, ndim: int) -> bool:
+def are_hlo_shardings_equal(first: object, second: object, ndim: int) -> bool:
     """Whether two tilings give every device the same tile of arrays of rank `ndim`."""
     return first is second or semantic_key(first, ndim) == semantic_key(second, ndim)
 

@@ -120,7 +120,7 @@ class Replicated:
 _WHOLE = NoSharding()
 
 
-def _cuts(dim: Any) -> tuple[int, ...]:
+def _cuts(dim: object) -> tuple[int, ...]:
     """The factors by which one dimension of the array is cut."""
     if isinstance(dim, Chunked):
         return dim.chunks
@@ -224,13 +224,13 @@ class ShardingSpec:
         return hlo.of_tiling(self.tiling())
 
 
-def _index(dim: Any, part: int, size: int) -> slice | int:
+def _index(dim: object, part: int, size: int) -> slice | int:
     if isinstance(dim, Unstacked):
         return part
     return slice(part * size, (part + 1) * size) if isinstance(dim, Chunked) else slice(None)
 
 
-def _piece_size(d: int, size: int, dim: Any) -> int:
+def _piece_size(d: int, size: int, dim: object) -> int:
     factor = math.prod(_cuts(dim))
     multiple = "a size of" if isinstance(dim, Unstacked) else "a multiple of"
     if size % factor or (isinstance(dim, Unstacked) and size != factor):

@@ -8,16 +8,18 @@ each dimension of the result which mesh axes split it, or raise `ShardingTypeErr
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core.trace import Params
 from minijax.core import dtypes, meshes, vma
 from minijax.core.aval import AbstractValue, Shape, ShapedArray
 from minijax.core.cache import cached
 from minijax.core.errors import ShardingTypeError, error, message
 from minijax.core.meshes import AbstractMesh, PartitionSpec, names_of
+from minijax.core.operators import AxisName
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts
 from minijax.sharding import contexts
@@ -42,7 +44,7 @@ RESHARD = "reshard(x, spec) first"
 OUT_SHARDING = "say how the result shall be split: out_sharding=spec"
 
 
-def typed_aval(aval: ShapedArray, sharding: NamedSharding) -> Any:
+def typed_aval(aval: AbstractValue, sharding: NamedSharding) -> Any:
     """`aval` with the part of a placement that types show."""
     found = shown(sharding, aval.ndim)
     return aval if found == aval.split else aval.update(sharding=found)
@@ -64,7 +66,7 @@ def shown(sharding: NamedSharding, ndim: int) -> NamedSharding | None:
     return named(mesh, PartitionSpec(*entries, unreduced=unreduced, reduced=reduced))
 
 
-def spec_of(aval: ShapedArray) -> PartitionSpec:
+def spec_of(aval: AbstractValue) -> PartitionSpec:
     """The spec of a type, with an entry for each dimension."""
     if aval.split is None:
         return unsharded(aval.ndim)
@@ -113,7 +115,7 @@ def resolve(sharding: object, name: str, argument: str = "out_sharding") -> Name
     error(TypeError, name, problem, got=f"{sharding!r} of type {type(sharding).__name__}")
 
 
-def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[str, Any]) -> Any:
+def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: Mapping[str, Any]) -> Any:
     """The result type, or types, of an operation with the shardings that its rule gives.
 
     Args:
@@ -149,7 +151,7 @@ def typed_results(primitive: Any, avals: Sequence[Any], out: Any, params: dict[s
 
 
 def _specs_of_same_types(
-    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, avals: Sequence[Any], outs: Sequence[Any], params: Params
 ) -> list[PartitionSpec]:
     """Returns the specs of results for a primitive without a rule `shard`.
 
@@ -408,7 +410,7 @@ def permuted(spec: PartitionSpec, permutation: Sequence[int]) -> PartitionSpec:
     return spec.with_entries(spec[d] for d in permutation)
 
 
-def given_spec(primitive: Primitive, aval: ShapedArray, sharding: NamedSharding) -> PartitionSpec:
+def given_spec(primitive: Primitive, aval: AbstractValue, sharding: NamedSharding) -> PartitionSpec:
     """The spec that a user asks for a result.
 
     Raises:
@@ -451,7 +453,7 @@ class DimPlacement(NamedTuple):
     """The axes of a mesh that split one dimension; no mesh where types do not show it."""
 
     mesh: AbstractMesh | None
-    names: tuple[str, ...]
+    names: tuple[AxisName, ...]
 
 
 def placement_of_dim(aval: AbstractValue, dim: int) -> DimPlacement | None:
@@ -460,7 +462,7 @@ def placement_of_dim(aval: AbstractValue, dim: int) -> DimPlacement | None:
     return DimPlacement(aval.split.mesh, names) if names else None
 
 
-def with_batch_dim(aval: ShapedArray, dim: int, size: int, placement: DimPlacement | None) -> Any:
+def with_batch_dim(aval: AbstractValue, dim: int, size: int, placement: DimPlacement | None) -> Any:
     """The type of a batch of values, split as other batches are."""
     if placement is None or placement.mesh is None or not hasattr(aval, "ndim"):
         return aval.with_dim(dim, size)
@@ -490,7 +492,7 @@ def batched(sharding: NamedSharding | None, dim: int, entry: object = None) -> N
     return None if sharding is None else sharding.with_spec(sharding.spec.inserted(dim, entry))
 
 
-def reshaped(primitive: Primitive, aval: ShapedArray, sizes: Shape) -> PartitionSpec:
+def reshaped(primitive: Primitive, aval: AbstractValue, sizes: Shape) -> PartitionSpec:
     """The spec of `aval` in another shape: within each group of dimensions that become each other
     the axes move to the leading ones.
 

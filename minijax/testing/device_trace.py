@@ -8,11 +8,12 @@ branches and loops, so that each device may go its own way.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
-from typing import Any
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, cast
 
 import numpy as np
 
+from minijax.core.dtypes import ExtendedDType
 from minijax.core import axes, meshes, refs, source, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of, shaped_array
 from minijax.core.value_placement import ManualAxisType, manual_type
@@ -30,24 +31,24 @@ from minijax.testing.devices import Device
 from minijax.testing.exchanges import Coordinates, Request
 from minijax.testing.numpy_model import Block
 
-Program = Callable[["DeviceTrace", Primitive, Sequence[Any], dict[str, Any]], Sequence[Any]]
+Program = Callable[["DeviceTrace", Primitive, Sequence[Any], Mapping[str, Any]], Sequence[Any]]
 
 
 def _run_body(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     """An operation whose own rule evaluates what it holds in the current trace."""
-    return primitive.impl(*args, **params)
+    return cast("Callable[..., Sequence[Any]]", primitive.impl)(*args, **params)
 
 
 def _run_jit(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     return staging.eval_closed_jaxpr(params["jaxpr"], *args)
 
 
 def _run_cond(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     index, aval = trace.read(args[0])
     branches = params["branches"]
@@ -69,7 +70,7 @@ def _typed(trace: DeviceTrace, x: object, weak_type: bool, over: frozenset[Any])
 
 
 def _run_while(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     num_test, num_consts = params["cond_nconsts"], params["body_nconsts"]
     test_consts, body_consts = args[:num_test], args[num_test : num_test + num_consts]
@@ -99,7 +100,7 @@ def _kept(trace: DeviceTrace, goes_on: Block, before: object, after: object) -> 
 
 
 def _run_scan(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     closed, num_carry, length = params["jaxpr"], params["num_carry"], params["length"]
     start = params["num_consts"] + num_carry
@@ -123,7 +124,7 @@ def _run_scan(
 
 def _stacked(trace: DeviceTrace, parts: Sequence[Any], aval: ShapedArray, length: int) -> Any:
     if not parts:
-        inner = aval.dtype.physical_shape if aval.is_extended else ()
+        inner = cast("ExtendedDType", aval.dtype).physical_shape if aval.is_extended else ()
         dtype = np.uint32 if aval.is_extended else aval.dtype
         return trace.tracer(np.zeros((0, *aval.shape, *inner), dtype), aval.with_dim(0, length))
     read = [trace.read(x) for x in parts]
@@ -131,7 +132,7 @@ def _stacked(trace: DeviceTrace, parts: Sequence[Any], aval: ShapedArray, length
 
 
 def _run_solver(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     lengths = params["const_lengths"]
     start = sum(lengths[: lengths._fields.index("solve")])
@@ -140,7 +141,7 @@ def _run_solver(
 
 
 def _run_shard_map(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     mesh, names = params["mesh"].abstract_mesh, params["newly_manual_axes"]
     sizes = {name: size for name, size in mesh.shape_tuple if name in names}
@@ -165,7 +166,7 @@ def _run_shard_map(
 
 
 def _run_pmap(
-    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+    trace: DeviceTrace, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
 ) -> Sequence[Any]:
     name, size = params["axis_name"], params["axis_size"]
     if size != params["global_axis_size"] or name in dict(trace.device.coordinates):
@@ -341,7 +342,7 @@ class DeviceTrace(Trace):
         return whole_value(x)
 
     def process(
-        self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
+        self, primitive: Primitive, args: Sequence[Any], params: Mapping[str, Any]
     ) -> Sequence[Any]:
         self.device.step()
         run = PROGRAMS.get(primitive.name)
@@ -372,7 +373,7 @@ class DeviceTrace(Trace):
         values: Sequence[Any],
         avals: Sequence[Any],
         out_avals: Sequence[Any],
-        params: dict[str, Any],
+        params: Mapping[str, Any],
     ) -> list[Any]:
         """The results of an operation without communication."""
         found: Any = NotImplemented
@@ -398,7 +399,7 @@ class DeviceTrace(Trace):
         primitive: Primitive,
         values: Sequence[Any],
         avals: Sequence[Any],
-        params: dict[str, Any],
+        params: Mapping[str, Any],
     ) -> list[Any]:
         """The result of an operation that refers to mesh axes.
 
@@ -423,7 +424,7 @@ class DeviceTrace(Trace):
         name: str,
         values: Sequence[Any],
         avals: Sequence[Any],
-        params: dict[str, Any],
+        params: Mapping[str, Any],
     ) -> list[Any]:
         """The result of a collective, or of a cast between states over mesh axes."""
         (key,) = axes.axis_params.of(primitive)
@@ -447,13 +448,13 @@ def _type_of(x: Block, like: ShapedArray, weak_type: bool, kind: ManualAxisType)
     """The type of an array that a collective gives for an operand of type `like`."""
     shape = x.shape
     if like.is_extended:
-        shape = shape[: len(shape) - len(like.dtype.physical_shape)]
+        shape = shape[: len(shape) - len(cast("ExtendedDType", like.dtype).physical_shape)]
     dtype = like.dtype if like.is_extended else x.dtype
     return like.update(shape=shape, dtype=dtype, weak_type=weak_type).with_manual_type(kind)
 
 
 def _state(
-    name: str, kinds: Sequence[ManualAxisType], over: Sequence[Hashable], params: dict[str, Any]
+    name: str, kinds: Sequence[ManualAxisType], over: Sequence[Hashable], params: Mapping[str, Any]
 ) -> ManualAxisType:
     """How a collective's result stands to the mesh axes: as its operands do to all but `over`."""
     named = frozenset(over)
@@ -502,7 +503,7 @@ class elsewhere:  # noqa: N801  a context manager reads as a place
 
 
 def _compiled(
-    primitive: Primitive, values: Sequence[Any], avals: Sequence[Any], params: dict[str, Any]
+    primitive: Primitive, values: Sequence[Any], avals: Sequence[Any], params: Mapping[str, Any]
 ) -> list[Any]:
     """The results of the compiled operation, as NumPy arrays."""
     if rules.sharding_param.of(primitive):

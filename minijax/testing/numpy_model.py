@@ -204,7 +204,7 @@ def _permutation_fault(perm: Sequence[tuple[int, int]], size: int) -> str | None
 Operation = Callable[..., Any]
 
 
-def compute(name: str, args: Sequence[Block], params: dict[str, Any]) -> Any:
+def compute(name: str, args: Sequence[Block], params: Mapping[str, Any]) -> Any:
     """The result of an operation, or `NotImplemented`; several results are a list.
 
     Results may be of a wider dtype than the operation's own.

@@ -214,7 +214,7 @@ def _tuple_text(parts: Iterable[str]) -> str:
     return f"({joined},)" if len(found) == 1 else f"({joined})"
 
 
-def cut(x: Array | Block, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
+def cut(x: Array | Block, spec: PartitionSpec, sizes: Mapping[Any, int]) -> Any:
     """The blocks of an array: a leading dimension for each mesh axis that cuts it, then a block's.
 
     Args:
@@ -223,7 +223,7 @@ def cut(x: Array | Block, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
         sizes: of the mesh.
     """
     shape: list[int] = []
-    places: dict[str, int] = {}
+    places: dict[Any, int] = {}
     own: list[int] = []
     for length, names in zip(x.shape, spec.dims(x.ndim), strict=True):
         for name in names:
@@ -235,7 +235,7 @@ def cut(x: Array | Block, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
     return x.reshape(shape).transpose(order)
 
 
-def join(blocks: Array, spec: PartitionSpec, sizes: Mapping[str, int]) -> Any:
+def join(blocks: Array, spec: PartitionSpec, sizes: Mapping[Any, int]) -> Any:
     """The whole array that blocks make up, the first one's where they are copies.
 
     Args:

@@ -21,7 +21,7 @@ from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.operators import Avals, BatchDims, Values
-from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.core.primitive import Batched, Dual, Primitive, Tangents
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
 from minijax.interpreters.structural import to_batch_dims
@@ -116,7 +116,7 @@ class Report(Primitive):
 
         return lower_call(ctx, "checked", report, values, ctx.avals_in, _REPORT_EFFECT)
 
-    def jvp(self, primals: Values, tangents: Values, *, sites: Sites) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, sites: Sites) -> Dual:
         self.bind(*primals, sites=sites)
         return [], []
 

@@ -13,7 +13,7 @@ from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.core.meshes import UNCONSTRAINED, PartitionSpec, Space
 from minijax.core.operators import Avals, BatchDims, Values
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import remat
 from minijax.interpreters.jvp import jvp_of_linear
@@ -79,7 +79,7 @@ class DevicePut(Primitive):
 
     name = "device_put"
 
-    def jvp(self, primals: Values, tangents: Values, *, back: Any, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, back: object, **params: Any) -> Dual:
         (x,) = primals
         # The cotangent returns to where the value has come from.
         back = x.sharding if is_array(x) else back
@@ -90,7 +90,7 @@ class DevicePut(Primitive):
             return rules.given_spec(self, outs[0], sharding)
         return rules.spec_of(avals[0])
 
-    def impl(self, x: Any, *, sharding: Any, **_: Any) -> Array:
+    def impl(self, x: object, *, sharding: object, **_: Any) -> Array:
         return put(x, _there(x, sharding))
 
     def abstract_eval(self, x: ShapedArray, *, sharding: Any, **_: Any) -> ShapedArray:
@@ -108,7 +108,7 @@ class DevicePut(Primitive):
             ctx, x, sharding, physical_aval(ctx.avals_in[0]).ndim
         )
 
-    def transpose(self, ct: object, x: Any, *, sharding: Any, back: Any, **_: Any) -> Cotangents:
+    def transpose(self, ct: Any, x: Any, *, sharding: Any, back: Any, **_: Any) -> Cotangents:
         if isinstance(sharding, Space):
             back = Space.Host if x.aval.memory_kind else Space.Device
         if back is None:
@@ -172,7 +172,12 @@ def put(x: Any, sharding: Sharding | None, *, may_alias: bool | None = None) -> 
 
 
 def device_put(
-    x: Any, device: Any = None, *, src: Any = None, donate: Any = False, may_alias: Any = None
+    x: object,
+    device: object = None,
+    *,
+    src: object = None,
+    donate: object = False,
+    may_alias: object = None,
 ) -> Any:
     """The arrays of a tree on a device, or split over several.
 
@@ -282,7 +287,7 @@ def _there(x: Any, target: Any) -> Sharding | None:
     return own.with_memory_kind(target.special_memory_kind)
 
 
-def _laid_out(x: Any, place: object) -> Any:
+def _laid_out(x: object, place: object) -> Any:
     """An array that has been put, in the layout of the `Format` that was asked for."""
     if not (isinstance(place, Format) and is_array(x)):
         return x

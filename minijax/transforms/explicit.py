@@ -130,17 +130,17 @@ def auto_axes(
 
 @overload
 def explicit_axes(
-    f: Callable[..., T], /, *, axes: Any = ..., in_sharding: Any = ...
+    f: Callable[..., T], /, *, axes: object = ..., in_sharding: object = ...
 ) -> Callable[..., T]: ...
 @overload
 def explicit_axes(
-    f: None = None, /, *, axes: Any = ..., in_sharding: Any = ...
+    f: None = None, /, *, axes: object = ..., in_sharding: object = ...
 ) -> Callable[[Callable[..., T]], Callable[..., T]]: ...
 
 
 @flattening.or_decorator
 def explicit_axes(
-    f: Callable[..., T], /, *, axes: Any = None, in_sharding: Any = None
+    f: Callable[..., T], /, *, axes: object = None, in_sharding: object = None
 ) -> Callable[..., T]:
     """A function inside which types show how values are split over mesh axes.
 

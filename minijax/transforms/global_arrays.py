@@ -435,7 +435,7 @@ def process_allgather(in_tree: object, tiled: bool = False) -> Any:
         array([[1, 2]])
     """
 
-    def gathered(x: Any) -> np.ndarray[Any, Any]:
+    def gathered(x: object) -> np.ndarray[Any, Any]:
         if is_array(x) and not x.is_fully_addressable:
             if not tiled:
                 problem = "an array over all devices is one value, not one of each process."
@@ -478,7 +478,9 @@ def broadcast_one_to_all(in_tree: PyTreeDef, is_source: bool | None = None) -> A
     return tree.map(sent, in_tree)
 
 
-def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def host_local_array_to_global_array(
+    local_inputs: object, global_mesh: Mesh, pspecs: object
+) -> Any:
     """Arrays over the devices of all processes, of the parts that each process has.
 
     Args:
@@ -503,7 +505,9 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
     return _with_specs(user, whole, local_inputs, pspecs)
 
 
-def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
+def global_array_to_host_local_array(
+    global_inputs: object, global_mesh: Mesh, pspecs: object
+) -> Any:
     """The part that each process has of arrays over the devices of all processes.
 
     Args:

@@ -24,10 +24,10 @@ from minijax.core import check, dtypes, refs, vma
 from minijax.core.aval import aval_of
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.operators import Values
-from minijax.core.primitive import Cotangents, Dual, Primitive
+from minijax.core.primitive import Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.core.sequences import merge_lists
 from minijax.interpreters import batching, checking, jvp, partial_eval, passes, staging, transpose
-from minijax.interpreters.jvp import Zero, is_linear, with_zeros
+from minijax.interpreters.jvp import is_linear, with_zeros
 from minijax.interpreters.structural import in_front
 from minijax.lax import functionalization
 from minijax.lax.functionalization import STATE_SIZE, Checked, Checker
@@ -134,7 +134,7 @@ class JaxprCall(Primitive):
     def effects(self, *avals: Any, jaxpr: ClosedJaxpr, **params: Any) -> frozenset[Any]:
         return self.outside(refs.effects_of_body(jaxpr.jaxpr), params)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         nonzero = [type(t) is not Zero for t in tangents]
         with self.inside(params):
             derivative, out_nonzero = jvp.jvp_jaxpr(params["jaxpr"], nonzero)
@@ -172,7 +172,7 @@ class JaxprCall(Primitive):
             staged_outs = trace.unknown.process(self, operands, own)
         return merge_lists(split.out_unknown, known_outs[: len(out_known)], staged_outs)
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
+    def transpose(self, cts: Sequence[Any], *args: Any, **params: Any) -> Cotangents:
         linear = [is_linear(x) for x in args]
         has_ct = [type(ct) is not Zero for ct in cts]
         with self.inside(params):
@@ -312,7 +312,7 @@ def _with_state_jvp(
 ) -> Callable[..., Any]:
     """The rule of a function that returns its state, too; what it closed over are arguments."""
 
-    def with_state(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+    def with_state(primals: Values, tangents: Tangents) -> tuple[list[Any], list[Any]]:
         calls.check_constants(name, tangents, num_consts)
         state = _state(inner, primals)
         outs, out_dots = rule(primals[num_consts:], tangents[num_consts:])
@@ -332,7 +332,7 @@ def _with_state_fwd(
         outs, residuals, backward = rule(perturbed[num_consts:], *args[num_consts:])
         nothing = [Zero(aval_of(x).tangent_aval()) for x in args[:num_consts]]
 
-        def backward_with_state(residuals: Values, cts: Values) -> list[Any]:
+        def backward_with_state(residuals: Values, cts: Cotangents) -> list[Any]:
             return [*nothing, *backward(residuals, cts[STATE_SIZE:])]
 
         return [*state, *outs], residuals, backward_with_state

@@ -38,7 +38,7 @@ class LayoutConstraint(Primitive):
     def impl(self, x: Any, *, layout: Layout) -> Any:
         return device_put(x, Format(layout, x.sharding))
 
-    def lower(self, ctx: LoweringContext, x: Value, *, layout: Layout) -> Any:
+    def lower(self, ctx: LoweringContext, x: Any, *, layout: Layout) -> Any:
         order = layout.major_to_minor[::-1]
         return custom_calls.custom_call(
             ctx,

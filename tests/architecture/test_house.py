@@ -218,6 +218,36 @@ def test_lower_layers_may_be_imported(tmp_path: Path) -> None:
     assert [violation for check in checks for violation in check(root)] == []
 
 
+def test_imports_for_annotations_alone_are_not_cycles(tmp_path: Path) -> None:
+    for_types = "if TYPE_CHECKING:\n    from minijax.core import b\n"
+    root = write(
+        tmp_path,
+        {"minijax/core/a.py": for_types, "minijax/core/b.py": "from minijax.core import a\n"},
+    )
+    assert list(architecture.check_cycles(root)) == []
+
+
+def test_deferred_imports_are_cycles(tmp_path: Path) -> None:
+    deferred = "if TYPE_CHECKING:\n    from minijax.core import b\nelse:\n    b = None\n"
+    root = write(
+        tmp_path,
+        {"minijax/core/a.py": deferred, "minijax/core/b.py": "from minijax.core import a\n"},
+    )
+    assert len(list(architecture.check_cycles(root))) == 1
+
+
+def test_size_counts_any_by_meaning(tmp_path: Path) -> None:
+    files = {
+        "minijax/core/a.py": "Tree: TypeAlias = Any\nLeaf = Tree\nShape = tuple\n",
+        "minijax/core/b.py": "from minijax.core.a import Leaf\ndef f(x: Leaf, y: Any): pass\n",
+    }
+    package = size.Package(write(tmp_path, files))
+
+    assert package.aliases_of_any["minijax.core.a"] == {"Tree", "Leaf"}
+    assert package.uses_of_any() == {"explicit": 2, "aliased": 4}
+    assert package.share_of_any() == 100.0
+
+
 def test_room_may_go_before_the_name_of_a_module(tmp_path: Path) -> None:
     text = "from minijax.lax import shape as lax_shape\n"
     root = write(tmp_path, {"minijax/numpy/shaping.py": text, "minijax/lax/shape.py": ""})

@@ -22,7 +22,6 @@ from minijax.core import axes, config, refs, source
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Literal
 from minijax.core.native import Buffer, Traceback
-from minijax.core.operators import Values
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import current
 from minijax.lax import semaphores
@@ -141,7 +140,7 @@ class Watch:
             self.counts[sem] = None
             self.flights = [f for f in self.flights if f.sem is not sem]
 
-    def make(self, aval: AbstractRef) -> Memory:
+    def make(self, aval: Any) -> Memory:
         """A new reference."""
         memory = Memory(aval)
         if aval.is_semaphore:
@@ -291,7 +290,7 @@ class _Follower:
         self.watch = watch
         self.thoroughly = thoroughly
 
-    def run(self, closed: ClosedJaxpr, args: Values) -> list[Any]:
+    def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         """The results of a program."""
         jaxpr = closed.jaxpr
         values: dict[Any, Any] = dict(zip(jaxpr.invars, args, strict=True))
@@ -410,13 +409,13 @@ class _Follower:
         self._once(body, [*body_args, *carry])
         return carry
 
-    def _once(self, closed: ClosedJaxpr, args: Values) -> None:
+    def _once(self, closed: ClosedJaxpr, args: Sequence[Any]) -> None:
         """Follows a step that stands for any number of steps."""
         with self.watch.perhaps(_counted(closed.jaxpr, args)):
             self.run(closed, args)
 
 
-def _regions(args: Values, *indices: Index) -> list[Region]:
+def _regions(args: Sequence[Any], *indices: Index) -> list[Region]:
     """The places among the operands of an operation on references."""
     return [
         Region(place.ref, place.where, tuple(map(_position, place.operands)))
@@ -429,7 +428,7 @@ def _position(x: Any) -> Any:
     return x if isinstance(x, Unknown) else int(x) if np.ndim(x) == 0 else Unknown()
 
 
-def _counted(jaxpr: Jaxpr, args: Values) -> list[Memory]:
+def _counted(jaxpr: Jaxpr, args: Sequence[Any]) -> list[Memory]:
     """The semaphores among some arguments that a jaxpr changes."""
     changed = {e.reference for e in jaxpr.effects if isinstance(e, refs.ReferenceEffect)}
     return [
@@ -452,7 +451,7 @@ def _value_of(x: Any) -> Any:
     return x if isinstance(x, (bool, int, float, complex, np.generic, np.ndarray)) else Unknown()
 
 
-def _computed(eqn: Eqn, args: Values) -> list[Any]:
+def _computed(eqn: Eqn, args: Sequence[Any]) -> list[Any]:
     """The results of an equation on arrays, if they can be known."""
     small = all(getattr(v.aval, "size", _MOST_ELEMENTS + 1) <= _MOST_ELEMENTS for v in eqn.outvars)
     if not small or any(isinstance(x, Unknown) for x in args):

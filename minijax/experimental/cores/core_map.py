@@ -133,7 +133,9 @@ class MemoryRef(NamedTuple):
     varying: frozenset[Any] | None = None
 
 
-def run_scoped(f: Callable[..., R], *types: Any, collective_axes: Any = (), **kw_types: Any) -> R:
+def run_scoped(
+    f: Callable[..., R], *types: Any, collective_axes: object = (), **kw_types: Any
+) -> R:
     """Calls `f` with new references and semaphores, which live until it returns.
 
     What references hold at first is undefined.  The simulation makes that show: floats are NaN,

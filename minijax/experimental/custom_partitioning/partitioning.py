@@ -14,17 +14,18 @@ import itertools
 import os
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 from jaxlib import xla_client
 
+from minijax.runtime.array import Array
 from minijax.core import source, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Avals, BatchDims, Values
+from minijax.core.operators import Avals, BatchDims
 from minijax.core.primitive import Batched, Primitive
 from minijax.experimental.custom_partitioning.sharding_rules import SdyShardingRule, rule_of
 from minijax.interpreters import staging
@@ -296,7 +297,7 @@ class CustomPartitioning(Primitive):
             problem = "cannot be used where some axes are manual and others are not."
             error(NotImplementedError, _NAME, problem, fix="shard_map over all axes of the mesh")
         made = _Call(params, ctx.avals_in, ctx.avals_out)
-        ctx.module.inspected.append(made)
+        cast("list[Any]", ctx.module.inspected).append(made)
         attributes = {
             "call_target_name": ctx.string(_TARGET),
             "api_version": stablehlo.integer(2, 32),
@@ -324,7 +325,7 @@ class CustomPartitioning(Primitive):
 
     transpose = jvp
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Sequence[Array], dims: BatchDims, **params: Any) -> Batched:
         outs, out_dims = callbacks.call_for_each(
             "sequential", lambda *xs: self.bind(*xs, **params), args, dims, size
         )

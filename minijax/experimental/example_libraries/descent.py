@@ -39,13 +39,12 @@ State: TypeAlias = Any
 Updates: TypeAlias = Any
 Step = int
 Schedule: TypeAlias = Callable[[Any], Any]
-InitFn: TypeAlias = Callable[[Params], "OptimizerState"]
-UpdateFn: TypeAlias = Callable[[Step, Updates, "OptimizerState"], "OptimizerState"]
-ParamsFn: TypeAlias = Callable[["OptimizerState"], Params]
+InitFn: TypeAlias = Callable[[Any], "OptimizerState"]
+UpdateFn: TypeAlias = Callable[[Step, Any, "OptimizerState"], "OptimizerState"]
+ParamsFn: TypeAlias = Callable[["OptimizerState"], Any]
 _OfArrays: TypeAlias = tuple[
-    Callable[[Params], State], Callable[[Any, Updates, State], State], Callable[[State], Params]
+    Callable[[Any], Any], Callable[[Any, Any, Any], Any], Callable[[Any], Any]
 ]
-Rate: TypeAlias = Any
 
 
 class Optimizer(NamedTuple):
@@ -94,12 +93,12 @@ register_pytree_node(
 )
 
 
-def _packed(states: Sequence[State], tree_def: Any) -> OptimizerState:
+def _packed(states: Sequence[Any], tree_def: Any) -> OptimizerState:
     pairs = [tree.flatten(state) for state in states]
     return OptimizerState(tuple(p[0] for p in pairs), tree_def, tuple(p[1] for p in pairs))
 
 
-def _states(state: OptimizerState) -> list[State]:
+def _states(state: OptimizerState) -> list[Any]:
     pairs = zip(state.subtree_defs, state.packed_state, strict=True)
     return [tree.unflatten(form, leaves) for form, leaves in pairs]
 
@@ -125,11 +124,11 @@ def optimizer(opt_maker: Callable[..., _OfArrays]) -> Callable[..., Optimizer]:
     def of_trees(*args: Any, **kwargs: Any) -> Optimizer:
         init, update, get_params = opt_maker(*args, **kwargs)
 
-        def init_of_tree(x0_tree: Params) -> OptimizerState:
+        def init_of_tree(x0_tree: Any) -> OptimizerState:
             leaves, tree_def = tree.flatten(x0_tree)
             return _packed([init(leaf) for leaf in leaves], tree_def)
 
-        def update_of_tree(i: Any, grad_tree: Updates, opt_state: OptimizerState) -> OptimizerState:
+        def update_of_tree(i: Any, grad_tree: Any, opt_state: OptimizerState) -> OptimizerState:
             grads, grads_def = tree.flatten(grad_tree)
             if grads_def != opt_state.tree_def:
                 problem = "the gradients form another tree than the parameters."
@@ -144,7 +143,7 @@ def optimizer(opt_maker: Callable[..., _OfArrays]) -> Callable[..., Optimizer]:
                 error(TypeError, f"{_NAME}.update", problem, got=got, expected=expected)
             return after
 
-        def params_of_tree(opt_state: OptimizerState) -> Params:
+        def params_of_tree(opt_state: OptimizerState) -> Any:
             params = [get_params(state) for state in _states(opt_state)]
             return tree.unflatten(opt_state.tree_def, params)
 
@@ -154,7 +153,7 @@ def optimizer(opt_maker: Callable[..., _OfArrays]) -> Callable[..., Optimizer]:
 
 
 @optimizer
-def sgd(step_size: Rate) -> _OfArrays:
+def sgd(step_size: Any) -> _OfArrays:
     """Gradient descent.
 
     Args:
@@ -175,7 +174,7 @@ def sgd(step_size: Rate) -> _OfArrays:
 
 
 @optimizer
-def momentum(step_size: Rate, mass: float) -> _OfArrays:
+def momentum(step_size: Any, mass: float) -> _OfArrays:
     """Gradient descent with a velocity, of which `mass` is kept from step to step.
 
     Source: B. T. Polyak, Some methods of speeding up the convergence of iteration methods, 1964.
@@ -192,7 +191,7 @@ def momentum(step_size: Rate, mass: float) -> _OfArrays:
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, velocity = state
         velocity = mass * velocity + grad
         return x - rate(i) * velocity, velocity
@@ -201,7 +200,7 @@ def momentum(step_size: Rate, mass: float) -> _OfArrays:
 
 
 @optimizer
-def nesterov(step_size: Rate, mass: float) -> _OfArrays:
+def nesterov(step_size: Any, mass: float) -> _OfArrays:
     """Gradient descent with a velocity that looks a step ahead.
 
     Source: Y. Nesterov, A method for solving the convex programming problem, 1983.
@@ -218,7 +217,7 @@ def nesterov(step_size: Rate, mass: float) -> _OfArrays:
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, velocity = state
         velocity = mass * velocity + grad
         return x - rate(i) * (mass * velocity + grad), velocity
@@ -232,7 +231,7 @@ def _root_inverse(x: Array) -> Array:
 
 
 @optimizer
-def adagrad(step_size: Rate, momentum: float = 0.9) -> _OfArrays:
+def adagrad(step_size: Any, momentum: float = 0.9) -> _OfArrays:
     """Steps divided by the root of the sum of all squares so far, with momentum.
 
     Source: J. Duchi, E. Hazan and Y. Singer, Adaptive subgradient methods, 2011.
@@ -249,7 +248,7 @@ def adagrad(step_size: Rate, momentum: float = 0.9) -> _OfArrays:
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, squares, mean = state
         squares = squares + square(grad)
         mean = (1 - momentum) * (grad * _root_inverse(squares)) + momentum * mean
@@ -259,7 +258,7 @@ def adagrad(step_size: Rate, momentum: float = 0.9) -> _OfArrays:
 
 
 @optimizer
-def rmsprop(step_size: Rate, gamma: float = 0.9, eps: float = 1e-8) -> _OfArrays:
+def rmsprop(step_size: Any, gamma: float = 0.9, eps: float = 1e-8) -> _OfArrays:
     """Steps divided by the root of a running mean of squares.
 
     Source: T. Tieleman and G. Hinton, Neural networks for machine learning, lecture 6.5, 2012.
@@ -277,7 +276,7 @@ def rmsprop(step_size: Rate, gamma: float = 0.9, eps: float = 1e-8) -> _OfArrays
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, squares = state
         squares = gamma * squares + (1 - gamma) * square(grad)
         return x - rate(i) * grad / sqrt(squares + eps), squares
@@ -287,7 +286,7 @@ def rmsprop(step_size: Rate, gamma: float = 0.9, eps: float = 1e-8) -> _OfArrays
 
 @optimizer
 def rmsprop_momentum(
-    step_size: Rate, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
+    step_size: Any, gamma: float = 0.9, eps: float = 1e-8, momentum: float = 0.9
 ) -> _OfArrays:
     """`rmsprop`, whose steps are added to a share of the one before.
 
@@ -305,7 +304,7 @@ def rmsprop_momentum(
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, squares, last = state
         squares = gamma * squares + (1 - gamma) * square(grad)
         last = momentum * last + rate(i) * grad / sqrt(squares + eps)
@@ -315,7 +314,7 @@ def rmsprop_momentum(
 
 
 @optimizer
-def adam(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _OfArrays:
+def adam(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _OfArrays:
     """Steps along a running mean of gradients, divided by the root of one of squares.
 
     Source: D. P. Kingma and J. Ba, Adam: a method for stochastic optimization, 2014.
@@ -334,7 +333,7 @@ def adam(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8)
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, mean, squares = state
         mean = (1 - b1) * grad + b1 * mean
         squares = (1 - b2) * square(grad) + b2 * squares
@@ -347,7 +346,7 @@ def adam(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8)
 
 
 @optimizer
-def adamax(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _OfArrays:
+def adamax(step_size: Any, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-8) -> _OfArrays:
     """Adam with the largest gradient so far, which fades, in place of the mean of squares.
 
     Source: D. P. Kingma and J. Ba, Adam: a method for stochastic optimization, 2014, section 7.1.
@@ -366,7 +365,7 @@ def adamax(step_size: Rate, b1: float = 0.9, b2: float = 0.999, eps: float = 1e-
     """
     rate = make_schedule(step_size)
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, mean, most = state
         mean = (1 - b1) * grad + b1 * mean
         most = maximum(b2 * most, absolute(grad))
@@ -382,7 +381,7 @@ def _along(x: Array, axis: int, ndim: int) -> Array:
 
 
 @optimizer
-def sm3(step_size: Rate, momentum: float = 0.9) -> _OfArrays:
+def sm3(step_size: Any, momentum: float = 0.9) -> _OfArrays:
     """Adagrad that remembers a number for each row and column, not for each element.
 
     Source: R. Anil, V. Gupta, T. Koren and Y. Singer, Memory-efficient adaptive optimization, 2019.
@@ -399,12 +398,12 @@ def sm3(step_size: Rate, momentum: float = 0.9) -> _OfArrays:
     """
     rate = make_schedule(step_size)
 
-    def init(x0: Array) -> State:
+    def init(x0: Array) -> Any:
         x0 = asarray(x0)
         sums = [zeros(size, x0.dtype) for size in x0.shape]
         return x0, zeros_like(x0), sums or [zeros_like(x0)]
 
-    def update(i: Any, grad: Array, state: State) -> State:
+    def update(i: Any, grad: Array, state: Any) -> Any:
         x, mean, sums = state
         cover = zeros_like(x)
         for axis, one in enumerate(sums):
@@ -429,7 +428,7 @@ def constant(step_size: ArrayLike) -> Schedule:
     return lambda i: step_size
 
 
-def exponential_decay(step_size: Rate, decay_steps: Rate, decay_rate: Rate) -> Schedule:
+def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
     """Steps that shrink by `decay_rate` in every `decay_steps` steps.
 
     Example:
@@ -441,7 +440,7 @@ def exponential_decay(step_size: Rate, decay_steps: Rate, decay_rate: Rate) -> S
 
 
 def inverse_time_decay(
-    step_size: Rate, decay_steps: Rate, decay_rate: Rate, staircase: bool = False
+    step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False
 ) -> Schedule:
     """Steps of `step_size / (1 + decay_rate * i / decay_steps)`.
 
@@ -465,7 +464,7 @@ def inverse_time_decay(
 
 
 def polynomial_decay(
-    step_size: Rate, decay_steps: Rate, final_step_size: Rate, power: float = 1.0
+    step_size: Any, decay_steps: Any, final_step_size: Any, power: float = 1.0
 ) -> Schedule:
     """Steps that shrink from one length to another, and stay that long.
 
@@ -528,7 +527,7 @@ def make_schedule(scalar_or_schedule: ArrayLike | Schedule) -> Schedule:
     error(TypeError, f"{_NAME}.make_schedule", problem, got=repr(scalar_or_schedule))
 
 
-def l2_norm(tree: Params) -> Array:
+def l2_norm(tree: Any) -> Array:
     """The root of the sum of the squares of all elements of a tree of arrays.
 
     Example:
@@ -539,7 +538,7 @@ def l2_norm(tree: Params) -> Array:
     return sqrt(sum(total(square(absolute(x))) for x in tree_leaves(tree)))
 
 
-def clip_grads(grad_tree: Updates, max_norm: ArrayLike) -> Updates:
+def clip_grads(grad_tree: Any, max_norm: ArrayLike) -> Any:
     """Gradients whose norm, over all of them, is at most `max_norm`.
 
     Example:
@@ -563,7 +562,7 @@ class JoinPoint:
         (1.0, 0.0)
     """
 
-    def __init__(self, subtree: State) -> None:
+    def __init__(self, subtree: Any) -> None:
         self.subtree = subtree
 
     def __iter__(self) -> Any:

@@ -41,16 +41,12 @@ from minijax.runtime.array import Array
 
 _NAME = "example_libraries.stax"
 
-Shape: TypeAlias = Any
 Params: TypeAlias = Any
-Inputs: TypeAlias = Any
-Key: TypeAlias = Any
-Option: TypeAlias = Any
 Padding: TypeAlias = str | Sequence[tuple[int, int]]
 Init: TypeAlias = Callable[..., Array]
 _DENSE_KERNEL, _DENSE_BIAS, _BIAS = glorot_normal(), normal(), normal(1e-6)
 
-InitFun: TypeAlias = Callable[[Key, Shape], tuple[Shape, Params]]
+InitFun: TypeAlias = Callable[[Any, Any], tuple[Any, Any]]
 
 
 class Layer(NamedTuple):
@@ -72,7 +68,7 @@ class Layer(NamedTuple):
     apply: Callable[..., Any]
 
 
-def elementwise(fun: Callable[..., Array], **fun_kwargs: Option) -> Layer:
+def elementwise(fun: Callable[..., Array], **fun_kwargs: Any) -> Layer:
     """A layer without parameters, `fun(inputs, **fun_kwargs)`, which keeps the shape.
 
     Example:
@@ -82,7 +78,7 @@ def elementwise(fun: Callable[..., Array], **fun_kwargs: Option) -> Layer:
         ((3,), ())
     """
 
-    def apply(params: Params, inputs: Inputs, **kwargs: Option) -> Array:
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Array:
         return fun(inputs, **fun_kwargs)
 
     return Layer(lambda rng, input_shape: (input_shape, ()), apply)
@@ -118,12 +114,12 @@ def Dense(  # noqa: N802
         ((-1, 10), (784, 10))
     """
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         of_w, of_b = split(rng)
         w = W_init(of_w, (input_shape[-1], out_dim))
         return (*input_shape[:-1], out_dim), (w, b_init(of_b, (out_dim,)))
 
-    def apply(params: Params, inputs: Inputs, **kwargs: Option) -> Array:
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Array:
         w, b = params
         return inputs @ w + b
 
@@ -141,7 +137,7 @@ class _Convolution(NamedTuple):
     padding: Padding
     length: Callable[[int, int, int, Any], int]
 
-    def kernel_shape(self, input_shape: Shape) -> Shape:
+    def kernel_shape(self, input_shape: Any) -> Any:
         of_inputs, of_kernel, _ = self.dimension_numbers
         if len(input_shape) != len(of_inputs):
             problem = "the inputs have another rank than the dimension numbers."
@@ -151,7 +147,7 @@ class _Convolution(NamedTuple):
         known = {"O": self.features, "I": input_shape[of_inputs.index("C")]}
         return tuple(known[c] if c in known else next(sizes) for c in of_kernel)
 
-    def output_shape(self, input_shape: Shape) -> Shape:
+    def output_shape(self, input_shape: Any) -> Any:
         of_inputs, of_kernel, of_outputs = self.dimension_numbers
         sizes = {"N": input_shape[of_inputs.index("N")], "C": self.features}
         spatial = [c for c in of_kernel if c not in "OI"]
@@ -196,7 +192,7 @@ def _convolution_layer(
     kernel = convolution.dimension_numbers[1]
     make_kernel = W_init or glorot_normal(kernel.index("I"), kernel.index("O"))
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         of_w, of_b = split(rng)
         kernel_shape = convolution.kernel_shape(input_shape)
         outputs = convolution.dimension_numbers[2]
@@ -204,7 +200,7 @@ def _convolution_layer(
         params = make_kernel(of_w, kernel_shape), b_init(of_b, bias_shape)
         return convolution.output_shape(input_shape), params
 
-    def apply(params: Params, inputs: Inputs, **kwargs: Option) -> Array:
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Array:
         w, b = params
         strides, numbers = convolution.strides, convolution.dimension_numbers
         found = convolve(inputs, w, strides, convolution.padding, dimension_numbers=numbers)
@@ -315,13 +311,13 @@ def BatchNorm(  # noqa: N802
     """
     axes = (axis,) if isinstance(axis, int) else tuple(axis)
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         of_beta, of_gamma = split(rng)
         shape = tuple(size for i, size in enumerate(input_shape) if i not in axes)
         beta = beta_init(of_beta, shape) if center else ()
         return input_shape, (beta, gamma_init(of_gamma, shape) if scale else ())
 
-    def apply(params: Params, inputs: Inputs, **kwargs: Option) -> Array:
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Array:
         beta, gamma = params
         dims = [i for i in axes if i < inputs.ndim]
         found = standardize(inputs, axes, epsilon=epsilon)
@@ -350,12 +346,12 @@ def _pooling(
     window, steps = everywhere(window_shape, 1), everywhere(strides, 1)
     pads = pads if isinstance(pads, str) else everywhere(pads, (0, 0))
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         each = [pads] * len(window) if isinstance(pads, str) else pads
         sizes = zip(spec, input_shape, window, steps, each, strict=True)
         return tuple(n if c in "NC" else _length(n, *rest) for c, n, *rest in sizes), ()
 
-    def apply(params: Params, inputs: Inputs, **kwargs: Option) -> Array:
+    def apply(params: Any, inputs: Any, **kwargs: Any) -> Array:
         first = np.asarray(start, inputs.dtype)
         found = reduce_window(inputs, first, reducer, window, steps, pads)
         return rescaled(found, inputs, window, steps, pads) if rescaled else found
@@ -409,7 +405,7 @@ def SumPool(  # noqa: N802
     return _pooling("SumPool", add, 0.0, None, (window_shape, strides, padding, spec))
 
 
-def _by_counts(sums: Array, inputs: Array, window: Shape, steps: Shape, padding: Padding) -> Array:
+def _by_counts(sums: Array, inputs: Array, window: Any, steps: Any, padding: Padding) -> Array:
     first = np.asarray(0, inputs.dtype)
     return sums / reduce_window(ones_like(inputs), first, add, window, steps, padding)
 
@@ -459,7 +455,7 @@ def FanOut(num: int) -> Layer:  # noqa: N802
     )
 
 
-def _sum_of(params: Params, inputs: Inputs, **kwargs: Option) -> Array:
+def _sum_of(params: Any, inputs: Any, **kwargs: Any) -> Array:
     return sum(inputs[1:], inputs[0])
 
 
@@ -476,7 +472,7 @@ def FanInConcat(axis: int = -1) -> Layer:  # noqa: N802
         (-1, 7)
     """
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         joined = list(input_shape[0])
         joined[axis] = sum(shape[axis] for shape in input_shape)
         return tuple(joined), ()
@@ -502,7 +498,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:  # noqa: N802
         [0.0, 2.0]
     """
 
-    def apply(params: Params, inputs: Inputs, rng: Key = None, **kwargs: Option) -> Array:
+    def apply(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Array:
         if mode != "train":
             return inputs
         if rng is None:
@@ -525,7 +521,7 @@ def _checked(name: str, layers: tuple[Any, ...]) -> tuple[tuple[Any, ...], tuple
     return tuple(layer[0] for layer in layers), tuple(layer[1] for layer in layers)
 
 
-def _keys(rng: Key, count: int) -> list[Key]:
+def _keys(rng: Any, count: int) -> list[Any]:
     return [None] * count if rng is None else list(split(rng, count))
 
 
@@ -544,7 +540,7 @@ def serial(*layers: Any) -> Layer:
     """
     inits, applies = _checked("serial", layers)
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         params = []
         for one in inits:
             rng, of_layer = split(rng)
@@ -552,7 +548,7 @@ def serial(*layers: Any) -> Layer:
             params.append(param)
         return input_shape, params
 
-    def apply(params: Params, inputs: Inputs, rng: Key = None, **kwargs: Option) -> Inputs:
+    def apply(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
         keys = _keys(rng, len(applies))
         for one, param, key in zip(applies, params, keys, strict=True):
             inputs = one(param, inputs, rng=key, **kwargs)
@@ -576,19 +572,19 @@ def parallel(*layers: Any) -> Layer:
     """
     inits, applies = _checked("parallel", layers)
 
-    def init(rng: Key, input_shape: Shape) -> tuple[Shape, Params]:
+    def init(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         keys = split(rng, len(inits))
         found = [one(k, s) for one, k, s in zip(inits, keys, input_shape, strict=True)]
         return [shape for shape, _ in found], [params for _, params in found]
 
-    def apply(params: Params, inputs: Inputs, rng: Key = None, **kwargs: Option) -> Inputs:
+    def apply(params: Any, inputs: Any, rng: Any = None, **kwargs: Any) -> Any:
         each = zip(applies, params, inputs, _keys(rng, len(applies)), strict=True)
         return [one(param, x, rng=key, **kwargs) for one, param, x, key in each]
 
     return Layer(init, apply)
 
 
-def shape_dependent(make_layer: Callable[[Shape], Any]) -> Layer:
+def shape_dependent(make_layer: Callable[[Any], Any]) -> Layer:
     """A layer that is made when the shape of its inputs is known: `make_layer(input_shape)`.
 
     Example:

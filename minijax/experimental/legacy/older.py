@@ -19,7 +19,7 @@ from minijax.core import config, tree
 from minijax.core.aval import ShapedArray, aval_of
 from minijax.core.errors import error, warn
 from minijax.core.meshes import MeshAxes, PartitionSpec
-from minijax.core.operators import BatchDims, Values
+from minijax.core.operators import Values
 from minijax.core.primitive import Batched, Primitive
 from minijax.experimental.legacy import tiling
 from minijax.interpreters import flattening
@@ -65,7 +65,7 @@ class _BorderOfRegion(Primitive):
         error(ValueError, self.name, "a device's block is no array of its own.", fix=fix)
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axes: Axes, **params: Any
+        self, size: int, args: Values, dims: Sequence[int], *, axes: Axes, **params: Any
     ) -> Batched:
         (d,) = dims
         shifted = tuple((name, dim + (dim >= d)) for name, dim in axes)
@@ -74,7 +74,7 @@ class _BorderOfRegion(Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        x: object,
+        x: Any,
         *,
         axes: Axes,
         mesh: MeshAxes,
@@ -185,7 +185,7 @@ def shard_to_full(x: object, axes: Mapping[Any, int], mesh: MeshAxes, manual_axe
 
 
 def _bind(
-    primitive: Primitive, x: object, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any
+    primitive: Primitive, x: Any, axes: Mapping[Any, int], mesh: MeshAxes, manual_axes: Any
 ) -> Any:
     manual = frozenset(manual_axes)
     strange = [name for name in axes if name not in manual]

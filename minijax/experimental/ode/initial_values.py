@@ -22,7 +22,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.trace import Tracer
 from minijax.experimental.ode import steps
-from minijax.experimental.ode.steps import State, Time, Tolerance
+from minijax.experimental.ode.steps import State, Tolerance
 from minijax.interpreters.staging import eval_jaxpr
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.control_flow.scanning import scan
@@ -39,21 +39,20 @@ from minijax.transforms.jit.tracing import make_jaxpr
 
 _NAME = "experimental.ode.odeint"
 
-Tree: TypeAlias = Any
 Operands: TypeAlias = Sequence[Any]
-Parametric: TypeAlias = Callable[[State, Time, Operands], State]
+Parametric: TypeAlias = Callable[[State, Any, Operands], State]
 
 
 def odeint(
-    func: Callable[..., Tree],
-    y0: Tree,
+    func: Callable[..., Any],
+    y0: Any,
     t: ArrayLike,
-    *args: Tree,
+    *args: Any,
     rtol: float = 1.4e-8,
     atol: float = 1.4e-8,
     mxstep: float = math.inf,
     hmax: float = math.inf,
-) -> Tree:
+) -> Any:
     """The states at times `t` that start as `y0` at `t[0]` and have the slopes dy/dt = func(y, t).
 
     Steps of Dormand and Prince's method of order 5 are as long as the estimated error lets them be.
@@ -99,13 +98,13 @@ def odeint(
     given, args_tree = tree.flatten(args)
     given = [array_argument(_NAME, x) for x in given]
 
-    def slope(state: State, time: Time, given: Operands) -> State:
+    def slope(state: State, time: Any, given: Operands) -> State:
         found = func(tree.unflatten(treedef, state), time, *tree.unflatten(args_tree, given))
         return _checked_slope(found, treedef, state)
 
     staged = make_jaxpr(slope)(state, times[0], given)
 
-    def field(state: State, time: Time, operands: Operands) -> State:
+    def field(state: State, time: Any, operands: Operands) -> State:
         consts = operands[len(given) :]
         return eval_jaxpr(staged.jaxpr, consts, *state, time, *operands[: len(given)])
 
@@ -141,7 +140,7 @@ def _times(t: ArrayLike) -> Array:
     return asarray(times, times.dtype)
 
 
-def _checked_slope(found: Tree, treedef: Any, state: State) -> State:
+def _checked_slope(found: Any, treedef: Any, state: State) -> State:
     leaves, found_tree = tree.flatten(found)
     if found_tree != treedef:
         problem = "func returns another tree than the state is."
@@ -164,10 +163,10 @@ def _states(
 ) -> State:
     """The states at all times, the first one in front."""
 
-    def slope(state: State, time: Time) -> State:
+    def slope(state: State, time: Any) -> State:
         return field(state, time, operands)
 
-    def interval(place: steps.Place, until: Time) -> tuple[steps.Place, State]:
+    def interval(place: steps.Place, until: Any) -> tuple[steps.Place, State]:
         def goes_on(now: tuple[steps.Place, Array]) -> Array:
             place, count = now
             # A step that is too short to change the time would be repeated for ever.
@@ -202,7 +201,7 @@ def _backward(
     smooth = [dtypes.issubdtype(aval_of(x).dtype, np.inexact) for x in operands]
     count = len(states)
 
-    def backward_in_time(now: State, time: Time, operands: Operands) -> State:
+    def backward_in_time(now: State, time: Any, operands: Operands) -> State:
         state, adjoint = now[:count], now[count : 2 * count]
 
         def slope(state: State, varied: Operands) -> State:
@@ -215,7 +214,7 @@ def _backward(
         state_cts, varied_cts = pull(adjoint)
         return [*(-x for x in found), *state_cts, *varied_cts]
 
-    def along(ct: State, state: State, time: Time) -> Array:
+    def along(ct: State, state: State, time: Any) -> Array:
         """By how much a sum of states changes while time goes on."""
         slope = field(state, time, operands)
         parts = [total(a * b).real.astype(time.dtype) for a, b in zip(ct, slope, strict=True)]

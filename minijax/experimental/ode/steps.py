@@ -25,8 +25,7 @@ from minijax.numpy.ufuncs import maximum, minimum
 from minijax.runtime.array import Array
 
 State: TypeAlias = list[Any]
-Time: TypeAlias = Any
-Field: TypeAlias = Callable[[State, Time], State]
+Field: TypeAlias = Callable[[State, Any], State]
 
 # When each stage is, and from which slopes it starts.
 _TIMES = (1 / 5, 3 / 10, 4 / 5, 8 / 9, 1.0, 1.0)
@@ -85,9 +84,9 @@ class Place(NamedTuple):
 
     state: State
     slope: State
-    time: Time
-    length: Time
-    before: Time
+    time: Any
+    length: Any
+    before: Any
     between: State
 
 
@@ -96,7 +95,7 @@ def _scaled(x: Array, factor: Array | float) -> Array:
     return x * asarray(factor, dtypes.real_dtype_of(x.dtype)).astype(x.dtype)
 
 
-def plus(start: State, length: Time, slopes: Sequence[State], shares: Sequence[float]) -> State:
+def plus(start: State, length: Any, slopes: Sequence[State], shares: Sequence[float]) -> State:
     """start + length * (the sum of shares of slopes)."""
     found = []
     for i, x in enumerate(start):
@@ -124,7 +123,7 @@ def _relative(parts: State, sizes: Sequence[State], tolerance: Tolerance) -> Sta
     return found
 
 
-def begin(field: Field, state: State, time: Time, tolerance: Tolerance) -> Place:
+def begin(field: Field, state: State, time: Any, tolerance: Tolerance) -> Place:
     """The place where a solution begins, with a length for the first step."""
     slope = field(state, time)
     nothing = [where(False, x, 0).astype(x.dtype) for x in state]
@@ -173,7 +172,7 @@ def _chosen(condition: Array, new: Any, old: Any) -> Any:
     return where(condition, new, old)
 
 
-def _next_length(length: Time, ratio: Array, tolerance: Tolerance) -> Time:
+def _next_length(length: Any, ratio: Array, tolerance: Tolerance) -> Any:
     """A length whose error would be a little less than what is accepted."""
     wanted = _SAFETY / where(ratio > 0, ratio, 1) ** (1 / 5)
     wanted = where(ratio == 0, _LARGEST_FACTOR, wanted)
@@ -183,7 +182,7 @@ def _next_length(length: Time, ratio: Array, tolerance: Tolerance) -> Time:
     return minimum(length * factor.astype(length.dtype), tolerance.hmax).astype(length.dtype)
 
 
-def _polynomials(start: State, end: State, length: Time, slopes: Sequence[State]) -> State:
+def _polynomials(start: State, end: State, length: Any, slopes: Sequence[State]) -> State:
     nothing = [x - x for x in start]
     middle = plus(nothing, length, slopes, _MIDDLE)
     found = []
@@ -195,7 +194,7 @@ def _polynomials(start: State, end: State, length: Time, slopes: Sequence[State]
     return found
 
 
-def state_at(place: Place, time: Time) -> State:
+def state_at(place: Place, time: Any) -> State:
     """The state at a time during the last step; NaN at any other."""
     width = place.time - place.before
     share = (time - place.before) / where(width > 0, width, 1)

@@ -22,9 +22,6 @@ from minijax.runtime.array import Array
 NAME = "experimental.sparse"
 
 Shape: TypeAlias = tuple[int, ...]
-Buffer: TypeAlias = Any
-Operand: TypeAlias = Any
-Index: TypeAlias = Any
 
 
 class SparseEfficiencyError(ValueError):
@@ -49,7 +46,7 @@ class JAXSparse:
         True
     """
 
-    data: Buffer
+    data: Any
     example_shape: Shape
     # NumPy leaves operators to us.
     __array_priority__ = 100
@@ -164,7 +161,7 @@ class JAXSparse:
         fix = "x.todense()"
         error(TypeError, f"{NAME}.{type(self).__name__}", problem, got=repr(self), fix=fix)
 
-    def __getitem__(self, index: Index) -> Any:
+    def __getitem__(self, index: Any) -> Any:
         return self._computed("getitem", index)
 
     def __iter__(self) -> Any:
@@ -179,34 +176,34 @@ class JAXSparse:
     def __abs__(self) -> Self:
         return self._computed("abs")
 
-    def __pow__(self, power: Operand) -> Self:
+    def __pow__(self, power: Any) -> Self:
         return self._computed("pow", power)
 
-    def __add__(self, other: Operand) -> Any:
+    def __add__(self, other: Any) -> Any:
         return self._computed("add", other)
 
-    def __radd__(self, other: Operand) -> Any:
+    def __radd__(self, other: Any) -> Any:
         return self._computed("add", other)
 
-    def __sub__(self, other: Operand) -> Any:
+    def __sub__(self, other: Any) -> Any:
         return self._computed("sub", other)
 
-    def __rsub__(self, other: Operand) -> Any:
+    def __rsub__(self, other: Any) -> Any:
         return (-self)._computed("add", other)
 
-    def __mul__(self, other: Operand) -> Any:
+    def __mul__(self, other: Any) -> Any:
         return self._computed("mul", other)
 
-    def __rmul__(self, other: Operand) -> Any:
+    def __rmul__(self, other: Any) -> Any:
         return self._computed("mul", other)
 
-    def __truediv__(self, other: Operand) -> Any:
+    def __truediv__(self, other: Any) -> Any:
         return self._computed("div", other)
 
-    def __matmul__(self, other: Operand) -> Any:
+    def __matmul__(self, other: Any) -> Any:
         return self._computed("matmul", other)
 
-    def __rmatmul__(self, other: Operand) -> Any:
+    def __rmatmul__(self, other: Any) -> Any:
         return self._computed("rmatmul", other)
 
 

@@ -20,7 +20,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.core.tree_registry import register_pytree_node_class
-from minijax.experimental.sparse.arrays import NAME, Buffer, JAXSparse, Operand, Shape
+from minijax.experimental.sparse.arrays import NAME, JAXSparse, Shape
 from minijax.runtime.array import Array
 from minijax.transforms.vmap import vmap
 
@@ -38,7 +38,7 @@ def refuse(name: str, problem: str, **more: Any) -> NoReturn:
     error(kind, f"{NAME}.{name}", problem, **more)
 
 
-def known(name: str, x: Operand, what: str) -> Any:
+def known(name: str, x: Any, what: str) -> Any:
     """The value of an array that decides how much is stored."""
     value = x.concrete() if isinstance(x, Tracer) else x
     if value is None:
@@ -80,7 +80,7 @@ class BCOO(JAXSparse):
 
     def __init__(
         self,
-        args: tuple[Buffer, Buffer],
+        args: tuple[Any, Any],
         *,
         shape: Sequence[int],
         indices_sorted: bool = False,
@@ -108,7 +108,7 @@ class BCOO(JAXSparse):
         self.indices = _with_batch(indices, batch)
         self.example_shape = shape[n_batch:]
 
-    def tree_flatten(self) -> tuple[tuple[Buffer, Buffer], tuple[Any, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Any, Any], tuple[Any, ...]]:
         """The buffers, and what a tree remembers besides."""
         return (
             (self.data, self.indices),
@@ -123,7 +123,7 @@ class BCOO(JAXSparse):
         found.example_shape, found.indices_sorted, found.unique_indices = aux_data
         return found
 
-    def replaced(self, data: Buffer) -> BCOO:
+    def replaced(self, data: Any) -> BCOO:
         """The array with other elements at the same coordinates."""
         return BCOO.tree_unflatten(self.tree_flatten()[1], (data, self.indices))
 
@@ -155,7 +155,7 @@ class BCOO(JAXSparse):
     @classmethod
     def fromdense(
         cls,
-        mat: Operand,
+        mat: Any,
         *,
         nse: int | None = None,
         index_dtype: Any = np.int32,
@@ -222,7 +222,7 @@ def check_layout(name: str, ndim: int, n_batch: int, n_dense: int) -> None:
 
 
 def bcoo_fromdense(
-    mat: Operand,
+    mat: Any,
     *,
     nse: int | None = None,
     n_batch: int = 0,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,7 +12,7 @@ from minijax import numpy, random
 from minijax.core import dtypes, source, tree
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Literal
 from minijax.experimental.sparse import products
-from minijax.experimental.sparse.arrays import JAXSparse, Operand, by_places, is_sparse
+from minijax.experimental.sparse.arrays import JAXSparse, by_places, is_sparse
 from minijax.experimental.sparse.coordinates import BCOO, bcoo_fromdense, over_batch, refuse
 from minijax.experimental.sparse.layouts import (
     bcoo_concatenate,
@@ -30,13 +30,11 @@ from minijax.transforms.autodiff.jacobian import jacrev as dense_jacrev
 from minijax.transforms.jit.stages import ShapeDtypeStruct
 from minijax.transforms.jit.tracing import make_jaxpr
 
-Tree: TypeAlias = Any
 Positions: TypeAlias = int | Sequence[int]
-Option: TypeAlias = Any
-Params: TypeAlias = dict[str, Any]
+Params: TypeAlias = Mapping[str, Any]
 
 
-def todense(arr: Operand) -> Any:
+def todense(arr: Any) -> Any:
     """The dense array, of a sparse or a dense one.
 
     Example:
@@ -110,7 +108,7 @@ def eye(
 
 
 def random_bcoo(
-    key: Operand,
+    key: Any,
     shape: Sequence[int],
     *,
     dtype: Any = None,
@@ -119,7 +117,7 @@ def random_bcoo(
     n_batch: int = 0,
     n_dense: int = 0,
     generator: Callable[..., Any] = random.uniform,
-    **kwds: Option,
+    **kwds: Any,
 ) -> BCOO:
     """A sparse array of random elements at random places, no two at one.
 
@@ -151,7 +149,7 @@ def random_bcoo(
     dtype = dtypes.default_float_dtype() if dtype is None else dtype
     data = generator(of_data, shape=(*batch, count, *dense), dtype=dtype, **kwds)
 
-    def example(key: Operand) -> Any:
+    def example(key: Any) -> Any:
         chosen = random.choice(key, places, (count,), replace=False)
         return numpy.stack(numpy.unravel_index(chosen, inner), -1)
 
@@ -164,16 +162,16 @@ def random_bcoo(
 def _by_data(transformation: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
     """A transformation that differentiates by the elements of sparse arguments."""
 
-    def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Option) -> Any:
+    def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Any) -> Any:
         @source.result_of(fun)
-        def of_sparse(*args: Tree, **kwargs: Tree) -> Any:
+        def of_sparse(*args: Any, **kwargs: Any) -> Any:
             pairs = [tree.flatten(arg, is_leaf=is_sparse) for arg in args]
             datas = [
                 tree.unflatten(form, [x.data if is_sparse(x) else x for x in leaves])
                 for leaves, form in pairs
             ]
 
-            def rebuilt(number: int, data: Tree, batch: int = 0) -> Tree:
+            def rebuilt(number: int, data: Any, batch: int = 0) -> Any:
                 leaves, form = pairs[number]
                 given = form.flatten_up_to(data)
                 found = [
@@ -181,7 +179,7 @@ def _by_data(transformation: Callable[..., Any]) -> Callable[..., Callable[..., 
                 ]
                 return tree.unflatten(form, found)
 
-            def of_data(*datas: Tree, **kwargs: Tree) -> Any:
+            def of_data(*datas: Any, **kwargs: Any) -> Any:
                 return fun(*(rebuilt(i, data) for i, data in enumerate(datas)), **kwargs)
 
             found = transformation(of_data, argnums=argnums, **options)(*datas, **kwargs)
@@ -203,14 +201,14 @@ def _like(x: Any, data: Any) -> Any:
     return type(x).tree_unflatten(form, (data, *places))
 
 
-def _positioned(argnums: Positions, found: Any, rebuilt: Callable[..., Tree]) -> Any:
+def _positioned(argnums: Positions, found: Any, rebuilt: Callable[..., Any]) -> Any:
     if isinstance(argnums, int):
         return rebuilt(argnums, found)
     return tuple(rebuilt(i, one) for i, one in zip(argnums, found, strict=True))
 
 
 def value_and_grad(
-    fun: Callable[..., Any], argnums: Positions = 0, has_aux: bool = False, **kwargs: Option
+    fun: Callable[..., Any], argnums: Positions = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
     """`value_and_grad` by arguments that may be sparse: gradients have the places of these.
 
@@ -223,7 +221,7 @@ def value_and_grad(
     made = _by_data(dense_value_and_grad)(fun, argnums, has_aux=has_aux, **kwargs)
 
     @source.result_of(fun)
-    def differentiated(*args: Tree, **kwargs: Tree) -> Any:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
         (value, found), rebuilt = made(*args, **kwargs)
         return value, _positioned(argnums, found, rebuilt)
 
@@ -231,7 +229,7 @@ def value_and_grad(
 
 
 def grad(
-    fun: Callable[..., Any], argnums: Positions = 0, has_aux: bool = False, **kwargs: Option
+    fun: Callable[..., Any], argnums: Positions = 0, has_aux: bool = False, **kwargs: Any
 ) -> Callable[..., Any]:
     """`grad` by arguments that may be sparse: gradients have the places of these.
 
@@ -243,7 +241,7 @@ def grad(
     made = value_and_grad(fun, argnums, has_aux, **kwargs)
 
     @source.result_of(fun)
-    def differentiated(*args: Tree, **kwargs: Tree) -> Any:
+    def differentiated(*args: Any, **kwargs: Any) -> Any:
         value, found = made(*args, **kwargs)
         return (found, value[1]) if has_aux else found
 
@@ -251,11 +249,11 @@ def grad(
 
 
 def _jacobian(transformation: Callable[..., Any]) -> Callable[..., Any]:
-    def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Option) -> Any:
+    def transformed(fun: Callable[..., Any], argnums: Positions = 0, **options: Any) -> Any:
         made = _by_data(transformation)(fun, argnums, **options)
 
         @source.result_of(fun)
-        def differentiated(*args: Tree, **kwargs: Tree) -> Any:
+        def differentiated(*args: Any, **kwargs: Any) -> Any:
             found, rebuilt = made(*args, **kwargs)
             if isinstance(found, tuple | list | dict) and isinstance(argnums, int):
                 problem = "the function has to return one array."
@@ -267,7 +265,7 @@ def _jacobian(transformation: Callable[..., Any]) -> Callable[..., Any]:
     return transformed
 
 
-def jacfwd(fun: Callable[..., Any], argnums: Positions = 0, **kwargs: Option) -> Callable[..., Any]:
+def jacfwd(fun: Callable[..., Any], argnums: Positions = 0, **kwargs: Any) -> Callable[..., Any]:
     """`jacfwd` by arguments that may be sparse; the dimensions of the result are a batch.
 
     Example:
@@ -278,7 +276,7 @@ def jacfwd(fun: Callable[..., Any], argnums: Positions = 0, **kwargs: Option) ->
     return _jacobian(dense_jacfwd)(fun, argnums, **kwargs)
 
 
-def jacrev(fun: Callable[..., Any], argnums: Positions = 0, **kwargs: Option) -> Callable[..., Any]:
+def jacrev(fun: Callable[..., Any], argnums: Positions = 0, **kwargs: Any) -> Callable[..., Any]:
     """`jacrev` by arguments that may be sparse; the dimensions of the result are a batch.
 
     Example:
@@ -314,7 +312,7 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     """
 
     @source.result_of(f)
-    def of_sparse(*args: Tree, **kwargs: Tree) -> Any:
+    def of_sparse(*args: Any, **kwargs: Any) -> Any:
         leaves, form = tree.flatten((args, kwargs), is_leaf=is_sparse)
 
         def of_leaves(*dense: Any) -> Any:

@@ -14,7 +14,6 @@ from minijax import lax, numpy
 from minijax.core.errors import IncompatibleShapesError
 from minijax.experimental.sparse import coordinates
 from minijax.experimental.sparse.arrays import (
-    Index,
     JAXSparse,
     SparseEfficiencyError,
     SparseEfficiencyWarning,
@@ -375,7 +374,7 @@ def _sum(mat: BCOO, axis: Any) -> Any:
     return found if found.n_sparse else found.todense()
 
 
-def _getitem(mat: BCOO, index: Index) -> Any:
+def _getitem(mat: BCOO, index: Any) -> Any:
     entries = index if isinstance(index, tuple) else (index,)
     got = {"index": index, "shape": mat.shape}
     if any(not isinstance(e, slice | int | np.integer) and e is not Ellipsis for e in entries):
@@ -400,7 +399,7 @@ def _getitem(mat: BCOO, index: Index) -> Any:
     return bcoo_squeeze(cut, dimensions=single) if single else cut
 
 
-def _bounds(entry: Index, axis: int, size: int, got: dict[str, Any]) -> tuple[int, int, int]:
+def _bounds(entry: Any, axis: int, size: int, got: dict[str, Any]) -> tuple[int, int, int]:
     """Where the part begins that an index or a slice takes, where it ends, and its steps."""
     if not isinstance(entry, slice):
         if not -size <= entry < size:

@@ -10,7 +10,7 @@ import numpy as np
 from minijax import numpy
 from minijax.core.errors import IncompatibleShapesError
 from minijax.experimental.sparse import coordinates
-from minijax.experimental.sparse.arrays import JAXSparse, Operand, is_sparse
+from minijax.experimental.sparse.arrays import JAXSparse, is_sparse
 from minijax.experimental.sparse.coordinates import BCOO, over_batch, refuse
 from minijax.experimental.sparse.layouts import bcoo_update_layout
 from minijax.runtime.array import Array
@@ -18,8 +18,8 @@ from minijax.transforms.vmap import vmap
 
 
 def bcoo_dot_general(
-    lhs: Operand,
-    rhs: Operand,
+    lhs: Any,
+    rhs: Any,
     *,
     dimension_numbers: tuple[Any, Any],
     preferred_element_type: Any = None,
@@ -108,7 +108,7 @@ def _inside(mat: BCOO) -> Array:
     return (mat.indices < np.array(mat.sparse_shape, mat.indices.dtype)).all(-1)
 
 
-def _matmul(lhs: Operand, rhs: Operand) -> Any:
+def _matmul(lhs: Any, rhs: Any) -> Any:
     lhs, rhs = (x if is_sparse(x) else numpy.asarray(x) for x in (lhs, rhs))
     if not lhs.ndim or not rhs.ndim:
         refuse("matmul", "scalars have no product of matrices.", fix="x * y")
@@ -127,7 +127,7 @@ def _matmul(lhs: Operand, rhs: Operand) -> Any:
 
 
 def bcoo_dot_general_sampled(
-    A: Operand, B: Operand, indices: Array, *, dimension_numbers: tuple[Any, Any]
+    A: Any, B: Any, indices: Array, *, dimension_numbers: tuple[Any, Any]
 ) -> Array:
     """Elements of a product of dense arrays, at some coordinates.
 
@@ -149,7 +149,7 @@ def bcoo_dot_general_sampled(
     return (left * right).sum(tuple(range(1, left.ndim)))
 
 
-def bcoo_extract(sparr: BCOO, arr: Operand, *, assume_unique: bool | None = None) -> BCOO:
+def bcoo_extract(sparr: BCOO, arr: Any, *, assume_unique: bool | None = None) -> BCOO:
     """The elements of a dense array at the coordinates of a sparse one.
 
     Args:
@@ -175,7 +175,7 @@ def bcoo_sum_all(mat: BCOO) -> BCOO:
     return mat if mat.unique_indices else coordinates.bcoo_sum_duplicates(mat, mat.nse)
 
 
-def _check_equal(name: str, x: Operand, y: Operand) -> None:
+def _check_equal(name: str, x: Any, y: Any) -> None:
     if x.shape != y.shape:
         problem = "incompatible shapes for broadcasting."
         got = {"x": x.shape, "y": y.shape}
@@ -207,7 +207,7 @@ def _mapped(function: Callable[..., Array], is_shared: bool) -> Callable[..., Ar
     return vmap(function, (None if is_shared else 0, 0))
 
 
-def bcoo_multiply_dense(sp_mat: BCOO, v: Operand) -> Array:
+def bcoo_multiply_dense(sp_mat: BCOO, v: Any) -> Array:
     """The elements of a sparse array, each times that of a dense one, which may be broadcast.
 
     Example:
@@ -241,20 +241,20 @@ def bcoo_multiply_sparse(lhs: BCOO, rhs: BCOO) -> BCOO:
     return lhs.replaced(data)
 
 
-def _mul(x: BCOO, y: Operand) -> BCOO:
+def _mul(x: BCOO, y: Any) -> BCOO:
     if is_sparse(y):
         return bcoo_multiply_sparse(x, y)
     return x.replaced(x.data * y if np.ndim(y) == 0 else bcoo_multiply_dense(x, y))
 
 
-def _div(x: BCOO, y: Operand) -> BCOO:
+def _div(x: BCOO, y: Any) -> BCOO:
     if is_sparse(y):
         problem = "what is not stored would be divided by zero."
         refuse("divide", problem, fix="x / y.todense()", kind=NotImplementedError)
     return x.replaced(x.data / (y if np.ndim(y) == 0 else _looked_up(x, numpy.asarray(y))))
 
 
-def _add(x: BCOO, y: Operand) -> Any:
+def _add(x: BCOO, y: Any) -> Any:
     if not is_sparse(y):
         y = numpy.asarray(y)
         if y.shape != x.shape:
@@ -272,7 +272,7 @@ def _add(x: BCOO, y: Operand) -> Any:
     return BCOO((data, indices), shape=x.shape)
 
 
-def _pow(x: BCOO, y: Operand) -> BCOO:
+def _pow(x: BCOO, y: Any) -> BCOO:
     if np.ndim(y) or not float(y) > 0:
         problem = "only a positive power keeps zeros."
         refuse("power", problem, got={"power": y}, fix="x.todense() ** y", kind=NotImplementedError)

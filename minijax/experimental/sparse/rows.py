@@ -19,7 +19,7 @@ from minijax.core import dtypes, source
 from minijax.core.aval import aval_of
 from minijax.core.tree_registry import register_pytree_node_class
 from minijax.experimental.sparse import coordinates, layouts, products
-from minijax.experimental.sparse.arrays import Buffer, JAXSparse, Operand, by_places
+from minijax.experimental.sparse.arrays import JAXSparse, by_places
 from minijax.experimental.sparse.coordinates import BCOO, over_batch, refuse
 from minijax.runtime.array import Array
 
@@ -59,7 +59,7 @@ class BCSR(JAXSparse):
 
     def __init__(
         self,
-        args: tuple[Buffer, Buffer, Buffer],
+        args: tuple[Any, Any, Any],
         *,
         shape: Sequence[int],
         indices_sorted: bool = False,
@@ -86,7 +86,7 @@ class BCSR(JAXSparse):
         self.indices_sorted, self.unique_indices = bool(indices_sorted), bool(unique_indices)
         self.example_shape = shape[n_batch:]
 
-    def tree_flatten(self) -> tuple[tuple[Buffer, Buffer, Buffer], tuple[Any, ...]]:
+    def tree_flatten(self) -> tuple[tuple[Any, Any, Any], tuple[Any, ...]]:
         """The buffers, and what a tree remembers besides."""
         return (
             (self.data, self.indices, self.indptr),
@@ -101,7 +101,7 @@ class BCSR(JAXSparse):
         found.example_shape, found.indices_sorted, found.unique_indices = aux_data
         return found
 
-    def replaced(self, data: Buffer) -> BCSR:
+    def replaced(self, data: Any) -> BCSR:
         """The array with other elements at the same places."""
         return BCSR.tree_unflatten(self.tree_flatten()[1], (data, self.indices, self.indptr))
 
@@ -123,7 +123,7 @@ class BCSR(JAXSparse):
     @classmethod
     def fromdense(
         cls,
-        mat: Operand,
+        mat: Any,
         *,
         nse: int | None = None,
         index_dtype: Any = np.int32,
@@ -200,7 +200,7 @@ def by_rows(x: Any) -> Any:
 
 
 def bcsr_fromdense(
-    mat: Operand,
+    mat: Any,
     *,
     nse: int | None = None,
     n_batch: int = 0,
@@ -249,8 +249,8 @@ def bcsr_todense(mat: BCSR) -> Array:
 
 
 def bcsr_dot_general(
-    lhs: Operand,
-    rhs: Operand,
+    lhs: Any,
+    rhs: Any,
     *,
     dimension_numbers: tuple[Any, Any],
     preferred_element_type: Any = None,
@@ -276,7 +276,7 @@ def bcsr_dot_general(
     )
 
 
-def bcsr_extract(mat: BCSR, arr: Operand) -> BCSR:
+def bcsr_extract(mat: BCSR, arr: Any) -> BCSR:
     """The elements of a dense array at the places of a sparse one.
 
     Example:

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Literal
-from minijax.core.operators import Operand
 from minijax.core.trace import current
 from minijax.explain.pages import columns, marking
 from minijax.explain.pages.columns import Names
@@ -82,7 +81,7 @@ class _Run:
         self._size = size
         self.dims: dict[int, list[int | None]] = {}
 
-    def of(self, args: Sequence[Operand], dims: Sequence[int | None]) -> list[Operand]:
+    def of(self, args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
         """The results for whole batches."""
         trace = BatchTrace(current.value, self._size)
         try:
@@ -91,12 +90,12 @@ class _Run:
             trace.finished = True
         return outs
 
-    def _evaluated(self, trace: BatchTrace, args: Sequence[Operand]) -> list[Operand]:
+    def _evaluated(self, trace: BatchTrace, args: Sequence[Any]) -> list[Any]:
         closed = self._marked.closed
-        values: dict[Atom, Operand] = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
+        values: dict[Atom, Any] = dict(zip(closed.jaxpr.constvars, closed.consts, strict=True))
         values.update(zip(closed.jaxpr.invars, args, strict=True))
 
-        def read(atom: Atom) -> Operand:
+        def read(atom: Atom) -> Any:
             return atom.value if isinstance(atom, Literal) else values[atom]
 
         for eqn in closed.jaxpr.eqns:

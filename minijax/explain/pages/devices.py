@@ -473,7 +473,8 @@ def _named(eqn: Eqn, which: int, args: Sequence[Terms], legend: Legend) -> Terms
     found = np.empty(shape, object)
     numbers = [f"{key}={value}" for key, value in eqn.params.items() if type(value) is int]
     shown_as = f"{name}[{', '.join(numbers)}]" if numbers else name
-    if type(eqn.primitive).shard is rules.elementwise:
+    shard: Any = type(eqn.primitive).shard
+    if shard is rules.elementwise:
         wide = [np.broadcast_to(value, shape) for value in args]
         for index in np.ndindex(*shape):
             own = [value[index] for value in wide]

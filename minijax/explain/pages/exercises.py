@@ -15,9 +15,6 @@ import numpy as np
 
 from minijax.core.errors import error
 
-Answer = Any
-"""What a program of an exercise gives, and what is predicted: a number, a text, arrays, ..."""
-
 
 class Exercise:
     """A program whose result is to be predicted before it runs; made by `exercise`.
@@ -44,20 +41,20 @@ class Exercise:
         Right: (3,).
     """
 
-    def __init__(self, program: Callable[[], Answer], hints: tuple[str, ...]) -> None:
+    def __init__(self, program: Callable[[], Any], hints: tuple[str, ...]) -> None:
         self.question = inspect.getdoc(program) or ""
         self.tries, self.solved = 0, False
         self._program, self._hints = program, hints
 
     @functools.cached_property
-    def answer(self) -> Answer:
+    def answer(self) -> Any:
         """What the program gives; it runs when this is first asked for."""
         return self._program()
 
-    def __call__(self, prediction: Answer) -> None:
+    def __call__(self, prediction: Any) -> None:
         print(self._reply(prediction))
 
-    def _reply(self, prediction: Answer) -> str:
+    def _reply(self, prediction: Any) -> str:
         if prediction is ...:
             return f"{self.question}\nPut your prediction in the place of the dots."
         if _fits(prediction, self.answer):
@@ -72,7 +69,7 @@ class Exercise:
         return f"Hint {self.tries} of {len(self._hints)}: {self._hints[self.tries - 1]}"
 
 
-def exercise(*hints: str) -> Callable[[Callable[[], Answer]], Exercise]:
+def exercise(*hints: str) -> Callable[[Callable[[], Any]], Exercise]:
     """Makes an exercise of a function without parameters: its result is to be predicted.
 
     The docstring of the function is the question.  Numbers and arrays are compared as
@@ -108,7 +105,7 @@ def exercise(*hints: str) -> Callable[[Callable[[], Answer]], Exercise]:
             fix="write @exercise('a hint', 'another one'), or @exercise() without hints",
         )
 
-    def decorate(program: Callable[[], Answer]) -> Exercise:
+    def decorate(program: Callable[[], Any]) -> Exercise:
         if not inspect.getdoc(program) or inspect.signature(program).parameters:
             error(
                 ValueError,
@@ -122,7 +119,7 @@ def exercise(*hints: str) -> Callable[[Callable[[], Answer]], Exercise]:
     return decorate
 
 
-def _fits(prediction: Answer, answer: Answer) -> bool:
+def _fits(prediction: Any, answer: Any) -> bool:
     """Whether a prediction says the same as an answer."""
     try:
         given, expected = np.asarray(prediction, float), np.asarray(answer, float)
@@ -131,6 +128,6 @@ def _fits(prediction: Answer, answer: Answer) -> bool:
     return given.shape == expected.shape and np.allclose(given, expected, 1e-3, equal_nan=True)
 
 
-def _words(x: Answer) -> list[Any] | str:
+def _words(x: Any) -> list[Any] | str:
     """A text without its blanks, or a list of such."""
     return list(map(_words, x)) if isinstance(x, list | tuple) else "".join(str(x).split())

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from minijax.core import config
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.explain.pages import (
     calls,
@@ -281,7 +281,7 @@ class _Making:
         return every
 
 
-def _bytes(aval: ShapedArray) -> int:
+def _bytes(aval: AbstractValue) -> int:
     return int(getattr(aval, "size", 0) * getattr(getattr(aval, "dtype", None), "itemsize", 0))
 
 

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import tree
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh, PartitionSpec
 from minijax.explain import communication, groups
@@ -100,7 +100,7 @@ class _Placed(NamedTuple):
     """An argument or a result: its name, its type, and where it is."""
 
     name: str
-    aval: ShapedArray
+    aval: AbstractValue
     sharding: Any
 
     def parts(self) -> list[tuple[slice, ...]] | None:

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minijax.core import tree
-from minijax.core.aval import ShapedArray, aval_of, has_aval
+from minijax.core.aval import aval_of, has_aval
 from minijax.transforms.jit.stages import ShapeDtypeStruct
 
 Function = Callable[..., Any]
@@ -85,7 +85,7 @@ def _is_array(x: Any) -> bool:
 
 def _example(x: Any, dim: int | None) -> Any:
     """What a function that is mapped sees of an argument: its type."""
-    aval: ShapedArray = aval_of(x)
+    aval = aval_of(x)
     if dim is None:
         return x
     inner = aval.without_dim(dim % len(aval.shape))

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from jaxlib import _hlo, _jax
+from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # no stub for _hlo in 0.10.2
 
 from minijax.explain.xla.programs import COSTLESS, operations_of
 from minijax.runtime.hlo_text import HloModule, Instruction

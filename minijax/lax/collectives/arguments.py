@@ -17,7 +17,7 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import config, tree, vma
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of, shaped_array
 from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import error, message
 from minijax.core.meshes import PartitionSpec
@@ -127,7 +127,7 @@ def without_dims(x: Array, dims: tuple[int, ...]) -> Any:
     return squeeze(x, dims) if dims else x
 
 
-def results(applications: Any) -> Any:
+def results(applications: object) -> Any:
     """A tree of results, of a tree of applications; what is a value already stays."""
     return map_leaves(lambda a: a.now() if isinstance(a, Application) else a, applications)
 
@@ -250,7 +250,7 @@ def canonical_dim(name: str, argument: str, dim: Any, ndim: int) -> int:
 
 
 def check_block(
-    name: str, argument: str, x: ShapedArray, dim: int, size: int, *, tiled: bool
+    name: str, argument: str, x: AbstractValue, dim: int, size: int, *, tiled: bool
 ) -> None:
     """Refuses dimensions that cannot be cut into one block for each device.
 
@@ -290,7 +290,7 @@ def check_no_sums(name: str, x: Array, axes: Axes, fix: str = "") -> None:
     casts.refuse_kind(name, aval, wanted & given.reduced, "reduced", expected, fix)
 
 
-def check_varying(name: str, aval: ShapedArray, axes: Axes) -> None:
+def check_varying(name: str, aval: AbstractValue, axes: Axes) -> None:
     """Refuses operands of a primitive that do not vary over all of the mesh axes.
 
     Raises:
@@ -306,7 +306,7 @@ def check_varying(name: str, aval: ShapedArray, axes: Axes) -> None:
     )
 
 
-def kind_over(x: Array, axis: Any) -> str:
+def kind_over(x: Array, axis: object) -> str:
     """Of which kind a value is over one mesh axis: "V", "I", "U" or "R"."""
     given = vma.of(aval_of(x))
     kinds = {"V": given.varying, "U": given.unreduced, "R": given.reduced}
@@ -417,7 +417,7 @@ def in_mesh_order(axes: Axes) -> Axes:
     return tuple(sorted(axes, key=lambda axis: last.get(axis, -1)))
 
 
-def refuse_groups_of_batch(name: str, axis: Any, groups: Groups) -> None:
+def refuse_groups_of_batch(name: str, axis: object, groups: Groups) -> None:
     """Refuses groups along an axis that is a batch.
 
     Raises:
@@ -456,7 +456,7 @@ class AroundBatch(NamedTuple):
         return {"axis_name": self.others, "axis_size": self.outer * self.inner}
 
 
-def around_batch(name: str, axis: Any, params: Params) -> AroundBatch:
+def around_batch(name: str, axis: object, params: Params) -> AroundBatch:
     """The axes before and after the one that is a batch, of an operation with `params`.
 
     Raises:

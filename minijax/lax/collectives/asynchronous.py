@@ -6,7 +6,7 @@ before `done()` need not wait for the other devices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -61,7 +61,7 @@ class Start(Primitive):
     def effects(self, *avals: Any, **params: Any) -> frozenset[Any]:
         return self.base.effects(*avals, **params)
 
-    def shard(self, avals: Avals, outs: Avals, **params: Any) -> Any:
+    def shard(self, avals: Avals, outs: Sequence[AbstractTodo], **params: Any) -> Any:
         return self.base.shard(avals, [out.inner_aval for out in outs], **params)
 
     def lower(self, ctx: LoweringContext, x: Value, **params: Any) -> Any:
@@ -71,7 +71,7 @@ class Start(Primitive):
             return self.base.lower(ctx, x, **params)
         x = self.prepare(ctx, x, **params)
 
-        def body(inner: LoweringContext, operand: Any) -> list[Any]:
+        def body(inner: LoweringContext, operand: object) -> list[Any]:
             inner.avals_out = [todo.inner_aval]
             return [self.exchange(inner, operand, **params)]
 
@@ -88,7 +88,9 @@ def _shown_params_of_start(primitive: Start, params: Any) -> dict[str, Any]:
 
 
 @vma.vary.rule(Start)
-def _vary_of_start(primitive: Start, avals: Avals, outs: Avals, **params: Any) -> ManualAxisType:
+def _vary_of_start(
+    primitive: Start, avals: Avals, outs: Sequence[AbstractTodo], **params: Any
+) -> ManualAxisType:
     return vma.vary.of(primitive.base)(avals, [out.inner_aval for out in outs], **params)
 
 
@@ -101,7 +103,7 @@ core_axes.waits_for_all.derive(Start)(lambda start: core_axes.waits_for_all.of(s
 class Done(Primitive):
     """Waits for the result of a collective that has started.  No derivative, no batch."""
 
-    def abstract_eval(self, x: Any) -> Any:
+    def abstract_eval(self, x: object) -> Any:
         if not isinstance(x, AbstractTodo):
             error(
                 TypeError,
@@ -114,7 +116,7 @@ class Done(Primitive):
             )
         return x.inner_aval
 
-    def shard(self, avals: Avals, outs: Avals) -> Any:
+    def shard(self, avals: Avals, outs: Sequence[AbstractTodo]) -> Any:
         return rules.spec_of(outs[0])
 
     def lower(self, ctx: LoweringContext, x: Value) -> Any:
@@ -200,7 +202,7 @@ class _Completion:
     done: Done
     squeezed: tuple[tuple[int, ...], ...]
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: object) -> Any:
         leaves, treedef = tree.flatten(x)
         outs = [
             arguments.without_dims(self.done.bind(leaf), dims)
@@ -253,7 +255,9 @@ tree_registry.register_pytree_node(
 )
 
 
-def _started(function: Callable[..., Any], done: Done, x: Any, *args: Any, **options: Any) -> Todo:
+def _started(
+    function: Callable[..., Any], done: Done, x: object, *args: Any, **options: Any
+) -> Todo:
     """What a public function does, only started."""
     leaves, treedef = tree.flatten(arguments.applications_of(function)(x, *args, **options))
     begun = []
@@ -269,7 +273,7 @@ def _started(function: Callable[..., Any], done: Done, x: Any, *args: Any, **opt
     return Todo(tree.unflatten(treedef, begun), _Completion(done, tuple(squeezed)))
 
 
-def all_gather_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
+def all_gather_start(x: object, axis_name: AxisName, **options: Any) -> Todo:
     """Starts `all_gather`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's all_gather_start (0.10).
@@ -283,7 +287,7 @@ def all_gather_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
     return _started(gathers.all_gather, all_gather_done_p, x, axis_name, **options)
 
 
-def psum_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
+def psum_start(x: object, axis_name: AxisName, **options: Any) -> Todo:
     """Starts `psum`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's psum_start (0.10).
@@ -297,7 +301,7 @@ def psum_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
     return _started(reductions.psum, psum_done_p, x, axis_name, **options)
 
 
-def psum_scatter_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
+def psum_scatter_start(x: object, axis_name: AxisName, **options: Any) -> Todo:
     """Starts `psum_scatter`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's psum_scatter_start (0.10).
@@ -315,7 +319,7 @@ def psum_scatter_start(x: Any, axis_name: AxisName, **options: Any) -> Todo:
 
 
 def all_to_all_start(
-    x: Any, axis_name: AxisName, split_axis: int, concat_axis: int, **options: Any
+    x: object, axis_name: AxisName, split_axis: int, concat_axis: int, **options: Any
 ) -> Todo:
     """Starts `all_to_all`, with the same arguments; `.done()` gives its result.
 
@@ -333,7 +337,7 @@ def all_to_all_start(
     return _started(exchanges.all_to_all, all_to_all_done_p, x, axis_name, *axes, **options)
 
 
-def pbroadcast_start(x: Any, axis_name: AxisName, source: int) -> Todo:
+def pbroadcast_start(x: object, axis_name: AxisName, source: int) -> Todo:
     """Starts `pbroadcast`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's pbroadcast_start (0.10).
@@ -351,7 +355,7 @@ def pbroadcast_start(x: Any, axis_name: AxisName, source: int) -> Todo:
     return _started(permutations.pbroadcast, pbroadcast_done_p, x, axis_name, source)
 
 
-def ppermute_start(x: Any, axis_name: AxisName, perm: PermutationLike) -> Todo:
+def ppermute_start(x: object, axis_name: AxisName, perm: PermutationLike) -> Todo:
     """Starts `ppermute`, with the same arguments; `.done()` gives its result.
 
     Source: mirrors jax.lax's ppermute_start (0.10).

@@ -12,11 +12,11 @@ import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, printing, vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents
 from minijax.core.trace import current
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, is_linear, jvp_of_linear
@@ -293,7 +293,7 @@ class RaggedAllToAll(Collective, Primitive):
         }
         return ctx.op("stablehlo.custom_call", values, attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         out = self.bind(*primals, **params)
         dots = map(instantiate, tangents[:2])
         return out, self.bind(*dots, *primals[2:], **params)
@@ -365,7 +365,7 @@ def _batch_axis_of_ragged_all_to_all(
 ragged_all_to_all_p = RaggedAllToAll()
 
 
-def _check_arrays(operand: ShapedArray, output: ShapedArray) -> None:
+def _check_arrays(operand: AbstractValue, output: AbstractValue) -> None:
     fits = operand.ndim and operand.shape[1:] == output.shape[1:] and output.ndim == operand.ndim
     if not fits or operand.dtype != output.dtype:
         problem = "rows of operand do not fit into output."
@@ -374,7 +374,7 @@ def _check_arrays(operand: ShapedArray, output: ShapedArray) -> None:
         error(ValueError, "lax.ragged_all_to_all", problem, got=got, expected=expected)
 
 
-def _check_sizes(sizes: Sequence[ShapedArray]) -> None:
+def _check_sizes(sizes: Sequence[AbstractValue]) -> None:
     for name, aval in zip(_SIZES, sizes, strict=True):
         if not dtypes.issubdtype(aval.dtype, np.integer):
             error(

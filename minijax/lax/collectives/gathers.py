@@ -6,14 +6,14 @@ device its block of the sum.
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
@@ -104,7 +104,13 @@ class Gather(Collective, Primitive):
         return ctx.ops("stablehlo.all_gather", [x], attributes)[0]
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, all_gather_dimension: int, **params: Any
+        self,
+        size: int,
+        args: Values,
+        dims: Sequence[int],
+        *,
+        all_gather_dimension: int,
+        **params: Any,
     ) -> Batched:
         (x,), (b,) = args, dims
         dim = all_gather_dimension
@@ -272,7 +278,7 @@ class Scatter(Collective, Primitive):
         return found if tiled else ctx.reshape(found, out.shape, out.dtype)
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, scatter_dimension: int, **params: Any
+        self, size: int, args: Values, dims: Sequence[int], *, scatter_dimension: int, **params: Any
     ) -> Batched:
         (x,), (b,) = args, dims
         dim = scatter_dimension + (scatter_dimension >= b)
@@ -285,7 +291,12 @@ rules.knows_sums.set(True, Scatter)
 
 @core_axes.batch_axis.rule(Scatter)
 def _batch_axis_of_scatter(
-    primitive: Scatter, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
+    primitive: Scatter,
+    size: int,
+    name: Hashable,
+    args: Sequence[Array],
+    dims: BatchDims,
+    **params: Any,
 ) -> tuple[Any, int]:
     around = arguments.around_batch("lax.psum_scatter", name, params)
     (x,), (b,) = args, dims
@@ -469,7 +480,7 @@ def all_gather_reduced(x: Tree, axis_name: AxisName, *, axis: int = 0, tiled: bo
     return all_gather(x, axis_name, axis=axis, tiled=tiled, to="reduced")
 
 
-def _check_block(x: ShapedArray, dim: int, size: int, *, tiled: bool) -> None:
+def _check_block(x: AbstractValue, dim: int, size: int, *, tiled: bool) -> None:
     arguments.check_block("lax.psum_scatter", "scatter_dimension", x, dim, size, tiled=tiled)
 
 
@@ -526,7 +537,7 @@ def psum_scatter(
 
 
 def scatter_params(
-    name: str, x: Array, axes: Axes, size: int, dim: Any, tiled: bool
+    name: str, x: Array, axes: Axes, size: int, dim: object, tiled: bool
 ) -> dict[str, Any]:
     """The parameters of a scatter of `x`.
 

@@ -216,7 +216,12 @@ core_axes.makes_equal.set(True, PBroadcast)
 
 @core_axes.batch_axis.rule(PBroadcast)
 def _batch_axis_of_pbroadcast(
-    primitive: PBroadcast, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
+    primitive: PBroadcast,
+    size: int,
+    name: Hashable,
+    args: Sequence[Array],
+    dims: BatchDims,
+    **params: Any,
 ) -> tuple[Any, Any]:
     around = arguments.around_batch("lax.pbroadcast", name, params)
     sizes = (around.outer, size, around.inner)
@@ -445,7 +450,7 @@ class PRecv(OneSided):
     name = "precv"
 
     def abstract_eval(
-        self, token: Any, *, axis_name: Axes, out_shape: ShapedArray, perm: Pairs
+        self, token: object, *, axis_name: Axes, out_shape: ShapedArray, perm: Pairs
     ) -> ShapedArray:
         if not isinstance(token, AbstractToken):
             error(TypeError, "lax.precv", "the first operand must be a token.", got=str(token))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -117,7 +117,7 @@ class AllReduce(Collective, Primitive):
         return casts.all_reduce(ctx, x, self.combiner, names, axis_index_groups, ctx.avals_out[0])
 
     def batch(
-        self, size: int, args: Values, dims: BatchDims, *, axes: Axes, axis_index_groups: Groups
+        self, size: int, args: Values, dims: Sequence[int], *, axes: Axes, axis_index_groups: Groups
     ) -> Batched:
         (x,), (dim,) = args, dims
         if _dims(axes):
@@ -157,7 +157,12 @@ def _vary_of_all_reduce(
 
 @core_axes.batch_axis.rule(AllReduce)
 def _batch_axis_of_all_reduce(
-    primitive: AllReduce, size: int, name: Hashable, args: Values, dims: BatchDims, **params: Any
+    primitive: AllReduce,
+    size: int,
+    name: Hashable,
+    args: Sequence[Array],
+    dims: BatchDims,
+    **params: Any,
 ) -> tuple[Any, None]:
     axes, groups = params["axes"], params["axis_index_groups"]
     arguments.refuse_groups_of_batch(f"lax.{primitive.name}", name, groups)

@@ -320,7 +320,7 @@ def _promoted(before: AbstractValue, after: AbstractValue) -> Any:
     return dtypes.result_type(before, after)
 
 
-def retyped(x: Any, dtype: np.dtype[Any], weak_type: bool) -> Any:
+def retyped(x: object, dtype: np.dtype[Any], weak_type: bool) -> Any:
     """`x` with another dtype; numbers of Python stay numbers, and so literals of jaxprs."""
     if type(x) not in dtypes.python_scalar_dtypes:
         return creation.convert_to_type(x, dtype, weak_type)
@@ -548,7 +548,7 @@ def _origin(jaxpr: Jaxpr, atom: Atom, expected: Any) -> str:
         eqn = made_by[earlier]
 
 
-def flatten_values(name: str, argument: str, value: Any) -> tuple[list[Any], Any, list[Any]]:
+def flatten_values(name: str, argument: str, value: object) -> tuple[list[Any], Any, list[Any]]:
     """Leaves, tree and types of an argument whose leaves must be arrays or numbers.
 
     Raises:

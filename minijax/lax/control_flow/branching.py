@@ -14,7 +14,7 @@ from minijax.core import config, dtypes, effects, printing, refs, tree, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.core.sequences import UNSPECIFIED, merge_lists, partition_list
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
@@ -29,7 +29,7 @@ from minijax.interpreters import (
     transpose,
     uniformity,
 )
-from minijax.interpreters.jvp import Zero, is_linear, with_zeros
+from minijax.interpreters.jvp import is_linear, with_zeros
 from minijax.interpreters.partial_eval import PartialTrace
 from minijax.interpreters.structural import broadcast_in_dim, in_front, to_batch_dim
 from minijax.lax import binary, creation, references, unary
@@ -82,7 +82,7 @@ class Cond(Primitive):
     def lower(
         self,
         ctx: LoweringContext,
-        index: Array,
+        index: Any,
         *operands: Any,
         branches: Branches,
         branches_platforms: Platforms,
@@ -106,7 +106,9 @@ class Cond(Primitive):
         ctx.tokens.update(zip(ordered, outs[: len(ordered)], strict=True))
         return list(outs[len(ordered) :])
 
-    def jvp(self, primals: Values, tangents: Values, *, branches: Branches, **params: Any) -> Dual:
+    def jvp(
+        self, primals: Values, tangents: Tangents, *, branches: Branches, **params: Any
+    ) -> Dual:
         nonzero = [type(t) is not Zero for t in tangents[1:]]
         derivatives, moving = _alike(branches, lambda b, *flags: jvp.jvp_jaxpr(b, nonzero, *flags))
         dots = [t for t in tangents[1:] if type(t) is not Zero]
@@ -137,7 +139,7 @@ class Cond(Primitive):
         return merge_lists(split.out_unknown, known_outs[:num_known], staged_outs)
 
     def transpose(
-        self, cts: Values, index: Array, *args: Any, branches: Branches, **params: Any
+        self, cts: Sequence[Any], index: Array, *args: Any, branches: Branches, **params: Any
     ) -> Cotangents:
         linear = [is_linear(x) for x in args]
         ct_nonzero = [type(ct) is not Zero for ct in cts]
@@ -296,7 +298,7 @@ def cond(
     true_fun: Callable[..., R],
     false_fun: Callable[..., S],
     *operands: Any,
-    operand: Any = UNSPECIFIED,
+    operand: object = UNSPECIFIED,
 ) -> R | S:
     """The result of `true_fun(*operands)` or of `false_fun(*operands)`.
 
@@ -352,9 +354,9 @@ def cond(
 
 def _cond_of_two_operands(
     pred: ArrayLike,
-    true_operand: Any,
+    true_operand: object,
     true_fun: Callable[..., Any],
-    false_operand: Any,
+    false_operand: object,
     false_fun: Callable[..., Any],
 ) -> Any:
     """The oldest form of `cond`, in which each function has an operand of its own."""
@@ -390,11 +392,11 @@ def _predicate(pred: ArrayLike) -> Any:
 
 @overload
 def switch(
-    index: Any, branches: Sequence[Callable[..., R]], *operands: Any, operand: Any = ...
+    index: object, branches: Sequence[Callable[..., R]], *operands: Any, operand: object = ...
 ) -> R: ...
 @overload
 def switch(
-    index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = ...
+    index: object, branches: Sequence[Callable[..., Any]], *operands: Any, operand: object = ...
 ) -> Any: ...
 
 

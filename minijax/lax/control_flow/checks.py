@@ -423,7 +423,7 @@ def keys_of_cond(
 
 
 def keys_of_scan(
-    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Values, **params: Any
+    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Sequence[Any], **params: Any
 ) -> list[Any]:
     """Two steps tell what all of them do."""
     loop = ScanParams(**params)
@@ -438,7 +438,7 @@ def keys_of_scan(
 
 
 def keys_of_while(
-    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Values, **params: Any
+    primitive: Primitive, flow: key_reuse.KeyFlow, keys: Sequence[Any], **params: Any
 ) -> list[Any]:
     """Two steps tell what all of them do."""
     loop = WhileParams(**params)

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var, used_variables
-from minijax.core.primitive import Primitive
+from minijax.core.primitive import Primitive, Zero
 from minijax.core.sequences import merge_lists, partition_list
 from minijax.core.trace import Params
 from minijax.interpreters import partial_eval, passes, remat, staging, transpose
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.lax.control_flow import bodies
 from minijax.lax.control_flow.lowering import ScanParams

@@ -17,7 +17,7 @@ from minijax.core.aval import AbstractValue, aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, used_variables
 from minijax.core.operators import BatchDims
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
@@ -31,7 +31,7 @@ from minijax.interpreters import (
     structural,
     uniformity,
 )
-from minijax.interpreters.jvp import Zero, with_zeros
+from minijax.interpreters.jvp import with_zeros
 from minijax.lax import binary, creation, references
 from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
@@ -74,7 +74,7 @@ class While(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_while(ctx, values, WhileParams(**params))
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         loop = WhileParams(**params)
         test_consts, consts, init = loop.split(primals)
         _, const_dots, init_dots = loop.split(tangents)
@@ -130,7 +130,7 @@ class While(Primitive):
         staged_outs = trace.unknown.process(self, args, params)
         return [out if u else next(known) for out, u in zip(staged_outs, unknown, strict=True)]
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
+    def transpose(self, cts: Cotangents, *args: Any, **params: Any) -> Cotangents:
         del cts, args, params
         error(
             ValueError,
@@ -300,7 +300,7 @@ def _while_loop(
     naming: bodies.Naming,
     cond_fun: Callable[[Any], Any],
     body_fun: Callable[[Any], Any],
-    init_val: Any,
+    init_val: object,
     described: Callable[..., Any],
 ) -> Any:
     name = naming.name

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 from minijax.core import dtypes, effects
-from minijax.core.aval import AbstractToken, ShapedArray, shaped_array
+from minijax.core.aval import AbstractToken, AbstractValue, ShapedArray, shaped_array
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.sequences import split_list
 from minijax.lax.shape import slice_op
@@ -121,7 +121,7 @@ class _WhileLoop(NamedTuple):
         ]
 
     def _kept_where_done(
-        self, ctx: LoweringContext, pred: Value, x: Value, before: Value, aval: ShapedArray
+        self, ctx: LoweringContext, pred: Value, x: Value, before: Value, aval: AbstractValue
     ) -> Any:
         if isinstance(aval, AbstractToken):
             return x

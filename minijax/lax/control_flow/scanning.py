@@ -20,7 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Var
 from minijax.core.meshes import PartitionSpec
 from minijax.core.native import PyTreeDef
 from minijax.core.operators import BatchDims
-from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.core.primitive import Batched, Dual, Primitive, Tangents, Zero
 from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
@@ -33,7 +33,7 @@ from minijax.interpreters import (
     remat,
     uniformity,
 )
-from minijax.interpreters.jvp import Zero, with_zeros
+from minijax.interpreters.jvp import with_zeros
 from minijax.interpreters.structural import instantiate, moveaxis, to_batch_dim, to_batch_dims
 from minijax.lax import creation, references, shape, slicing
 from minijax.lax.binary import add, bitwise_or
@@ -83,7 +83,7 @@ class Scan(Primitive):
     def lower(self, ctx: LoweringContext, *values: Any, **params: Any) -> list[Any]:
         return lowering.lower_scan(ctx, values, ScanParams(**params))
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         loop = ScanParams(**params)
         num_consts, num_carry = loop.num_consts, loop.num_carry
         consts, moving, slices = loop.split([type(t) is not Zero for t in tangents])
@@ -190,8 +190,8 @@ scan_p = Scan()
 
 def scan(
     f: Callable[[Any, Any], tuple[Carry, Y]],
-    init: Any,
-    xs: Any = None,
+    init: object,
+    xs: object = None,
     length: int | None = None,
     reverse: bool = False,
     unroll: int | bool = 1,
@@ -239,8 +239,8 @@ def scan(
 def scan_named(
     naming: bodies.Naming,
     f: Callable[[Any, Any], tuple[Any, Any]],
-    init: Any,
-    xs: Any,
+    init: object,
+    xs: object,
     *,
     described: Callable[..., Any],
     length: int | None = None,
@@ -401,7 +401,7 @@ def _unroll(name: str, unroll: int | bool, length: int) -> int:
 
 def _python_scan(
     f: Callable[[Any, Any], Any],
-    carry: Any,
+    carry: object,
     slices: Sequence[Any],
     xs_tree: PyTreeDef,
     length: int,
@@ -425,20 +425,20 @@ R = TypeVar("R")
 
 
 def _map_step(function: Callable[[], Any]) -> Callable[..., Any]:
-    def step(carry: tuple[()], x: Any) -> Any:
+    def step(carry: tuple[()], x: object) -> Any:
         return carry, function()(x)
 
     return step
 
 
 def _batched_step(function: Callable[[], Any]) -> Callable[..., Any]:
-    def step(carry: tuple[()], x: Any) -> Any:
+    def step(carry: tuple[()], x: object) -> Any:
         return carry, _over_batch(function(), x)
 
     return step
 
 
-def _over_batch(function: Callable[[Any], Any], xs: Any) -> Any:
+def _over_batch(function: Callable[[Any], Any], xs: object) -> Any:
     """`function` applied to all slices of `xs` at once."""
     leaves, xs_tree = tree.flatten(xs)
     size = aval_of(leaves[0]).shape[0]
@@ -450,7 +450,7 @@ def _over_batch(function: Callable[[Any], Any], xs: Any) -> Any:
     return tree.unflatten(flat.out_tree, placed)
 
 
-def map(f: Callable[[Any], R], xs: Any, *, batch_size: int | None = None) -> R:
+def map(f: Callable[[Any], R], xs: object, *, batch_size: int | None = None) -> R:
     """Maps `f` over the slices of `xs`, one after the other, and stacks the results.
 
     Shapes:     xs: a tree of T_i[n, s_i] -> a tree of U_i[n, u_i].

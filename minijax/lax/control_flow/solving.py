@@ -15,9 +15,9 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.native import PyTreeDef
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.interpreters import batching, checking, jvp, staging, transpose
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import in_front, instantiate, to_batch_dim
 from minijax.lax.binary import sub
 from minijax.lax.control_flow import bodies, checks
@@ -91,7 +91,7 @@ class CustomRoot(Solver):
     name = "custom_root"
 
     def jvp(
-        self, primals: Values, tangents: Values, *, const_lengths: RootParts, jaxprs: RootParts
+        self, primals: Values, tangents: Tangents, *, const_lengths: RootParts, jaxprs: RootParts
     ) -> Dual:
         outs = self.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
         f_consts, _, solve_consts, guess = _groups(primals, const_lengths)
@@ -165,7 +165,7 @@ class CustomLinearSolve(Solver):
     name = "custom_linear_solve"
 
     def jvp(
-        self, primals: Values, tangents: Values, *, const_lengths: SolveParts, jaxprs: SolveParts
+        self, primals: Values, tangents: Tangents, *, const_lengths: SolveParts, jaxprs: SolveParts
     ) -> Dual:
         outs = self.bind(*primals, const_lengths=const_lengths, jaxprs=jaxprs)
         count = len(jaxprs.matvec.out_avals)
@@ -192,7 +192,7 @@ class CustomLinearSolve(Solver):
         return outs, out_dots
 
     def transpose(
-        self, cts: Values, *args: Any, const_lengths: SolveParts, jaxprs: SolveParts
+        self, cts: Tangents, *args: Any, const_lengths: SolveParts, jaxprs: SolveParts
     ) -> Cotangents:
         if jaxprs.transpose_solve is None:
             problem = "reverse-mode differentiation needs a solver of the transposed equation."
@@ -282,7 +282,7 @@ def _stage(name: str, function: Callable[..., Any], *args: Any) -> _Staged:
     return _Staged(staged.closed[0], staged.consts, staged.out_trees[0])
 
 
-def _check_like(name: str, what: str, staged: _Staged, like: str, expected: Any) -> None:
+def _check_like(name: str, what: str, staged: _Staged, like: str, expected: object) -> None:
     """Refuses a function whose result has other types than `expected`.
 
     Raises:
@@ -326,7 +326,7 @@ def _result(outs: Sequence[Any], solution: PyTreeDef, aux: PyTreeDef | None) -> 
 
 def custom_root(
     f: Callable[[Any], Any],
-    initial_guess: Any,
+    initial_guess: object,
     solve: Callable[[Callable[[Any], Any], Any], R],
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
@@ -369,10 +369,10 @@ def custom_root(
     solved = staged_solve._replace(out_tree=solution)
     _check_like(name, "solve", solved, "initial_guess", initial_guess)
 
-    def linearize_and_solve(x: Any, y: Any) -> Any:
+    def linearize_and_solve(x: object, y: object) -> Any:
         point = tree.leaves(x)
 
-        def derivative(direction: Any) -> Any:
+        def derivative(direction: object) -> Any:
             leaves = tree.leaves(direction)
             _, dots = jvp.jvp_flat(
                 lambda *xs: tree.leaves(f(tree.unflatten(guess_tree, xs))), point, leaves
@@ -395,7 +395,7 @@ def custom_root(
 
 def custom_linear_solve(
     matvec: Callable[[Any], Any],
-    b: Any,
+    b: object,
     solve: Callable[[Callable[[Any], Any], Any], R],
     transpose_solve: Callable[[Callable[[Any], Any], Any], Any] | None = None,
     symmetric: bool = False,
@@ -442,7 +442,7 @@ def custom_linear_solve(
         staged_vecmat = _transposed(staged_matvec, len(right))
         transposed_solver = transpose_solve
 
-        def vecmat(y: Any) -> Any:
+        def vecmat(y: object) -> Any:
             outs = staging.eval_closed_jaxpr(
                 staged_vecmat.closed, *staged_vecmat.consts, *tree.leaves(y)
             )

@@ -15,12 +15,12 @@ import numpy as np
 from minijax.core import dtypes, vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error, warn
-from minijax.core.primitive import Batched, Cotangents, Dual
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.core.primitive import Batched, Cotangents, Dual, Zero
+from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import add_tangents, full, moveaxis
 from minijax.lax import binary, creation, reduction, unary
 from minijax.lax.binary import select
-from minijax.lax.families import INEXACT, BatchDims, Values
+from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.lu import solve_square
@@ -142,7 +142,7 @@ class TridiagonalSolve(kernels.BatchedPrimitive):
         )
         return kernels.nan_where_failed(info, x)[0]
 
-    def jvp(self, primals: Values, tangents: Values, **params: bool) -> Dual:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool) -> Dual:
         # From a x = b follows a x' = b' - a' x.
         *diagonals, _ = primals
         *changes, b_dot = tangents
@@ -161,7 +161,7 @@ class TridiagonalSolve(kernels.BatchedPrimitive):
         lower, upper = _shifted(du, 1), _shifted(dl, -1)
         return None, None, None, self.bind(lower, d, upper, ct, **params)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Batched:
         *diagonals, b = args
         if any(dim is not None for dim in dims[:-1]) or aval_of(b).split is not None:
             return super().batch(size, args, dims, **params)
@@ -289,7 +289,7 @@ class Eigh(kernels.BatchedPrimitive):
         results = [(x.shape, x.dtype), (x.shape[:-1], dtypes.real_dtype_of(x.dtype))]
         return kernels.checked_call(platform, target, x, results, attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> Dual:
         # With P = Vᴴ x' V: w' = diag(P), and V' = V (F ∘ P) where F_ij = 1 / (w_j - w_i) for i ≠ j
         # and zero otherwise (Giles, 2008, §3.1, with Vᴴ for V⁻¹).
         (x,), (x_dot,) = primals, tangents
@@ -618,7 +618,7 @@ class Eig(kernels.BatchedPrimitive):
         vectors = zip((left, right), wanted, strict=True)
         return [values, *(each for each, is_wanted in vectors if is_wanted)]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         gives_left, gives_right, are_derivable, _ = _EigParams(**params)
         if (gives_left or gives_right) and not are_derivable:

@@ -14,13 +14,12 @@ import numpy as np
 
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Dual
-from minijax.interpreters.jvp import Zero
+from minijax.core.primitive import Dual, Zero
 from minijax.interpreters.structural import full
 from minijax.lax import binary, shape, unary
 from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import fori_loop
-from minijax.lax.families import FLOAT, INEXACT, Values
+from minijax.lax.families import FLOAT, INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.lu import solve_square, triangular_solve
@@ -48,7 +47,7 @@ class Cholesky(kernels.BatchedPrimitive):
         attributes = kernels.triangle(platform, lower=True)
         return kernels.checked_call(platform, target, x, [(x.shape, x.dtype)], attributes)[0]
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array]) -> Dual:
         # Murray, Differentiation of the Cholesky decomposition (2016): L' = L Φ(L⁻¹ x' L⁻ᴴ), where
         # Φ takes the lower triangle with half of the diagonal.
         (x,), (x_dot,) = primals, tangents
@@ -526,7 +525,9 @@ class QR(kernels.BatchedPrimitive):
         r = kernels.upper_triangle(kernels.block(factors, (0, count), (0, columns)))
         return [q, r, order] if pivoting else [q, r]
 
-    def jvp(self, primals: Values, tangents: Values, *, pivoting: bool, **params: Any) -> Dual:
+    def jvp(
+        self, primals: Sequence[Array], tangents: Sequence[Array], *, pivoting: bool, **params: Any
+    ) -> Dual:
         (x,), (x_dot,) = primals, tangents
         outs = self.bind(x, pivoting=pivoting, **params)
         q, r, *order = outs

@@ -16,7 +16,7 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from minijax.core.aval import ShapedArray
+from minijax.core.aval import AbstractValue, ShapedArray
 from minijax.core.errors import IncompatibleShapesError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Primitive
@@ -34,7 +34,7 @@ from minijax.lax.shape import transpose as permute
 from minijax.lax.unary import reciprocal
 from minijax.lowering import custom_calls
 from minijax.lowering.module import lower_function
-from minijax.lowering.stablehlo import LoweringContext, Value
+from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime import call_targets
 from minijax.runtime.array import Array
 from minijax.sharding import rules
@@ -56,7 +56,7 @@ class BatchedPrimitive(Primitive):
         """Its results on a platform, for operands: calls of kernels, and other operations."""
         raise NotImplementedError
 
-    def lower(self, ctx: LoweringContext, *operands: Value, **params: Any) -> Any:
+    def lower(self, ctx: LoweringContext, *operands: Any, **params: Any) -> Any:
         def compute(*operands: Array) -> Any:
             outs = self.compute(ctx.platform, *operands, **params)
             return outs if self.multiple_results else [outs]
@@ -81,7 +81,7 @@ class BatchedPrimitive(Primitive):
         return specs if self.multiple_results else specs[0]
 
 
-def check_matrices(name: str, argument: str, aval: ShapedArray, *, square: bool = False) -> None:
+def check_matrices(name: str, argument: str, aval: AbstractValue, *, square: bool = False) -> None:
     """Refuses what is not a matrix of inexact numbers or a batch of matrices.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -9,13 +10,13 @@ import numpy as np
 from minijax.core import vma
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
-from minijax.core.primitive import Batched, Cotangents, Dual
-from minijax.interpreters.jvp import Zero, is_linear, jvp_of_constant
+from minijax.core.primitive import Batched, Cotangents, Dual, Zero
+from minijax.interpreters.jvp import is_linear, jvp_of_constant
 from minijax.interpreters.structural import add_tangents, full, moveaxis, to_batch_dim, zeros
 from minijax.lax import binary, creation, shape, sorting, unary
 from minijax.lax.control_flow.looping import fori_loop
 from minijax.lax.creation import broadcasted_iota
-from minijax.lax.families import INEXACT, BatchDims, Values
+from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.gather_numbers import GatherScatterMode, ScatterDimensionNumbers
 from minijax.lax.gather_scatter import scatter
@@ -70,7 +71,7 @@ class TriangularSolve(kernels.BatchedPrimitive):
         }
         return ctx.op("stablehlo.triangular_solve", [a, b], attributes)
 
-    def jvp(self, primals: Values, tangents: Values, **params: bool) -> Dual:
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any], **params: bool) -> Dual:
         # From op(a) x = b follows op(a) x' = b' - op(a') x.
         (a, b), (a_dot, b_dot) = primals, tangents
         x = self.bind(a, b, **params)
@@ -91,7 +92,7 @@ class TriangularSolve(kernels.BatchedPrimitive):
         # With op(a) = aᴴ, the transpose of the inverse solves with the conjugate of a, and so on.
         return None, self.bind(a, ct, transpose_a=not transpose_a, **params)
 
-    def batch(self, size: int, args: Values, dims: BatchDims, **params: Any) -> Batched:
+    def batch(self, size: int, args: Sequence[Any], dims: Sequence[Any], **params: Any) -> Batched:
         (a, b), (a_dim, b_dim) = args, dims
         if a_dim is not None or aval_of(b).split is not None:
             a, b = to_batch_dim(a, a_dim, 0, size), to_batch_dim(b, b_dim, 0, size)
@@ -233,7 +234,7 @@ class LU(kernels.BatchedPrimitive):
         factors = kernels.nan_unless(binary.ge(info, full(info.shape, 0, info.dtype)), factors)
         return [factors, pivots, lu_pivots_to_permutation(pivots, rows)]
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array]) -> Dual:
         outs = self.bind(*primals)
         factors, pivots, permutation = outs
         moved = kernels.rows_at(tangents[0], permutation)

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple, overload
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of, shaped_array
 from minijax.core.errors import MissingRule, error
 from minijax.core.primitive import Dual
 from minijax.interpreters.structural import broadcast_in_dim, full
@@ -25,7 +25,7 @@ from minijax.lax import binary, reduction, unary
 from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import while_loop
 from minijax.lax.creation import broadcasted_iota, convert_element_type
-from minijax.lax.families import INEXACT, Values
+from minijax.lax.families import INEXACT
 from minijax.lax.families import operand as as_operand
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigenvalues import Subset, refuse_subset, subset_size
@@ -110,7 +110,7 @@ def qdwh(
     return u, h, count, unary.bitwise_not(binary.gt(change, tolerance))
 
 
-def _check(aval: ShapedArray, is_hermitian: bool) -> None:
+def _check(aval: AbstractValue, is_hermitian: bool) -> None:
     if not any(dtypes.issubdtype(aval.dtype, kind) for kind in INEXACT):
         problem = "the dtype is not inexact."
     elif aval.ndim != 2:
@@ -285,7 +285,7 @@ class Svd(kernels.BatchedPrimitive):
             kernels.refuse_platform("svd", platform)
         return results if compute_uv else results[:1]
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Array], **params: Any) -> Dual:
         (x,), (x_dot,) = primals, tangents
         square = x.shape[-2] == x.shape[-1]
         compute_uv = params["compute_uv"]

@@ -32,10 +32,8 @@ from minijax.runtime.array import Array
 
 __all__ = ["bicgstab", "cg", "gmres"]
 
-Tree: TypeAlias = Any
-"""An array, or a tree of arrays."""
 
-Operator: TypeAlias = Callable[[Tree], Tree]
+Operator: TypeAlias = Callable[[Any], Any]
 """A linear function of trees."""
 
 Matrix: TypeAlias = ArrayLike | Operator
@@ -46,8 +44,8 @@ class System(NamedTuple):
     """The system `matvec(x) = b`, a guess, and what is nearly the inverse of `matvec`."""
 
     matvec: Operator
-    b: Tree
-    guess: Tree
+    b: Any
+    guess: Any
     precondition: Operator
 
 
@@ -65,7 +63,7 @@ def _operator(name: str, argument: str, given: Matrix) -> Operator:
     return functools.partial(matmul, given)
 
 
-def _array(name: str, x: Tree) -> Any:
+def _array(name: str, x: Any) -> Any:
     """A leaf of the right side as an array that is not weakly typed."""
     x = asarray(check_array(f"scipy.sparse.linalg.{name}", x, "b"))
     fits = dtypes.issubdtype(x.dtype, np.inexact)
@@ -75,7 +73,7 @@ def _array(name: str, x: Tree) -> Any:
     return x.astype(x.dtype)
 
 
-def _guess(name: str, b: Tree, x0: Tree) -> Any:
+def _guess(name: str, b: Any, x0: Any) -> Any:
     if x0 is None:
         return tree.map(zeros_like, b)
     mine, wanted = tree.structure(x0), tree.structure(b)
@@ -89,7 +87,7 @@ def _guess(name: str, b: Tree, x0: Tree) -> Any:
     return tree.unflatten(wanted, cast)
 
 
-def prepare(name: str, A: Matrix, b: Tree, x0: Tree, M: Matrix | None) -> System:
+def prepare(name: str, A: Matrix, b: Any, x0: Any, M: Matrix | None) -> System:
     """The system that the arguments of the public function `name` mean.
 
     Raises:
@@ -102,37 +100,37 @@ def prepare(name: str, A: Matrix, b: Tree, x0: Tree, M: Matrix | None) -> System
     return System(matvec, b, _guess(name, b, x0), precondition)
 
 
-def _tree_size(x: Tree) -> int:
+def _tree_size(x: Any) -> int:
     """How many numbers a tree holds."""
     return sum(aval_of(leaf).size for leaf in tree.leaves(x))
 
 
-def dot(x: Tree, y: Tree) -> Any:
+def dot(x: Any, y: Any) -> Any:
     """The inner product of two trees, conjugate in the first."""
     return functools.reduce(operator.add, map(vdot, tree.leaves(x), tree.leaves(y)))
 
 
-def square(x: Tree) -> Any:
+def square(x: Any) -> Any:
     """The square of the length of a tree."""
     return real(dot(x, x))
 
 
-def length(x: Tree) -> Any:
+def length(x: Any) -> Any:
     """The length of a tree."""
     return sqrt(square(x))
 
 
-def plus(x: Tree, factor: ArrayLike, y: Tree) -> Any:
+def plus(x: Any, factor: ArrayLike, y: Any) -> Any:
     """`x + factor * y`."""
     return tree.map(lambda a, b: (a + factor * b).astype(a.dtype), x, y)
 
 
-def residual_of(system: System, x: Tree) -> Any:
+def residual_of(system: System, x: Any) -> Any:
     """What is missing from `matvec(x)` to the right side."""
     return plus(system.b, -1, system.matvec(x))
 
 
-def tolerated(b: Tree, tol: float, atol: float) -> Any:
+def tolerated(b: Any, tol: float, atol: float) -> Any:
     """How long a residual may be."""
     return maximum(tol * length(b), atol)
 
@@ -142,7 +140,7 @@ def solved(system: System, solve: Callable[..., Any], *options: Any, symmetric: 
     if not tree.leaves(system.b):
         return system.b
 
-    def answer(matvec: Operator, b: Tree) -> Any:
+    def answer(matvec: Operator, b: Any) -> Any:
         return solve(system._replace(matvec=matvec, b=b), *options)
 
     return custom_linear_solve(
@@ -176,8 +174,8 @@ def _conjugate_gradients(system: System, tol: float, atol: float, maxiter: int) 
 
 def cg(
     A: Matrix,
-    b: Tree,
-    x0: Tree = None,
+    b: Any,
+    x0: Any = None,
     *,
     tol: float = 1e-05,
     atol: float = 0.0,
@@ -218,10 +216,10 @@ def cg(
 class Stabilized(NamedTuple):
     """What a step of the stabilized method knows: x and its residual, and what it did before."""
 
-    x: Tree
-    r: Tree
-    p: Tree
-    image: Tree
+    x: Any
+    r: Any
+    p: Any
+    image: Any
     rho: Any
     alpha: Any
     omega: Any
@@ -267,8 +265,8 @@ def _stabilized(system: System, tol: float, atol: float, maxiter: int) -> Any:
 
 def bicgstab(
     A: Matrix,
-    b: Tree,
-    x0: Tree = None,
+    b: Any,
+    x0: Any = None,
     *,
     tol: float = 1e-05,
     atol: float = 0.0,
@@ -324,7 +322,7 @@ class Basis(NamedTuple):
     error: Any
 
 
-def _components(directions: Tree, x: Tree) -> Any:
+def _components(directions: Any, x: Any) -> Any:
     """The inner products of all directions with x."""
     return sum(
         tensordot(conjugate(d), a, a.ndim)
@@ -332,7 +330,7 @@ def _components(directions: Tree, x: Tree) -> Any:
     )
 
 
-def _combined(directions: Tree, factors: Array) -> Any:
+def _combined(directions: Any, factors: Array) -> Any:
     return tree.map(lambda d: tensordot(factors.astype(d.dtype), d, 1), directions)
 
 
@@ -357,7 +355,7 @@ def _extended(system: System, basis: Basis, beta: Array) -> Basis:
     return _rotated(basis, directions, turned, beta)
 
 
-def _rotated(basis: Basis, directions: Tree, column: Array, beta: Array) -> Basis:
+def _rotated(basis: Basis, directions: Any, column: Array, beta: Array) -> Basis:
     """The rotation of two rows that makes a new column triangular."""
     k = basis.count
     first, second = column[k], column[k + 1]
@@ -388,7 +386,7 @@ def _weights(basis: Basis, beta: Array) -> Any:
 
 
 def _cycle(
-    system: System, x: Tree, residual: Tree, restart: int, limit: Array, *, incremental: bool
+    system: System, x: Any, residual: Any, restart: int, limit: Array, *, incremental: bool
 ) -> Any:
     """The best solution with `restart` more directions."""
     beta = length(residual)
@@ -423,7 +421,7 @@ def _minimal_residuals(
     share = minimum(1, allowed / where(size == 0, 1, size))
     limit = length(system.precondition(system.b)) * share
 
-    def rest(x: Tree) -> Any:
+    def rest(x: Any) -> Any:
         found = system.precondition(residual_of(system, x))
         return tree.map(lambda a, b: a.astype(b.dtype), found, system.b)
 
@@ -441,8 +439,8 @@ def _minimal_residuals(
 
 def gmres(
     A: Matrix,
-    b: Tree,
-    x0: Tree = None,
+    b: Any,
+    x0: Any = None,
     *,
     tol: float = 1e-05,
     atol: float = 0.0,

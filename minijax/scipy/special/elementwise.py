@@ -16,9 +16,8 @@ from minijax.core import dtypes
 from minijax.core.aval import ShapedArray, aval_of, shaped_array
 from minijax.core.errors import error
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Dual, Primitive
+from minijax.core.primitive import Batched, Dual, Primitive, Zero
 from minijax.interpreters import checking
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents
 from minijax.lax import families
 from minijax.lax.binary import mul, select
@@ -76,7 +75,7 @@ class Elementwise(Primitive):
         (result,) = computation.apply(lambda *xs: [self.compute(*xs)], *computation.values)
         return computation.result(result)
 
-    def jvp(self, primals: Values, tangents: Values) -> Dual:
+    def jvp(self, primals: Sequence[Array], tangents: Sequence[Any]) -> Dual:
         out = self.bind(*primals)
         total: Any = Zero.like(out)
         wide = [_widened(x) for x in (*primals, out)]

@@ -211,9 +211,9 @@ def sem(
         return deviation / elementary.sqrt(count)
     promotion.check_choice("scipy.stats.sem", "nan_policy", nan_policy, ("propagate", "omit"))
     aval = aval_of(a)
-    count = math.prod(aval.shape) if axis is None else aval.shape[axis]
+    number = math.prod(aval.shape) if axis is None else aval.shape[axis]
     deviation = reductions.std(a, axis, ddof=ddof, keepdims=keepdims)
-    return deviation / math.sqrt(count)
+    return deviation / math.sqrt(number)
 
 
 @source.boundaries()

@@ -183,7 +183,7 @@ def program_of(
         out_specs = P('x')
         inputs: float64[8]
     """
-    sizes = dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape)
+    sizes: dict[Any, int] = dict(mesh) if isinstance(mesh, Mapping) else dict(mesh.shape)
     specs = in_specs if isinstance(in_specs, (tuple, list)) and args else (in_specs,)
     if len(specs) != len(args):
         specs = [in_specs] * len(args)

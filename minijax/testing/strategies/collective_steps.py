@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from hypothesis import strategies as st
@@ -16,7 +17,6 @@ from minijax.testing.strategies import arguments
 from minijax.testing.strategies.local_steps import (
     MAX_ELEMENTS,
     NUMBERS,
-    Draw,
     Scope,
     Variable,
     axes_text,
@@ -29,7 +29,7 @@ from minijax.testing.strategies.local_steps import (
 ANY = (*NUMBERS, "bool")
 
 
-def draw_axes(draw: Draw, scope: Scope) -> tuple[str, ...]:
+def draw_axes(draw: Any, scope: Scope) -> tuple[str, ...]:
     """Axes to communicate along; empty if there are none."""
     if not scope.sizes:
         return ()
@@ -55,7 +55,7 @@ def of_one_kind(scope: Scope, x: Variable, axes: Sequence[str]) -> Variable:
 
 
 def draw_groups(
-    draw: Draw, scope: Scope, axes: Sequence[str], *, equal: bool = True
+    draw: Any, scope: Scope, axes: Sequence[str], *, equal: bool = True
 ) -> tuple[str, int]:
     """The text of an argument `axis_index_groups`, maybe empty, and the size of a group."""
     size = count_of(scope, axes)
@@ -67,7 +67,7 @@ def draw_groups(
 
 
 def draw_divisible(
-    draw: Draw, scope: Scope, size: int, dtypes: Sequence[str], *, tiled: bool
+    draw: Any, scope: Scope, size: int, dtypes: Sequence[str], *, tiled: bool
 ) -> tuple[Variable, int] | None:
     """A variable, and a dimension of it that `size` devices can share; None if there is none."""
     fitting = [
@@ -80,17 +80,17 @@ def draw_divisible(
     return draw(st.sampled_from(fitting)) if fitting else None
 
 
-def all_reduce(draw: Draw, scope: Scope) -> bool:
+def all_reduce(draw: Any, scope: Scope) -> bool:
     """A reduction over devices: varying over the axes no more, unless it is taken in groups."""
     return _all_reduce(draw, scope, ("psum", "pmax", "pmin"))
 
 
-def psum(draw: Draw, scope: Scope) -> bool:
+def psum(draw: Any, scope: Scope) -> bool:
     """A sum over devices."""
     return _all_reduce(draw, scope, ("psum",))
 
 
-def _all_reduce(draw: Draw, scope: Scope, names: Sequence[str]) -> bool:
+def _all_reduce(draw: Any, scope: Scope, names: Sequence[str]) -> bool:
     axes = draw_axes(draw, scope)
     x = pick(draw, scope, *ANY)
     if not axes or x is None:
@@ -111,7 +111,7 @@ def _all_reduce(draw: Draw, scope: Scope, names: Sequence[str]) -> bool:
     return True
 
 
-def mean(draw: Draw, scope: Scope) -> bool:
+def mean(draw: Any, scope: Scope) -> bool:
     """The mean of floats."""
     axes = draw_axes(draw, scope)
     x = pick(draw, scope, "float32")
@@ -124,7 +124,7 @@ def mean(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def where_extreme(draw: Draw, scope: Scope) -> bool:
+def where_extreme(draw: Any, scope: Scope) -> bool:
     """At which position the greatest or least integer is."""
     axes = draw_axes(draw, scope)[:1]
     x = pick(draw, scope, "int32")
@@ -136,7 +136,7 @@ def where_extreme(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def all_gather(draw: Draw, scope: Scope) -> bool:
+def all_gather(draw: Any, scope: Scope) -> bool:
     """The blocks of all devices, stacked or joined."""
     axes = draw_axes(draw, scope)
     x = pick(draw, scope, *ANY)
@@ -158,7 +158,7 @@ def all_gather(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def psum_scatter(draw: Draw, scope: Scope) -> bool:
+def psum_scatter(draw: Any, scope: Scope) -> bool:
     """A sum of which each device keeps a block."""
     axes = draw_axes(draw, scope)
     if not axes:
@@ -176,7 +176,7 @@ def psum_scatter(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def all_to_all(draw: Draw, scope: Scope) -> bool:
+def all_to_all(draw: Any, scope: Scope) -> bool:
     """A block from every device to every other."""
     axes = draw_axes(draw, scope)
     if not axes:
@@ -201,7 +201,7 @@ def all_to_all(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def permute(draw: Draw, scope: Scope) -> bool:
+def permute(draw: Any, scope: Scope) -> bool:
     """Blocks from device to device."""
     axes = draw_axes(draw, scope)
     x = pick(draw, scope, *ANY)
@@ -218,7 +218,7 @@ def permute(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def broadcast(draw: Draw, scope: Scope) -> bool:
+def broadcast(draw: Any, scope: Scope) -> bool:
     """The block of one device, on all: of a value that varies, and types go on saying so."""
     axes = draw_axes(draw, scope)
     fitting = [v for v in scope.variables[::-1] if v.varying >= scope.typed(axes)]
@@ -231,7 +231,7 @@ def broadcast(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def axis_index(draw: Draw, scope: Scope) -> bool:
+def axis_index(draw: Any, scope: Scope) -> bool:
     """Where a device is."""
     if not scope.sizes:
         return False
@@ -240,7 +240,7 @@ def axis_index(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def own_block(draw: Draw, scope: Scope) -> bool:
+def own_block(draw: Any, scope: Scope) -> bool:
     """The block of an array at a device's own position."""
     axes = draw_axes(draw, scope)
     if not axes:
@@ -257,7 +257,7 @@ def own_block(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def ragged(draw: Draw, scope: Scope) -> bool:
+def ragged(draw: Any, scope: Scope) -> bool:
     """Blocks of different sizes from every device to every other."""
     axes = [a for a in scope.mesh_axes if a in scope.sizes][:1]
     fitting = [v for v in scope.variables[::-1] if v.dtype in ("int32", "float32") and v.ndim == 1]
@@ -290,7 +290,7 @@ def ragged(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def sum_of_summands(draw: Draw, scope: Scope) -> bool:
+def sum_of_summands(draw: Any, scope: Scope) -> bool:
     """A varying value taken as summands, added up now or scattered: V to U to I, or to V."""
     axes = [a for a in scope.mesh_axes if a in scope.sizes]
     fitting = [
@@ -320,7 +320,7 @@ def sum_of_summands(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def reduced(draw: Draw, scope: Scope) -> bool:
+def reduced(draw: Any, scope: Scope) -> bool:
     """A value on its way through a reduced type: I to R to V, or gathered to R and on to V."""
     axes = [a for a in scope.mesh_axes if a in scope.sizes]
     x = pick(draw, scope, "int32", "float32")

@@ -19,7 +19,6 @@ from minijax.testing.programs import BOTH, DeviceProgram, Kind
 from minijax.testing.strategies import arguments, collective_steps, local_steps
 from minijax.testing.strategies.local_steps import (
     NUMBERS,
-    Draw,
     Scope,
     Variable,
     inserted,
@@ -27,20 +26,20 @@ from minijax.testing.strategies.local_steps import (
     replaced,
 )
 
-Fill = Callable[[Draw, Scope, int], None]
+Fill = Callable[[Any, Scope, int], None]
 """Adds up to a number of steps to the body of a function."""
 
 MOST_STEPS = 3
 
 
-def fitting_result(draw: Draw, scope: Scope, like: Variable) -> Variable:
+def fitting_result(draw: Any, scope: Scope, like: Variable) -> Variable:
     """A result of the shape and dtype of `like`, the latest being the simplest."""
     found = [v for v in scope.own() if (v.shape, v.dtype) == (like.shape, like.dtype)]
     result: Variable = draw(st.sampled_from([*found[::-1], like]))
     return result
 
 
-def any_result(draw: Draw, scope: Scope, parameter: Variable) -> Variable:
+def any_result(draw: Any, scope: Scope, parameter: Variable) -> Variable:
     """Any variable of a function, the latest being the simplest."""
     result: Variable = draw(st.sampled_from([*scope.own()[::-1], parameter]))
     return result
@@ -51,7 +50,7 @@ def everything(scope: Scope, x: Variable) -> frozenset[str]:
     return x.varying | frozenset(scope.sizes) | frozenset(scope.mesh_axes)
 
 
-def scan(draw: Draw, scope: Scope, fill: Fill) -> bool:
+def scan(draw: Any, scope: Scope, fill: Fill) -> bool:
     """A loop that carries one value, over the rows of another or a number of times."""
     x = pick(draw, scope, *NUMBERS)
     if x is None:
@@ -85,7 +84,7 @@ def scan(draw: Draw, scope: Scope, fill: Fill) -> bool:
     return True
 
 
-def cond(draw: Draw, scope: Scope, fill: Fill) -> bool:
+def cond(draw: Any, scope: Scope, fill: Fill) -> bool:
     """One of two branches, chosen by a number that may differ between devices."""
     x = pick(draw, scope, *NUMBERS)
     numbers = [v for v in scope.variables[::-1] if v.dtype in ("int32", "bool") and not v.ndim]
@@ -114,7 +113,7 @@ def cond(draw: Draw, scope: Scope, fill: Fill) -> bool:
     return True
 
 
-def while_loop(draw: Draw, scope: Scope, fill: Fill) -> bool:
+def while_loop(draw: Any, scope: Scope, fill: Fill) -> bool:
     """A loop whose number of steps may differ between devices."""
     x = pick(draw, scope, *NUMBERS)
     numbers = [v for v in scope.variables[::-1] if v.dtype == "int32" and not v.ndim]
@@ -142,7 +141,7 @@ def _unpacked(lines: tuple[str, ...], step: Variable, carry: Variable) -> tuple[
     return (f"    {step.name}, {carry.name} = carry", *lines[1:])
 
 
-def vmap(draw: Draw, scope: Scope, fill: Fill) -> bool:
+def vmap(draw: Any, scope: Scope, fill: Fill) -> bool:
     """The same for each row, along an axis that may have a name."""
     x = pick(draw, scope, *NUMBERS, "bool", min_rank=1)
     if x is None or scope.depth > 1:
@@ -171,7 +170,7 @@ def vmap(draw: Draw, scope: Scope, fill: Fill) -> bool:
     return True
 
 
-def call(draw: Draw, scope: Scope, fill: Fill) -> bool:
+def call(draw: Any, scope: Scope, fill: Fill) -> bool:
     """A function inside `jit` or `checkpoint`."""
     x = pick(draw, scope, *NUMBERS, "bool")
     if x is None:
@@ -222,7 +221,7 @@ def device_programs(
     dtypes: Sequence[str] = ("int32", "float32", "bool", "uint8"),
     control_flow: bool = True,
     differentiable: bool = False,
-    collectives: Sequence[Callable[[Draw, Scope], bool]] | None = None,
+    collectives: Sequence[Callable[[Any, Scope], bool]] | None = None,
 ) -> DeviceProgram:
     """Per-device programs, well typed by construction, that print as code.
 
@@ -298,7 +297,7 @@ class _Chooser:
         if control_flow:
             self.control = DIFFERENTIABLE if differentiable else STEPS
 
-    def fill(self, draw: Draw, scope: Scope, most: int) -> None:
+    def fill(self, draw: Any, scope: Scope, most: int) -> None:
         """Adds up to `most` steps to a function."""
         kinds = ["collective", "collective", "collective", "local", "local"]
         if self.control and scope.depth < 2:
@@ -308,7 +307,7 @@ class _Chooser:
             if not self._step(draw, scope, kinds):
                 self._step(draw, scope, kinds)
 
-    def _step(self, draw: Draw, scope: Scope, kinds: Sequence[str]) -> bool:
+    def _step(self, draw: Any, scope: Scope, kinds: Sequence[str]) -> bool:
         kind = draw(st.sampled_from(kinds))
         if kind == "control":
             return bool(draw(st.sampled_from(self.control))(draw, scope, self.fill))
@@ -317,7 +316,7 @@ class _Chooser:
 
 
 def _argument(
-    draw: Draw, scope: Scope, dtypes: Sequence[str]
+    draw: Any, scope: Scope, dtypes: Sequence[str]
 ) -> tuple[Variable, PartitionSpec, str]:
     """A parameter, how it is cut, and a whole argument for it."""
     total = math.prod(scope.sizes.values())
@@ -336,7 +335,7 @@ def _argument(
     ]
     dtype = draw(st.sampled_from(list(dtypes)))
     text = arguments.pattern(whole, dtype, draw(st.sampled_from((5, 1, 2, 3, 7, 11))))
-    return scope.parameter(block, dtype, spec.names()), spec, text
+    return scope.parameter(block, dtype, map(str, spec.names())), spec, text
 
 
 def _entry(names: Sequence[str]) -> Any:
@@ -344,14 +343,14 @@ def _entry(names: Sequence[str]) -> Any:
 
 
 def _results(
-    draw: Draw, scope: Scope, parameters: Sequence[Variable]
+    draw: Any, scope: Scope, parameters: Sequence[Variable]
 ) -> list[tuple[Variable, PartitionSpec]]:
     """What a program returns: what nothing else uses, each with a spec that types allow."""
     found = scope.leaves()[-MAX_RESULTS:] or list(parameters[:1])
     return [_result(draw, scope, variable) for variable in found]
 
 
-def _result(draw: Draw, scope: Scope, x: Variable) -> tuple[Variable, PartitionSpec]:
+def _result(draw: Any, scope: Scope, x: Variable) -> tuple[Variable, PartitionSpec]:
     axes = [a for a in scope.mesh_axes if a in x.varying]
     if not axes:
         return x, PartitionSpec()

@@ -217,27 +217,23 @@ def inserted(shape: Sequence[int], dim: int, size: int) -> tuple[int, ...]:
     return (*shape[:dim], size, *shape[dim:])
 
 
-Draw = Any
-"""What Hypothesis gives to composite strategies: `draw(strategy)` is a value."""
-
-
 NUMBERS = ("int32", "float32", "uint8")
 
 
-def pick(draw: Draw, scope: Scope, *dtypes: str, min_rank: int = 0) -> Variable | None:
+def pick(draw: Any, scope: Scope, *dtypes: str, min_rank: int = 0) -> Variable | None:
     """A variable of one of the dtypes, the latest being the simplest; None if there is none."""
     fitting = [v for v in scope.variables if v.dtype in dtypes and v.ndim >= min_rank]
     return draw(st.sampled_from(fitting[::-1])) if fitting else None
 
 
-def partner(draw: Draw, scope: Scope, x: Variable) -> Variable:
+def partner(draw: Any, scope: Scope, x: Variable) -> Variable:
     """A variable of the shape and dtype of `x`, maybe itself."""
     fitting = [v for v in scope.variables if (v.shape, v.dtype) == (x.shape, x.dtype)]
     found: Variable = draw(st.sampled_from(fitting[::-1]))
     return found
 
 
-def unary(draw: Draw, scope: Scope) -> bool:
+def unary(draw: Any, scope: Scope) -> bool:
     """One operand: its shape, its dtype."""
     x = pick(draw, scope, *NUMBERS)
     if x is None:
@@ -252,7 +248,7 @@ def unary(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def binary(draw: Draw, scope: Scope) -> bool:
+def binary(draw: Any, scope: Scope) -> bool:
     """Two operands, of whatever variance."""
     x = pick(draw, scope, *NUMBERS)
     if x is None:
@@ -264,7 +260,7 @@ def binary(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def compare(draw: Draw, scope: Scope) -> bool:
+def compare(draw: Any, scope: Scope) -> bool:
     """Two integers give a bool."""
     x = pick(draw, scope, "int32")
     if x is None:
@@ -275,7 +271,7 @@ def compare(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def select(draw: Draw, scope: Scope) -> bool:
+def select(draw: Any, scope: Scope) -> bool:
     """Each element of one of two arrays."""
     where = pick(draw, scope, "bool")
     if where is None:
@@ -287,7 +283,7 @@ def select(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def convert(draw: Draw, scope: Scope) -> bool:
+def convert(draw: Any, scope: Scope) -> bool:
     """Another dtype, of what is small."""
     x = pick(draw, scope, "int32", "bool", "uint8")
     if x is None:
@@ -299,7 +295,7 @@ def convert(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def reduce(draw: Draw, scope: Scope) -> bool:
+def reduce(draw: Any, scope: Scope) -> bool:
     """A reduction over one dimension."""
     x = pick(draw, scope, *NUMBERS, min_rank=1)
     if x is None:
@@ -312,7 +308,7 @@ def reduce(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def reshape(draw: Draw, scope: Scope) -> bool:
+def reshape(draw: Any, scope: Scope) -> bool:
     """The same elements in another shape."""
     x = pick(draw, scope, *NUMBERS, "bool")
     if x is None:
@@ -325,7 +321,7 @@ def reshape(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def rearrange(draw: Draw, scope: Scope) -> bool:
+def rearrange(draw: Any, scope: Scope) -> bool:
     """The same elements at other places: reversed, transposed."""
     x = pick(draw, scope, *NUMBERS, "bool", min_rank=1)
     if x is None:
@@ -340,7 +336,7 @@ def rearrange(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def widen(draw: Draw, scope: Scope) -> bool:
+def widen(draw: Any, scope: Scope) -> bool:
     """A new dimension, along which everything is the same."""
     x = pick(draw, scope, *NUMBERS, "bool")
     if x is None or x.ndim > 2:
@@ -353,7 +349,7 @@ def widen(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def join(draw: Draw, scope: Scope) -> bool:
+def join(draw: Any, scope: Scope) -> bool:
     """Two arrays one after the other."""
     x = pick(draw, scope, *NUMBERS, min_rank=1)
     if x is None or 2 * elements(x.shape) > MAX_ELEMENTS:
@@ -365,7 +361,7 @@ def join(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def cut(draw: Draw, scope: Scope) -> bool:
+def cut(draw: Any, scope: Scope) -> bool:
     """A part of an array."""
     x = pick(draw, scope, *NUMBERS, "bool", min_rank=1)
     if x is None:
@@ -378,7 +374,7 @@ def cut(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def look_up(draw: Draw, scope: Scope) -> bool:
+def look_up(draw: Any, scope: Scope) -> bool:
     """The part of an array at a place that is computed."""
     x = pick(draw, scope, *NUMBERS, min_rank=1)
     at = pick(draw, scope, "int32")
@@ -390,7 +386,7 @@ def look_up(draw: Draw, scope: Scope) -> bool:
     return True
 
 
-def multiply(draw: Draw, scope: Scope) -> bool:
+def multiply(draw: Any, scope: Scope) -> bool:
     """A matrix product."""
     x = pick(draw, scope, "int32", "float32", min_rank=1)
     if x is None:

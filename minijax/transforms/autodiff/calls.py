@@ -9,7 +9,7 @@ staged.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from minijax.core import config, dtypes, refs, vma
@@ -17,12 +17,12 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, holders, jaxprs_in_params
 from minijax.core.operators import Avals, BatchDims, Value, Values
-from minijax.core.primitive import Cotangents, Primitive
+from minijax.core.primitive import Cotangents, Primitive, Tangents, Zero
 from minijax.core.trace import Params, current
 from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import in_front, to_batch_dim
 from minijax.lax import references
 from minijax.lowering import module
@@ -39,14 +39,14 @@ def evaluate(call: Call, args: Values) -> list[Any]:
 
 
 def _stage(
-    trace: object, primitive: Primitive, args: Values, params: dict[str, Any]
+    trace: object, primitive: Primitive, args: Values, params: Mapping[str, Any]
 ) -> Sequence[Any] | None:
     outs: Values | None = confinement.stage_functions.of(primitive)(trace, args, params)
     return outs
 
 
 def _batch(
-    trace: BatchTrace, primitive: Primitive, args: Values, params: dict[str, Any]
+    trace: BatchTrace, primitive: Primitive, args: Values, params: Mapping[str, Any]
 ) -> Sequence[Any]:
     """Batches a call in any case: its functions may close over tracers of the trace."""
     trace.lock = trace.lock or threading.RLock()
@@ -116,7 +116,7 @@ class FunctionCall(Primitive):
     def lower(self, ctx: Any, *values: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
         return module.lower_jaxpr(ctx, call_jaxpr.jaxpr, call_jaxpr.consts, values)
 
-    def transpose(self, cts: Values, *args: Any, call_jaxpr: Call, **params: Any) -> Cotangents:
+    def transpose(self, cts: Cotangents, *args: Any, call_jaxpr: Call, **params: Any) -> Cotangents:
         linear = [x.aval for x in args if is_linear(x)]
 
         def of_linear(*given: Any) -> list[Any]:
@@ -169,7 +169,7 @@ def _staged(primitive: Any, call: Call, avals: Avals, name: str) -> tuple[Jaxpr,
     return staging.stage(lambda *args: evaluate(call, args), avals, info)
 
 
-def check_constants(name: str, tangents: Values, num_consts: int) -> None:
+def check_constants(name: str, tangents: Tangents, num_consts: int) -> None:
     """Refuses to differentiate by a value that the function closes over.
 
     Raises:
@@ -200,7 +200,7 @@ class OutDims:
         if self.dims is None:
             self.dims = [0 if self.mapped or d is not None else None for d in dims]
 
-    def place(self, outs: Values, dims: BatchDims) -> list[Any]:
+    def place(self, outs: Sequence[Any], dims: BatchDims) -> list[Any]:
         """The results, each with its batch dimension where it belongs."""
         self.settle(dims)
         assert self.dims is not None

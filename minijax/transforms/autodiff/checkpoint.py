@@ -22,7 +22,7 @@ from minijax.core.aval import ShapedArray
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents
 from minijax.core.sequences import UNSPECIFIED
 from minijax.interpreters import checking, flattening, partial_eval, passes, staging
 from minijax.interpreters.remat import Decision, Offloadable, Recompute, Saveable
@@ -211,10 +211,10 @@ class Name(Primitive):
     def lower(self, ctx: LoweringContext, x: object, *, name: str) -> Any:
         return x
 
-    def jvp(self, primals: Values, tangents: Values, *, name: str) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, *, name: str) -> Dual:
         return self.bind(*primals, name=name), tangents[0]
 
-    def transpose(self, ct: object, x: object, *, name: str) -> Cotangents:
+    def transpose(self, ct: Any, x: Any, *, name: str) -> Cotangents:
         return (ct,)
 
     def batch(self, size: int, args: Values, dims: BatchDims, *, name: str) -> Batched:

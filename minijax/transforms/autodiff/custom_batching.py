@@ -15,11 +15,10 @@ from minijax.core.aval import aval_of
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Dual
+from minijax.core.primitive import Batched, Dual, Zero
 from minijax.interpreters import checking, flattening, jvp, passes
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import Confined, closed_over, confine
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.lax.control_flow.scanning import map as map_slices
 from minijax.transforms import jaxpr_call
@@ -52,8 +51,8 @@ class CustomVmapCall(calls.FunctionCall):
 
     def jvp(
         self,
-        primals: Values,
-        tangents: Values,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
         *,
         name: str,
         call_jaxpr: Call,
@@ -132,7 +131,7 @@ class _Joint:
         self.has_tangent: list[bool] = []
 
     def _run(
-        self, function: Callable[..., Sequence[Any]], args: Values, moving: Sequence[int]
+        self, function: Callable[..., Sequence[Any]], args: Sequence[Any], moving: Sequence[int]
     ) -> list[Any]:
         count = len(args) - len(moving)
         tangents = [Zero.like(x) for x in args[:count]]

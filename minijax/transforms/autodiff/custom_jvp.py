@@ -19,16 +19,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, Generic, NamedTuple, TypeVar
 import numpy as np
 
 from minijax.core import dtypes, printing, source, tree, tree_errors, vma
-from minijax.core.aval import AbstractValue, ShapedArray, Typed, aval_of
+from minijax.core.aval import AbstractValue, Typed, aval_of
 from minijax.core.value_placement import manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import Avals, BatchDims, Value, Values
-from minijax.core.primitive import Batched, Dual
+from minijax.core.primitive import Batched, Dual, Tangents, Zero
 from minijax.core.trace import Params, Tracer, current
 from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.lax import creation, unary
 from minijax.lowering import eager
@@ -52,7 +51,7 @@ class SymbolicZero(Typed):
 
     __slots__ = ("aval",)
 
-    def __init__(self, aval: ShapedArray) -> None:
+    def __init__(self, aval: AbstractValue) -> None:
         self.aval = aval
 
     @staticmethod
@@ -77,7 +76,7 @@ def zero_from_primal(val: object, symbolic_zeros: bool = False) -> Any:
     return made if symbolic_zeros else tree.map(lambda zero: zeros(zero.aval), made)
 
 
-def shown(tangent: object, symbolic_zeros: bool) -> Any:
+def shown(tangent: Any, symbolic_zeros: bool) -> Any:
     """A tangent or cotangent as a rule sees it: zeros are made, or stay symbolic."""
     if symbolic_zeros and type(tangent) is Zero:
         return SymbolicZero(tangent.aval)
@@ -343,7 +342,7 @@ def check_arrays(title: str, what: str, leaves: Values, treedef: PyTreeDef) -> N
             error(TypeError, title, problem, got=got, cause=None)
 
 
-def is_float0(aval: ShapedArray) -> bool:
+def is_float0(aval: AbstractValue) -> bool:
     """Whether tangents of this type carry no information."""
     return bool(aval.dtype == dtypes.float0)
 
@@ -366,7 +365,7 @@ class CustomJvpCall(calls.FunctionCall):
     def jvp(
         self,
         primals: Values,
-        tangents: Values,
+        tangents: Tangents,
         *,
         name: str,
         call_jaxpr: Call,
@@ -400,7 +399,7 @@ def _batched_rule(
     """The rule on whole batches: a tangent is mapped where its primal is, a result's too."""
 
     @functools.wraps(rule, assigned=("__name__",), updated=())
-    def on_batch(primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+    def on_batch(primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         count = len(primals)
         moving = [i for i, t in enumerate(tangents) if type(t) is not Zero]
         out_dots: list[Any] = []
@@ -450,7 +449,7 @@ class _FlatJvpRule:
         self.symbolic_zeros = symbolic_zeros
         self.out_tree: Any = None
 
-    def __call__(self, primals: Values, tangents: Values) -> tuple[list[Any], list[Any]]:
+    def __call__(self, primals: Values, tangents: Tangents) -> tuple[list[Any], list[Any]]:
         dots = [shown(t, self.symbolic_zeros) for t in tangents]
         args, _ = tree.unflatten(self.in_tree, as_arrays(primals))
         args_dot, _ = tree.unflatten(self.in_tree, as_arrays(dots))

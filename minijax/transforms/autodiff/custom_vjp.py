@@ -20,11 +20,10 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Zero
 from minijax.core.trace import Params, Tracer
 from minijax.interpreters import checking, discharge, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
 from minijax.lax import creation
 from minijax.lowering import eager
@@ -53,8 +52,8 @@ class CustomVjpCall(calls.FunctionCall):
 
     def jvp(
         self,
-        primals: Values,
-        tangents: Values,
+        primals: Sequence[Any],
+        tangents: Sequence[Any],
         *,
         name: str,
         call_jaxpr: Call,
@@ -189,7 +188,7 @@ class CustomLin(Primitive):
 
     def transpose(
         self,
-        cts: Values,
+        cts: Cotangents,
         *args: Any,
         backward: FlatBackward,
         num_res: int,
@@ -267,7 +266,7 @@ def _batched_backward(
     out_dims: calls.OutDims,
     arg_dims: Sequence[Any],
 ) -> FlatBackward:
-    def on_batch(residuals: Values, cts: Values) -> list[Any]:
+    def on_batch(residuals: Values, cts: Sequence[Any]) -> list[Any]:
         # Without what is written to references.
         ct_dims = (out_dims.dims or ())[: len(cts)]
         count = len(residuals)
@@ -396,7 +395,7 @@ class _FlatForward:
             self.rule.title, f"a residual of {self.rule}", residuals, residual_tree
         )
 
-        def backward(values: Values, cts: Values) -> list[Any]:
+        def backward(values: Values, cts: Cotangents) -> list[Any]:
             seen = custom_jvp.as_arrays(custom_jvp.shown(ct, self.symbolic) for ct in cts)
             ct = tree.unflatten(out_tree, seen)
             found = self.backward(*self.held, tree.unflatten(residual_tree, values), ct)

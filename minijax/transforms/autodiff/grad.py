@@ -14,14 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar, overload
 import numpy as np
 
 from minijax.core import config, dtypes, refs, source, tree, tree_errors, tree_registry, vma
-from minijax.core.aval import ShapedArray, aval_of, has_aval
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of, has_aval
 from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import DebugInfo, Jaxpr
 from minijax.core.operators import Avals, Value, Values
+from minijax.core.primitive import Tangents, Zero
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import casts, discharge, flattening, partial_eval, staging, transpose
-from minijax.interpreters.jvp import Zero, jvp_flat
+from minijax.interpreters.jvp import jvp_flat
 from minijax.interpreters.structural import instantiate, zeros
 from minijax.lax import creation, references
 from minijax.lowering import eager
@@ -92,20 +93,20 @@ def _split_aux(has_aux: bool, out_tree: PyTreeDef, outs: Values) -> tuple[Any, i
 
 @overload
 def jvp(
-    fun: Callable[..., R], primals: Values, tangents: Values, has_aux: Literal[False] = ...
+    fun: Callable[..., R], primals: Values, tangents: Tangents, has_aux: Literal[False] = ...
 ) -> tuple[R, R]: ...
 @overload
 def jvp(
-    fun: Callable[..., tuple[R, A]], primals: Values, tangents: Values, has_aux: Literal[True]
+    fun: Callable[..., tuple[R, A]], primals: Values, tangents: Tangents, has_aux: Literal[True]
 ) -> tuple[R, R, A]: ...
 @overload
 def jvp(
-    fun: Callable[..., Any], primals: Values, tangents: Values, has_aux: bool
+    fun: Callable[..., Any], primals: Values, tangents: Tangents, has_aux: bool
 ) -> tuple[Any, ...]: ...
 
 
 def jvp(
-    fun: Callable[..., Any], primals: Values, tangents: Values, has_aux: bool = False
+    fun: Callable[..., Any], primals: Values, tangents: Tangents, has_aux: bool = False
 ) -> tuple[Any, ...]:
     """The value of `fun` at `primals`, and its derivative in the direction `tangents`.
 
@@ -147,7 +148,7 @@ def jvp(
     return (*pair, aux) if has_aux else pair
 
 
-def _of_kind(x: Value, aval: ShapedArray) -> Any:
+def _of_kind(x: Value, aval: AbstractValue) -> Any:
     """A tangent or cotangent that the user gives, varying where what it belongs to does."""
     varying = vma.of(aval).varying
     return casts.varied(current.value, x, varying) if varying else x
@@ -205,7 +206,11 @@ class Linear:
 
 
 def _checked_leaves(
-    name: str, given: Any, expected_tree: Any, avals: Avals, kind: type[Exception] = ValueError
+    name: str,
+    given: object,
+    expected_tree: object,
+    avals: Avals,
+    kind: type[Exception] = ValueError,
 ) -> list[Any]:
     """The leaves of tangents or cotangents that a user gives to a linear function."""
     leaves, given_tree = tree.flatten(given)
@@ -432,20 +437,23 @@ def linearize(
 
 @overload
 def vjp(
-    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = ..., reduce_axes: Any = ...
+    fun: Callable[..., R], *primals: Any, has_aux: Literal[False] = ..., reduce_axes: object = ...
 ) -> tuple[R, Callable[..., tuple[Any, ...]]]: ...
 @overload
 def vjp(
-    fun: Callable[..., tuple[R, A]], *primals: Any, has_aux: Literal[True], reduce_axes: Any = ...
+    fun: Callable[..., tuple[R, A]],
+    *primals: Any,
+    has_aux: Literal[True],
+    reduce_axes: object = ...,
 ) -> tuple[R, Callable[..., tuple[Any, ...]], A]: ...
 @overload
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: Any = ...
+    fun: Callable[..., Any], *primals: Any, has_aux: bool, reduce_axes: object = ...
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]: ...
 
 
 def vjp(
-    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: Any = ()
+    fun: Callable[..., Any], *primals: Any, has_aux: bool = False, reduce_axes: object = ()
 ) -> tuple[Any, Callable[..., Any]] | tuple[Any, Callable[..., Any], Any]:
     """The value of `fun` at `primals`, and a function that pulls its cotangents back to them.
 
@@ -635,7 +643,7 @@ def _value_and_grad(
     return wrapped
 
 
-def _derivative(x: object) -> Any:
+def _derivative(x: Any) -> Any:
     """A tangent or cotangent as users get it: outside of traces an array, never a NumPy scalar."""
     made = instantiate(x)
     if isinstance(made, np.generic) and current.value is eager.EAGER:

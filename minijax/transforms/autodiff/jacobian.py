@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, source, tree
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.errors import error
 from minijax.interpreters import flattening
 from minijax.lax import shape as lax_shape
@@ -163,7 +163,7 @@ def hessian(
 
 
 def _check_dtype(
-    name: str, aval: ShapedArray, holomorphic: bool, *, real_only: bool, result: bool = False
+    name: str, aval: AbstractValue, holomorphic: bool, *, real_only: bool, result: bool = False
 ) -> None:
     what = "results" if result else "inputs"
     if holomorphic:

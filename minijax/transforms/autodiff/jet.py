@@ -10,7 +10,7 @@ their `jvp` uses the operation more than once or doubles a body; no primitive of
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,8 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Values
+from minijax.core.primitive import Zero
 from minijax.interpreters import flattening, staging, taylor
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import add_tangents, instantiate
 from minijax.interpreters.taylor import Rule, Series, TaylorTrace
 from minijax.lax import binary, convolution, dots, families, unary
@@ -51,7 +51,7 @@ def _leibniz(
 
 
 def _product(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """(x·y)⁽ⁿ⁾ = Σ C(n, k) x⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾, for everything linear in each of two operands."""
     x, y = ((primal, *terms) for primal, terms in zip(primals, series, strict=True))
@@ -65,7 +65,7 @@ def _product(
 
 
 def _quotient(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """From x = z·y:  z⁽ⁿ⁾ = (x⁽ⁿ⁾ - Σₖ﹤ₙ C(n, k) z⁽ᵏ⁾·y⁽ⁿ⁻ᵏ⁾) / y."""
     x, y = ((primal, *terms) for primal, terms in zip(primals, series, strict=True))
@@ -85,7 +85,7 @@ def _quotient(
 
 
 def _power(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """x to the power of a y that moves is exp(y·log x)."""
     if not taylor.moves(series[1]):
@@ -97,7 +97,7 @@ def _power(
 
 
 def _call(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """A call is its body."""
     outs: tuple[Sequence[Any], list[Series]] = trace.run(
@@ -107,7 +107,7 @@ def _call(
 
 
 def _cond(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """A choice among branches, each of which takes series along."""
     branches: Sequence[ClosedJaxpr] = params["branches"]
@@ -122,7 +122,7 @@ def _cond(
 
 
 def _scan(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """A scan whose carry is followed by its series, where its dtype admits one."""
     body: ClosedJaxpr = params["jaxpr"]
@@ -145,7 +145,7 @@ def _scan(
 
 
 def _while(
-    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: dict[str, Any]
+    trace: TaylorTrace, primitive: Any, primals: Values, series: Any, params: Mapping[str, Any]
 ) -> tuple[Sequence[Any], list[Series]]:
     """A loop whose carry is followed by its series; the condition sees primals alone."""
     test, body = params["cond_jaxpr"], params["body_jaxpr"]

@@ -15,9 +15,9 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Cotangents, Dual, Primitive
+from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
 from minijax.interpreters import batching, diagnosis, staging
-from minijax.interpreters.jvp import Zero, is_linear
+from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.lax.control_flow import bodies
 from minijax.lowering import eager, module
@@ -56,7 +56,7 @@ class LinearCall(Primitive):
         callee = params["callee"]
         return module.lower_jaxpr(ctx, callee.jaxpr, callee.consts, _for_callee(values, params))
 
-    def jvp(self, primals: Values, tangents: Values, **params: Any) -> Dual:
+    def jvp(self, primals: Values, tangents: Tangents, **params: Any) -> Dual:
         fixed = _num_fixed(params)
         if any(type(t) is not Zero for t in tangents[:fixed]):
             error(
@@ -70,7 +70,7 @@ class LinearCall(Primitive):
         outs = self.bind(*primals, **params)
         return outs, self.bind(*primals[:fixed], *map(instantiate, tangents[fixed:]), **params)
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
+    def transpose(self, cts: Tangents, *args: Any, **params: Any) -> Cotangents:
         start, fixed = params["num_callee_consts"], _num_fixed(params)
         found = staging.eval_closed_jaxpr(
             params["transpose"], *args[start:fixed], *map(instantiate, cts)

@@ -13,7 +13,7 @@ import functools
 import inspect
 import weakref
 from collections.abc import Callable, Hashable, Iterable, Sequence
-from typing import TYPE_CHECKING, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, ParamSpec, TYPE_CHECKING, TypeVar, Unpack, overload
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from minijax.core import config, history, monitoring, refs, source, tree
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr
 from minijax.core.native import Buffer, Device
-from minijax.core.operators import Avals, Function, Operand, Param, Tree, Values
+from minijax.core.operators import Avals, Function, Values
 from minijax.core.sequences import partition_list
 from minijax.core.trace import Tracer, current
 from minijax.interpreters import flattening, staging
@@ -82,7 +82,7 @@ class JitFunction:
         self.staged = _staged_programs(function)
 
     @source.is_boundary
-    def call(self, *args: Tree, **kwargs: Tree) -> tuple[Tree, Param, bool]:
+    def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Answers a call that C++ cannot: result, data for C++, and whether to forget the call.
 
         These are the steps of the walk.  The arguments are flattened, their types are the key of
@@ -104,7 +104,7 @@ class JitFunction:
             source.filter_frames(exception)
             raise
 
-    def answer(self, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> tuple[Tree, Param, bool]:
+    def answer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, bool]:
         """Runs the staged program, or makes it part of what is being traced; as `call` returns."""
         leaves, staged = self.infer(args, kwargs)
         types = set(map(type, leaves))
@@ -130,7 +130,7 @@ class JitFunction:
             device=staged.requested.device,
         )
 
-    def run(self, staged: Staged, leaves: Values) -> tuple[Tree, Param, bool]:
+    def run(self, staged: Staged, leaves: Values) -> tuple[Any, Any, bool]:
         """Runs a staged program where nothing is traced; as `call` returns."""
         closed, requested = staged.closed, staged.resolved_request
         plan = program.plan_call(closed, leaves, staged.options, requested)
@@ -142,9 +142,7 @@ class JitFunction:
         result = tree.unflatten(staged.out_tree, executable(leaves))
         return result, eager.fast_path(executable, len(leaves), result, leaves), False
 
-    def infer(
-        self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
-    ) -> tuple[list[Operand], Staged]:
+    def infer(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[list[Any], Staged]:
         """The flat arguments of a call, and the staged program for their types: steps 1 to 3."""
         leaves, positions, num_args, key = self.signature(args, kwargs)
         staged = self.staged.get(key)
@@ -158,14 +156,14 @@ class JitFunction:
         return leaves, staged
 
     def signature(
-        self, args: tuple[Tree, ...], kwargs: dict[str, Tree]
-    ) -> tuple[list[Operand], Sequence[int] | None, int, tuple[Param, ...]]:
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> tuple[list[Any], Sequence[int] | None, int, tuple[Any, ...]]:
         """The flat arguments of a call, positions of the dynamic ones, their number, the key.
 
         The number is that of all positional arguments.  The key begins with the tree of the
         dynamic arguments, their types, and static values.
         """
-        statics: Param = _no_statics
+        statics: Any = _no_statics
         positions: Sequence[int] | None = None
         dyn_args, dyn_kwargs = args, kwargs
         settings = self.settings
@@ -183,7 +181,7 @@ class JitFunction:
         return leaves, positions, len(args), key
 
     def _stage_new(
-        self, key: Param, leaves: Values, positions: Sequence[int] | None, num_args: int
+        self, key: Any, leaves: Values, positions: Sequence[int] | None, num_args: int
     ) -> Staged:
         """Stages the function for a signature that is not known yet."""
         in_tree, avals, statics, *_ = key
@@ -215,7 +213,7 @@ class JitFunction:
         """Positions and names of the arguments whose memory results may take."""
         return (*self.settings.donate_argnums, *self.settings.donate_argnames)
 
-    def explain(self, error: Exception, args: tuple[Tree, ...], kwargs: dict[str, Tree]) -> None:
+    def explain(self, error: Exception, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         """Raises our own error in place of one of C++'s about the arguments, if it is one."""
         if str(error).startswith("Non-hashable static"):
             arguments.split_static(self.name, self.settings, args, kwargs)
@@ -254,7 +252,7 @@ class JitFunction:
             takes_references=any(type(aval) is refs.AbstractRef for aval in avals),
         )
 
-    def trace(self, *args: Tree, **kwargs: Tree) -> stages.Traced:
+    def trace(self, *args: Any, **kwargs: Any) -> stages.Traced:
         """Stages the function for some arguments, which may be `ShapeDtypeStruct`s."""
         leaves, staged = self.infer(args, kwargs)
         in_tree = self.signature(args, kwargs)[3][0]
@@ -264,18 +262,18 @@ class JitFunction:
         """The stage of a staged program."""
         return stages.Traced(staged._replace(requested=staged.resolved_request), in_tree, leaves)
 
-    def lower(self, *args: Tree, **kwargs: Tree) -> stages.Lowered:
+    def lower(self, *args: Any, **kwargs: Any) -> stages.Lowered:
         """Stages and lowers the function for some arguments."""
         platforms = kwargs.pop("_lowering_platforms", None)
         return self.trace(*args, **kwargs).lower(lowering_platforms=platforms)
 
-    def eval_shape(self, *args: Tree, **kwargs: Tree) -> Tree:
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """The shapes and dtypes of the results, without computing them."""
         _, staged = self.infer(args, kwargs)
         return stages.result_structs(staged.closed, staged.resolved_request, staged.out_tree)
 
 
-def native_half(half: JitFunction) -> Operand:
+def native_half(half: JitFunction) -> Any:
     """What answers known calls in C++, and leaves others to the Python half."""
     return eager.native_function(
         half.name,
@@ -287,7 +285,7 @@ def native_half(half: JitFunction) -> Operand:
     )
 
 
-def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Operand]]:
+def lifted(jaxpr: Jaxpr, consts: Values) -> tuple[ClosedJaxpr, list[Any]]:
     """A jaxpr whose traced constants are its first operands, and these constants."""
     traced = [isinstance(c, (Tracer, refs.Cell)) for c in consts]
     known, outer = partition_list(traced, consts)
@@ -331,7 +329,7 @@ def jit(
     device: Device | None = None,
     backend: str | None = None,
     inline: bool = False,
-    compiler_options: dict[str, Param] | None = None,
+    compiler_options: dict[str, Any] | None = None,
 ) -> JitWrapped[P, R]:
     """Compiles `fun` with XLA, once for each signature of its arguments.
 
@@ -400,14 +398,14 @@ def jit(
     return _native(JitFunction(fun, settings, made_at=source.calling_frame(between=1)))
 
 
-def _native(half: JitFunction) -> Operand:
+def _native(half: JitFunction) -> Any:
     """The callable that users get: C++, with the methods of the Python half as attributes."""
     settings = half.settings
     call = native = native_half(half)
     if any((settings.static_argnums, settings.static_argnames, *half.donations)):
 
         @source.is_boundary
-        def call(*args: Tree, **kwargs: Tree) -> Tree:
+        def call(*args: Any, **kwargs: Any) -> Any:
             try:
                 try:
                     return native(*args, **kwargs)
@@ -431,13 +429,13 @@ def _native(half: JitFunction) -> Operand:
     return call
 
 
-def clear(half: JitFunction, native: Operand) -> None:
+def clear(half: JitFunction, native: Any) -> None:
     """Forgets the programs of a function, in Python and in C++."""
     half.staged.clear()
     native._clear_cache()
 
 
-def jitted(name: str, function: Function) -> Operand:
+def jitted(name: str, function: Function) -> Any:
     """A function as `jit` makes it; itself, where it has the stages of one.
 
     Raises:

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from minijax.runtime.array import Array
 from minijax.core import printing, refs, vma
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
-from minijax.core.operators import Values
 from minijax.core.trace import Params
 from minijax.interpreters import casts, diagnosis, discharge, remat, staging
 from minijax.lax import references
@@ -54,7 +54,7 @@ refs.discharge.rule(Jit)(discharge.discharge_call)
 
 
 @refs.with_references.rule(Jit)
-def _with_references_of_jit(primitive: Jit, args: Values, params: Params) -> Sequence[Any]:
+def _with_references_of_jit(primitive: Jit, args: Sequence[Array], params: Params) -> Sequence[Any]:
     """By their values; but rules of the user's may save references, and are given them as such."""
     closed: ClosedJaxpr = params["jaxpr"]
     if calls.takes_references(closed.jaxpr):

@@ -23,12 +23,19 @@ from typing import (
 import numpy as np
 
 from minijax.core import deferral, dtypes, source, tree, tree_errors
-from minijax.core.aval import ShapedArray, Typed, aval_handlers, aval_of, canonicalize_shape
+from minijax.core.aval import (
+    AbstractValue,
+    ShapedArray,
+    Typed,
+    aval_handlers,
+    aval_of,
+    canonicalize_shape,
+)
 from minijax.core.check import same_type
 from minijax.core.errors import NoMeshError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import PartitionSpec
-from minijax.core.operators import Operand, Param, Values
+from minijax.core.operators import Values
 from minijax.core.refs import AbstractRef
 from minijax.core.sequences import ByValue
 from minijax.core.trace import Tracer, current, leaked
@@ -224,7 +231,7 @@ aval_handlers[ShapeDtypeStruct] = lambda x: x.aval
 aval_handlers[ShapedArray] = lambda x: x
 
 
-def struct_of(aval: ShapedArray, sharding: object = None) -> Any:
+def struct_of(aval: AbstractValue, sharding: object = None) -> Any:
     """A type as a `ShapeDtypeStruct`, placed so if not as it says; types of tokens as they are."""
     if not isinstance(aval, ShapedArray):
         return aval
@@ -276,7 +283,7 @@ class ArgInfo(Typed):
 
     __slots__ = ("aval", "donated")
 
-    def __init__(self, aval: ShapedArray, donated: bool) -> None:
+    def __init__(self, aval: AbstractValue, donated: bool) -> None:
         self.aval = aval
         self.donated = donated
 
@@ -299,13 +306,13 @@ class Staged(NamedTuple):
     """
 
     closed: ClosedJaxpr
-    outer: list[Operand]
+    outer: list[Any]
     out_tree: PyTreeDef
     options: ProgramOptions
     requested: RequestedPlacement
     inline: bool
     takes_references: bool
-    more: Param = None
+    more: Any = None
 
     @property
     def resolved_request(self) -> RequestedPlacement:
@@ -562,7 +569,7 @@ class Compiled(_Stage):
             return result, None, True
         return result, eager.fast_path(self._executable, len(leaves), result, leaves), False
 
-    def _check_call(self, args: Any, kwargs: Any, leaves: Values, in_tree: Any) -> None:
+    def _check_call(self, args: Any, kwargs: Any, leaves: Sequence[Any], in_tree: Any) -> None:
         if in_tree != self.in_tree:
             self._refuse_tree(args, kwargs, in_tree)
         info = self._closed.jaxpr.debug_info
@@ -683,7 +690,7 @@ class Compiled(_Stage):
         return tree.unflatten(self.out_tree, list(map(struct_of, self._closed.out_avals, places)))
 
 
-def _format(place: Any, aval: ShapedArray) -> Format:
+def _format(place: Any, aval: AbstractValue) -> Format:
     return Format(place.layout or Layout(range(aval.ndim), ()), place.public)
 
 

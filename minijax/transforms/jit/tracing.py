@@ -16,7 +16,8 @@ from minijax.core import axes, cache, config, monitoring, source, tree
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.core.operators import Operation, Values
+from minijax.core.operators import Values
+from minijax.core.primitive import Primitive
 from minijax.core.trace import Params, Results, Trace, Tracer, current
 from minijax.interpreters import flattening, staging
 from minijax.lowering import eager, stablehlo
@@ -205,7 +206,7 @@ class _KnownTrace(Trace):
         super().__init__(parent.function_name)
         self.parent = parent
 
-    def process(self, primitive: Operation, args: Values, params: Params) -> Results:
+    def process(self, primitive: Primitive, args: Values, params: Params) -> Results:
         inner = self.parent if any(isinstance(x, Tracer) for x in args) else eager.EAGER
         with config.override(current, inner):
             return inner.process(primitive, args, params)

@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
 from minijax.core import refs, vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import MeshAxes, PartitionSpec
-from minijax.core.operators import Values
+from minijax.core.operators import Avals, Values
 from minijax.interpreters import (
     batching,
     casts,
@@ -280,7 +280,7 @@ def _effects_outside(found: frozenset[Any], params: Mapping[str, Any]) -> frozen
     )
 
 
-def _placement(region: Region, aval: ShapedArray, spec: PartitionSpec) -> Any:
+def _placement(region: Region, aval: AbstractValue, spec: PartitionSpec) -> Any:
     """Where a result of a program that is one `shard_map` lives; None where the compiler says."""
     if not isinstance(aval, ShapedArray):
         return None
@@ -297,7 +297,7 @@ def _with_batch(specs: Specs, dims: Sequence[int | None], entry: object) -> Spec
     )
 
 
-def _borders(wholes: Sequence[Any], blocks: Values, specs: Specs) -> list[Border]:
+def _borders(wholes: Sequence[Any], blocks: Avals, specs: Specs) -> list[Border]:
     return [
         Border(spec, physical_aval(whole).ndim, stablehlo.type_of(whole), stablehlo.type_of(block))
         for whole, block, spec in zip(wholes, blocks, specs, strict=True)

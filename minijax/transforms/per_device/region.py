@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from minijax.core import axes as core_axes
 from minijax.core import config, meshes, refs, vma
-from minijax.core.aval import ShapedArray, aval_of
+from minijax.core.aval import AbstractValue, ShapedArray, aval_of
 from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
@@ -85,7 +85,7 @@ class Region(NamedTuple):
         mentioned = {*spec.names(), *spec.unreduced, *spec.reduced}
         return tuple(n for n in self.ordered(self.axes) if n not in mentioned)
 
-    def block(self, aval: ShapedArray, spec: PartitionSpec) -> Any:
+    def block(self, aval: AbstractValue, spec: PartitionSpec) -> Any:
         """The type of a device's block of a value."""
         if isinstance(aval, refs.AbstractRef):
             return aval.to(self.block(aval.inner_aval, spec))
@@ -113,7 +113,7 @@ class Region(NamedTuple):
         entries = [tuple(n for n in names_of(e) if n not in self.axes) for e in aval.split.spec]
         return rules.shown(named(self.inner, PartitionSpec(*entries)), aval.ndim)
 
-    def whole(self, aval: ShapedArray, spec: PartitionSpec, around: object = NOT_MANUAL) -> Any:
+    def whole(self, aval: AbstractValue, spec: PartitionSpec, around: object = NOT_MANUAL) -> Any:
         """The type of the value whose blocks are of type `aval`."""
         if not isinstance(aval, ShapedArray):
             return aval
@@ -281,7 +281,7 @@ def passing(
     )
 
 
-def _spec_of_residual(region: Region, aval: ShapedArray, names: tuple[Any, ...]) -> PartitionSpec:
+def _spec_of_residual(region: Region, aval: AbstractValue, names: tuple[Any, ...]) -> PartitionSpec:
     """How a value is kept between the programs; summands stay summands where types can say so."""
     _, unreduced, reduced = aval.manual_axis_type
     sums = region.ordered((unreduced | reduced) & region.axes)
@@ -303,7 +303,7 @@ def _spec_of_residual(region: Region, aval: ShapedArray, names: tuple[Any, ...])
     )
 
 
-def _axes_of_residual(region: Region, aval: ShapedArray) -> tuple[Any, ...]:
+def _axes_of_residual(region: Region, aval: AbstractValue) -> tuple[Any, ...]:
     if not isinstance(aval, ShapedArray):
         return ()
     return region.ordered(aval.vma & region.axes if region.check_vma else region.axes)

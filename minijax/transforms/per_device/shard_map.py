@@ -13,7 +13,7 @@ from typing import Any, NamedTuple, ParamSpec, Required, TypedDict, TypeVar, Unp
 import numpy as np
 
 from minijax.core import config, meshes, source, tree, tree_registry, vma
-from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
+from minijax.core.aval import AbstractTodo, AbstractValue, ShapedArray, aval_of
 from minijax.core.errors import ConcretizationTypeError, DuplicateSpecError, error, message
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
 from minijax.core.meshes import (
@@ -452,7 +452,7 @@ def _check_types_tell(region: Region) -> None:
         )
 
 
-def _inferred(region: Region, aval: ShapedArray) -> PartitionSpec:
+def _inferred(region: Region, aval: AbstractValue) -> PartitionSpec:
     """The spec that a type gives."""
     if aval.split is None:
         return PartitionSpec()

@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from minijax.core import axes as core_axes
 from minijax.core import config, dtypes, meshes, refs, vma
-from minijax.core.aval import AbstractTodo, ShapedArray, aval_of
+from minijax.core.aval import AbstractTodo, AbstractValue, ShapedArray, aval_of
 from minijax.core.cache import cached
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
@@ -124,7 +124,7 @@ class StepTrace(Trace):
         ):
             yield
 
-    def stacked(self, aval: ShapedArray) -> tuple[Any, ...]:
+    def stacked(self, aval: AbstractValue) -> tuple[Any, ...]:
         """The axes along which the blocks of a value are kept one by one."""
         return _stacked(self.region, aval)
 
@@ -140,7 +140,7 @@ class StepTrace(Trace):
         tracer.value = value
         return tracer
 
-    def process(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
+    def process(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         if confinement.stage_functions.of(primitive) is not None:
             return self._call(primitive, args, params)
         discharge = refs.discharge.of(primitive)
@@ -155,7 +155,7 @@ class StepTrace(Trace):
             return [self.tracer(started, aval) for aval in step.out_avals]
         return self._run(step, args)
 
-    def _finish(self, primitive: Any, args: Values, params: Params) -> Sequence[Any]:
+    def _finish(self, primitive: Any, args: Sequence[Any], params: Params) -> Sequence[Any]:
         """Starts and finishes an operation in one program: what has only started stays in one."""
         started = [x.value if self.owns(x) else None for x in args]
         groups = [
@@ -197,7 +197,7 @@ class StepTrace(Trace):
             given,
         )
 
-    def _run(self, step: Step, args: Values) -> list[Any]:
+    def _run(self, step: Step, args: Sequence[Any]) -> list[Any]:
         values = [x.value if self.owns(x) else x for x in args if not isinstance(x, _SCALARS)]
         outs = self._apply(step.closed, values, step.in_specs, step.out_specs)
         return list(map(self.tracer, outs, step.out_avals))
@@ -225,7 +225,7 @@ class StepTrace(Trace):
             check_alive(x)
         return Operand(self.region.block(aval_of(x), _WHOLE), ())
 
-    def _with_cells(self, primitive: Primitive, args: Values, params: dict[str, Any]) -> Values:
+    def _with_cells(self, primitive: Primitive, args: Values, params: Mapping[str, Any]) -> Values:
         """Applies an operation on references, whose cells hold blocks."""
         args, params = casts.agreeing(self, primitive, args, params)
         outs = refs.discharge.of(primitive)(*args, **params)
@@ -256,7 +256,7 @@ class StepTrace(Trace):
         """The blocks of whole values."""
         return [self._entered(x, spec) for x, spec in zip(values, specs, strict=True)]
 
-    def _entered(self, x: object, spec: PartitionSpec) -> Any:
+    def _entered(self, x: Any, spec: PartitionSpec) -> Any:
         if isinstance(x, refs.Cell):
             with self.outside():
                 value = x.read()
@@ -413,7 +413,7 @@ def _spec(names: tuple[Any, ...]) -> PartitionSpec:
     return PartitionSpec(names) if names else _WHOLE
 
 
-def _stacked(region: Region, aval: ShapedArray) -> tuple[Any, ...]:
+def _stacked(region: Region, aval: AbstractValue) -> tuple[Any, ...]:
     if not isinstance(aval, ShapedArray):
         return ()
     if not region.check_vma:

@@ -307,7 +307,7 @@ class Traced(stages.Traced):
         return stages.Lowered(self, lowered, made.plan, ())
 
 
-def _check_no_references(name: str, values: Values) -> None:
+def _check_no_references(name: str, values: Sequence[Any]) -> None:
     """Refuses references from outside of a map: devices would write to them in any order.
 
     Raises:

@@ -20,9 +20,8 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn, Jaxpr, Var
 from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Avals, Values
-from minijax.core.primitive import Cotangents
+from minijax.core.primitive import Cotangents, Zero
 from minijax.interpreters import checking, key_reuse, remat
-from minijax.interpreters.jvp import Zero
 from minijax.interpreters.structural import reduce_sum
 from minijax.lax import binary
 from minijax.lowering import module, replicas
@@ -108,7 +107,7 @@ class Pmap(JaxprCall):
             for x, axis, aval in zip(outs, out_axes, avals_out, strict=True)
         ]
 
-    def transpose(self, cts: Values, *args: Any, **params: Any) -> Cotangents:
+    def transpose(self, cts: Cotangents, *args: Any, **params: Any) -> Cotangents:
         # A result that devices share counts once, and each device has a part in it.
         size = params["global_axis_size"]
         cts = [
@@ -196,7 +195,7 @@ def _axes_around(ctx: LoweringContext, name: str) -> ReplicaAxes:
     error(NotImplementedError, name, "pmap cannot be inside shard_map.", fix=fix)
 
 
-def _slice(ctx: LoweringContext, x: object, index: object, axis: int, aval: ShapedArray) -> Any:
+def _slice(ctx: LoweringContext, x: Any, index: Any, axis: int, aval: ShapedArray) -> Any:
     """The slice of a value that belongs to a device."""
     whole = physical_aval(aval)
     shape = whole.shape

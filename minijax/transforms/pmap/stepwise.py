@@ -139,7 +139,7 @@ _programs: dict[Any, dict[str, Any]] = Cache(
 
 def _apply(
     primitive: Primitive,
-    params: dict[str, Any],
+    params: Mapping[str, Any],
     used: Sequence[core_axes.Axis],
     values: Values,
     dims: Sequence[Dims],
@@ -164,7 +164,7 @@ def _apply(
 
 def _mapped(
     primitive: Primitive,
-    params: dict[str, Any],
+    params: Mapping[str, Any],
     used: Sequence[core_axes.Axis],
     avals: Avals,
     along: Sequence[tuple[int | None, ...]],
