@@ -107,7 +107,7 @@ check: $(INSTALLED_DEV) ## check format, lint, types and architecture
 features: $(FEATURES) ## print which rows of docs/features.md no passing test shows
 	@$(BIN)/python -m tools.features $(FEATURES)
 
-size: $(INSTALLED) ## count what a reader faces, beside the limits
+size: $(INSTALLED) ## count files and lines of each room, beside its budget
 	@$(BIN)/python -m tools.size
 
 bench: $(INSTALLED) $(INSTALLED_JAX) ## compare speed with JAX, within ten minutes; every row goes to out/bench.txt

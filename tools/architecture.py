@@ -526,9 +526,15 @@ def _is_overload(node: _Definition) -> bool:
 
 
 def check_figures(root: Path) -> Iterator[Violation]:
-    """What a reader faces, as `tools/size.py` counts it, stays below its limits."""
+    """Checks that the figures of `tools/size.py` are at most their limits."""
     for figure, value in size.breaches(root):
         problem = f"{figure.what}: {value:,}, at most {figure.limit:,}"
+        yield Violation("tools/size.py", 1, problem)
+
+
+def check_budgets(root: Path) -> Iterator[Violation]:
+    """Checks that each room has a budget of lines of code, and keeps it."""
+    for problem in size.budget_problems(root):
         yield Violation("tools/size.py", 1, problem)
 
 
@@ -559,6 +565,7 @@ CHECKS: tuple[Callable[[Path], Iterator[Violation]], ...] = (
     check_module_aliases,
     check_docstrings,
     check_figures,
+    check_budgets,
     check_text,
 )
 

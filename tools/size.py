@@ -1,10 +1,12 @@
-"""What a reader of minijax has to face, counted: `python -m tools.size`, or `make size`.
+"""Counts what a reader of minijax may open: `python -m tools.size`, or `make size`.
 
-Input: the root of a checkout.  Output: figures, printed beside what is aimed at and beside the
-limits that the architecture test holds.  Nothing of the package is imported: all is read off the
-source text.
+Input: the root of a checkout.  Output: the lines of each room of the package beside the room's
+budget, then figures about the reading path and the types beside their limits.  The architecture
+test reports a room above its budget, a room without one, and a figure above its limit.  The
+package is not imported: everything is read from the source text.
 
-A line of code holds something other than a comment or a part of a docstring.
+Each line that is not blank is counted once, as code, as a comment, or as a part of a docstring.  A
+comment that follows code on the same line does not count.  Stubs count like other files.
 """
 
 from __future__ import annotations
@@ -14,15 +16,21 @@ import functools
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 PACKAGE = "minijax"
 READING_PATH = Path("docs/reading.md")
 
-ADDITIONS = frozenset({"as_jax", "experimental", "explain", "export"})
-"""Rooms that no room below them imports, made after the limits of size; decision 0024."""
+OTHER_FOLDERS = ("tests", "tools", "examples", "benchmarks")
+"""Folders whose Python files `make size` counts too, without budgets."""
+
+ROOT_MODULES = "*.py"
+"""The name under which the modules beside the rooms are counted together."""
+
+PLACEMENT = re.compile(r"mesh|sharding|device|replica|memory.?kind|\bvma\b", re.IGNORECASE)
+"""Matches lines that mention where values are."""
 
 _FILE_NAME = re.compile(r"^\| \d+ \| \[`(\w+(?:/\w+)*\.py)`\]", re.MULTILINE)
 """A row of the page's table: a number, then the file."""
@@ -42,6 +50,14 @@ def _all_nodes(tree: ast.AST) -> tuple[ast.AST, ...]:
     return tuple(nodes)
 
 
+class LineCounts(NamedTuple):
+    """Numbers of lines that are not blank."""
+
+    code: int
+    comments: int
+    docstrings: int
+
+
 class ParsedFile:
     """A Python file, read and parsed once for all that is asked about it.
 
@@ -57,32 +73,45 @@ class ParsedFile:
         self.nodes = _all_nodes(self.tree)
 
     @functools.cached_property
-    def docstrings(self) -> tuple[ast.stmt, ...]:
-        """The docstrings of the file, its classes and its functions."""
-        documented = ast.Module | ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+    def docstrings(self) -> tuple[ast.Expr, ...]:
+        """The strings that are statements: docstrings, also those below constants."""
         return tuple(
-            node.body[0]
+            node
             for node in self.nodes
-            if isinstance(node, documented) and ast.get_docstring(node, clean=False) is not None
+            if isinstance(node, ast.Expr)
+            and isinstance(node.value, ast.Constant)
+            and isinstance(node.value.value, str)
         )
 
     @functools.cached_property
-    def code_lines(self) -> int:
-        """How many lines hold code."""
-        lines = {
+    def line_counts(self) -> LineCounts:
+        """The lines of code, of comments and of docstrings."""
+        text = {number: line.strip() for number, line in enumerate(self.text.splitlines(), 1)}
+        docstrings = {number for node in self.docstrings for number in lines_of(node)}
+        # All lines of any other string are code, also blank ones and those that begin with "#".
+        code = {
             number
-            for number, line in enumerate(self.text.splitlines(), 1)
-            if (stripped := line.strip()) and not stripped.startswith("#")
-        }
-        for node in self.nodes:
-            # Lines of a string are code, whatever they look like.
-            if isinstance(node, ast.JoinedStr) or (
-                isinstance(node, ast.Constant) and isinstance(node.value, str)
-            ):
-                lines.update(lines_of(node))
-        for docstring in self.docstrings:
-            lines.difference_update(lines_of(docstring))
-        return len(lines)
+            for node in self.nodes
+            if isinstance(node, ast.JoinedStr)
+            or (isinstance(node, ast.Constant) and isinstance(node.value, str))
+            for number in lines_of(node)
+        } - docstrings
+        comments: set[int] = set()
+        for number, line in text.items():
+            if not line or number in docstrings or number in code:
+                continue
+            (comments if line.startswith("#") else code).add(number)
+        return LineCounts(len(code), len(comments), sum(bool(text[n]) for n in docstrings))
+
+    @property
+    def code_lines(self) -> int:
+        """The number of lines of code."""
+        return self.line_counts.code
+
+    @property
+    def placement_lines(self) -> list[str]:
+        """The lines, of code or not, that mention where values are."""
+        return [line for line in self.text.splitlines() if PLACEMENT.search(line)]
 
 
 def lines_of(node: ast.expr | ast.stmt) -> range:
@@ -118,6 +147,82 @@ class Module(NamedTuple):
         return self.path.split("/")[1]
 
 
+class Room(NamedTuple):
+    """What a reader finds in a folder of the package, or in the modules beside the folders."""
+
+    name: str
+    files: int
+    lines: LineCounts
+
+
+def rooms(root: Path) -> list[Room]:
+    """Counts the files and lines of each room of a checkout, the largest room first."""
+    package = root / PACKAGE
+    files: dict[str, list[ParsedFile]] = {}
+    for path in _python_files(package):
+        name = ROOT_MODULES if path.parent == package else path.relative_to(package).parts[0]
+        files.setdefault(name, []).append(parsed(root, path))
+    counted = [_room(name, sources) for name, sources in files.items()]
+    return sorted(counted, key=lambda room: (-room.lines.code, room.name))
+
+
+def _python_files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.rglob("*.py*") if path.suffix in {".py", ".pyi"})
+
+
+def _room(name: str, sources: Sequence[ParsedFile]) -> Room:
+    lines = [source.line_counts for source in sources]
+    totals = (sum(counts[kind] for counts in lines) for kind in range(3))
+    return Room(name, len(sources), LineCounts(*totals))
+
+
+class Budget(NamedTuple):
+    """How many lines of code a room may have, and what they give the reader."""
+
+    lines: int
+    reason: str
+
+
+BUDGETS = {
+    "core": Budget(6_100, "the language: types, jaxprs, primitives, the current trace"),
+    "sharding": Budget(1_800, "meshes, shardings, and their rules in types"),
+    "runtime": Budget(4_400, "devices, arrays, running programs, several processes"),
+    "interpreters": Budget(3_500, "derivatives, batches and other transformations of jaxprs"),
+    "lowering": Budget(3_600, "from jaxprs to programs that run"),
+    "lax": Budget(17_200, "every primitive with all its rules, in one class each"),
+    "transforms": Budget(8_200, "jit, grad, vmap, shard_map, pmap, checkpoint"),
+    "numpy": Budget(9_300, "NumPy's functions"),
+    "random": Budget(1_900, "keys, and samples of distributions"),
+    "nn": Budget(900, "activations, initializers and attention"),
+    "scipy": Budget(5_600, "SciPy's functions: linear algebra, special functions, statistics"),
+    "extend": Budget(900, "primitives and machine code of a user's own"),
+    "export": Budget(3_200, "programs as files, for any size of array"),
+    "explain": Budget(7_600, "what a program does, what XLA made of it, and why it was compiled"),
+    "testing": Budget(5_000, "models and random programs with which users test their own code"),
+    "experimental": Budget(4_800, "sparse arrays, ODEs, Pallas kernels, xmap"),
+    "as_jax": Budget(1_000, "libraries written for JAX run unmodified"),
+    "example_libraries": Budget(200, "the import paths of JAX's example libraries"),
+    ROOT_MODULES: Budget(900, "public modules such as `debug`, `tree` and `image`"),
+}
+"""The budget of each room: its size in November 2026 and at least 5 % more (decision 0047).
+
+A decision record raises a budget, and says what the reader gets for it."""
+
+
+def budget_problems(root: Path) -> Iterator[str]:
+    """Yields a sentence for each room that is above its budget or has none."""
+    for room in rooms(root):
+        path = f"{PACKAGE}/{room.name}"
+        if room.name not in BUDGETS:
+            yield f"{path} has no budget; add one to BUDGETS, with a decision record"
+        elif room.lines.code > BUDGETS[room.name].lines:
+            budget = BUDGETS[room.name].lines
+            yield (
+                f"{path} has {room.lines.code:,} lines of code, above its budget of {budget:,}; "
+                "a decision record may raise it"
+            )
+
+
 class Package:
     """The files of the package in a checkout, by the names of their modules."""
 
@@ -129,21 +234,6 @@ class Package:
             parts = relative.with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
             self.modules[name] = Module(relative.as_posix(), parsed(root, path))
-
-    def rooms(self) -> Counter[str]:
-        """The lines of code of each room."""
-        lines: Counter[str] = Counter()
-        for module in self.modules.values():
-            lines[module.room] += module.lines
-        return lines
-
-    def lines_without(self, rooms: Collection[str]) -> int:
-        """The lines of code outside of some rooms."""
-        return sum(module.lines for module in self.modules.values() if module.room not in rooms)
-
-    def files(self) -> int:
-        """How many files there are outside of additions."""
-        return sum(module.room not in ADDITIONS for module in self.modules.values())
 
     @functools.cached_property
     def reading_path(self) -> list[Module] | None:
@@ -262,6 +352,12 @@ def _lines(modules: list[Module] | None) -> int | None:
     return None if modules is None else sum(module.lines for module in modules)
 
 
+def _mentions_of_placement(modules: list[Module] | None) -> int | None:
+    if modules is None:
+        return None
+    return sum(len(module.source.placement_lines) for module in modules)
+
+
 def _count(modules: list[Module] | None) -> int | None:
     return None if modules is None else len(modules)
 
@@ -280,19 +376,18 @@ class Figure(NamedTuple):
 
 
 FIGURES = (
-    Figure(
-        "lines of code, without testing/ and additions",
-        60_900,
-        60_900,
-        lambda package: package.lines_without({"testing", *ADDITIONS}),
-    ),
-    Figure("files, without additions", 345, 345, Package.files),
     Figure("files of the reading path", 12, 12, lambda package: _count(package.reading_path)),
     Figure(
         "lines of code of the reading path",
         3_000,
         3_000,
         lambda package: _lines(package.reading_path),
+    ),
+    Figure(
+        "lines of the reading path that mention placement",
+        60,
+        60,
+        lambda package: _mentions_of_placement(package.reading_path),
     ),
     Figure(
         "files that importing interpreters/jvp.py reaches",
@@ -318,24 +413,47 @@ def breaches(root: Path) -> Iterator[tuple[Figure, float]]:
 
 
 def report(root: Path) -> str:
-    """All figures of a checkout as a table, then the lines of code of each room."""
+    """Returns the tables of rooms, of other folders and of figures of a checkout."""
+    return "\n".join([*_table_of_rooms(root), "", *_table_of_figures(root)])
+
+
+def _table_of_rooms(root: Path) -> Iterator[str]:
+    titles = f"{'files':>6}{'code':>8}{'comments':>10}{'docstrings':>12}{'budget':>8}"
+    yield f"{f'room of {PACKAGE}/':<20}{titles}  what the reader gets"
+    for room in rooms(root):
+        name = room.name if room.name == ROOT_MODULES else f"{room.name}/"
+        budget = BUDGETS.get(room.name)
+        limit, reason = ("none", "") if budget is None else (f"{budget.lines:,}", budget.reason)
+        yield _row(name, room, limit, reason)
+    total = sum(budget.lines for budget in BUDGETS.values())
+    yield _row("total", _whole(root, PACKAGE), f"{total:,}")
+    yield ""
+    yield f"{'beside the package':<20}{titles}"
+    for folder in OTHER_FOLDERS:
+        yield _row(f"{folder}/", _whole(root, folder), "none")
+
+
+def _whole(root: Path, folder: str) -> Room:
+    return _room(folder, [parsed(root, path) for path in _python_files(root / folder)])
+
+
+def _row(title: str, room: Room, budget: str, reason: str = "") -> str:
+    code, comments, docstrings = room.lines
+    counts = f"{room.files:>6,}{code:>8,}{comments:>10,}{docstrings:>12,}{budget:>8}"
+    return f"{title:<20}{counts}  {reason}".rstrip()
+
+
+def _table_of_figures(root: Path) -> Iterator[str]:
     package = Package(root)
-    lines = [f"{'':<50}{'now':>8}{'aim':>8}{'limit':>8}"]
+    yield f"{'':<50}{'now':>8}{'aim':>8}{'limit':>8}"
     for figure in FIGURES:
         value = figure.measure(package)
         shown = "none" if value is None else f"{value:,}"
-        lines.append(f"{figure.what:<50}{shown:>8}{figure.goal:>8,}{figure.limit:>8,}")
-    rooms = package.rooms()
-    files = Counter(module.room for module in package.modules.values())
-    lines.append(f"\n{'room':<50}{'lines':>8}{'files':>8}")
-    for room, count in rooms.most_common():
-        mark = " (addition)" if room in ADDITIONS else ""
-        lines.append(f"{room + mark:<50}{count:>8,}{files[room]:>8}")
-    return "\n".join(lines)
+        yield f"{figure.what:<50}{shown:>8}{figure.goal:>8,}{figure.limit:>8,}"
 
 
 def main() -> int:
-    """Prints the table for the checkout that this file lies in."""
+    """Prints the tables for the checkout that this file lies in."""
     print(report(Path(__file__).resolve().parents[1]))
     return 0
 

@@ -142,6 +142,18 @@ BREACHES = [
         "members of Primitive: 100, at most ",
     ),
     (
+        architecture.check_budgets,
+        "minijax/nn/a.py",
+        "x = 1\n" * 10_000,
+        "minijax/nn has 10,000 lines of code, above its budget of ",
+    ),
+    (
+        architecture.check_budgets,
+        "minijax/kitchen/a.pyi",
+        "x: int",
+        "minijax/kitchen has no budget",
+    ),
+    (
         architecture.check_text,
         "docs/a.md",
         "Open /{}/someone/notes.".format("home"),
@@ -176,6 +188,49 @@ def test_docstrings_do_not_count_as_code(tmp_path: Path) -> None:
     text = 'def f():\n    """\n' + "    words\n" * 100 + '    """\n' + "    x = 1\n" * 59
     root = write(tmp_path, {"minijax/core/a.py": text})
     assert list(architecture.check_sizes(root)) == []
+
+
+def test_lines_are_code_or_comments_or_docstrings(tmp_path: Path) -> None:
+    text = '# Why.\n\nX = """\n# code\n"""  # code, too\n"""What.\n\nMore.\n"""\n\n# End.\n'
+    root = write(tmp_path, {"minijax/core/a.py": text})
+    counts = size.parsed(root, root / "minijax/core/a.py").line_counts
+    assert counts == size.LineCounts(code=3, comments=2, docstrings=3)
+
+
+def test_rooms_hold_stubs_and_root_modules_are_counted_together(tmp_path: Path) -> None:
+    files = {
+        "minijax/lax/linalg/__init__.py": "x = 1\n",
+        "minijax/lax/linalg/__init__.pyi": "x: int\ny: int\n",
+        "minijax/debug.py": "x = 1\n",
+        "minijax/ref.pyi": "x: int\n",
+        "tests/test_a.py": "x = 1\n",
+    }
+    counted = size.rooms(write(tmp_path, files))
+    assert [(room.name, room.files, room.lines.code) for room in counted] == [
+        ("lax", 2, 3),
+        (size.ROOT_MODULES, 2, 2),
+    ]
+
+
+def test_rooms_within_their_budgets_are_not_reported(tmp_path: Path) -> None:
+    text = "x = 1\n" * size.BUDGETS["nn"].lines
+    root = write(tmp_path, {"minijax/nn/a.py": text})
+    assert list(architecture.check_budgets(root)) == []
+
+
+def test_budgets_are_those_of_rooms() -> None:
+    assert set(size.BUDGETS) == {room.name for room in size.rooms(ROOT)}
+
+
+def test_reading_path_that_mentions_placement_too_often_is_reported(tmp_path: Path) -> None:
+    files = {
+        "minijax/core/a.py": "# Meshes.\n" * 61 + "kvmap = 1\n",
+        "docs/reading.md": "| 1 | [`core/a.py`](a) |\n",
+    }
+    root = write(tmp_path, files)
+    assert [violation.problem for violation in architecture.check_figures(root)] == [
+        "lines of the reading path that mention placement: 61, at most 60"
+    ]
 
 
 def test_limits_of_larger_files_have_a_purpose() -> None:
