@@ -16,8 +16,19 @@ from typing import Any
 START = time.perf_counter()
 
 UNUSED_ROOMS = (
-    *("lax.linalg", "numpy.fft", "numpy.linalg", "scipy.linalg", "scipy.special", "scipy.stats"),
-    *("scipy.signal", "scipy.optimize", "image", "ops", "ffi", "random", "nn"),
+    "lax.linalg",
+    "numpy.fft",
+    "numpy.linalg",
+    "scipy.linalg",
+    "scipy.special",
+    "scipy.stats",
+    "scipy.signal",
+    "scipy.optimize",
+    "image",
+    "ops",
+    "ffi",
+    "random",
+    "nn",
 )
 """What programs load that use it."""
 

@@ -19,9 +19,21 @@ import parity_device_programs
 
 _CASTS = ("pvary", "preduced", "reduced_vary_cast", "vary_unreduced_cast")
 _COLLECTIVES = (
-    *("psum", "pmax", "pmin", "psum_invariant", "unreduced_psum", "ppermute", "pbroadcast"),
-    *("all_gather", "all_gather_invariant", "all_gather_reduced", "reduce_scatter"),
-    *("unreduced_reduce_scatter", "all_to_all", "ragged_all_to_all", "axis_index"),
+    "psum",
+    "pmax",
+    "pmin",
+    "psum_invariant",
+    "unreduced_psum",
+    "ppermute",
+    "pbroadcast",
+    "all_gather",
+    "all_gather_invariant",
+    "all_gather_reduced",
+    "reduce_scatter",
+    "unreduced_reduce_scatter",
+    "all_to_all",
+    "ragged_all_to_all",
+    "axis_index",
 )
 # Parameters that follow from others.
 _IMPLIED = frozenset({"axis_size", "tiled"})
@@ -29,8 +41,14 @@ _IMPLIED = frozenset({"axis_size", "tiled"})
 _COMMUNICATION = frozenset(
     f"stablehlo.{name}"
     for name in (
-        *("all_reduce", "all_gather", "all_to_all", "collective_permute", "reduce_scatter"),
-        *("collective_broadcast", "partition_id", "replica_id"),
+        "all_reduce",
+        "all_gather",
+        "all_to_all",
+        "collective_permute",
+        "reduce_scatter",
+        "collective_broadcast",
+        "partition_id",
+        "replica_id",
     )
 )
 _SHOWN = ("replica_groups", "source_target_pairs", "split_dimension", "concat_dimension")

@@ -190,8 +190,10 @@ def _exchanges(jax: Any) -> Bodies:
             lambda v: lax.ragged_all_to_all(
                 v,
                 v * 0,
-                *(jax.numpy.arange(4), jax.numpy.ones(4, "int32")),
-                *(jax.numpy.full(4, lax.axis_index("x")), jax.numpy.ones(4, "int32")),
+                jax.numpy.arange(4),
+                jax.numpy.ones(4, "int32"),
+                jax.numpy.full(4, lax.axis_index("x")),
+                jax.numpy.ones(4, "int32"),
                 axis_name="x",
             ),
             is_differentiated=False,

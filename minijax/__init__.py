@@ -8,7 +8,9 @@ __getattr__, __dir__, __all__ = deferral.attach(
     __name__,
     __file__,
     at_once=(
-        *("minijax.numpy", "minijax.transforms.autodiff.grad", "minijax.transforms.vmap"),
+        "minijax.numpy",
+        "minijax.transforms.autodiff.grad",
+        "minijax.transforms.vmap",
         *(["minijax.runtime.beside_jax"] if "jax._src.array" in sys.modules else []),
     ),
 )

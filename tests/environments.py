@@ -9,8 +9,14 @@ from collections.abc import Sequence
 from pathlib import Path
 
 DEPENDENCIES = (
-    *("jaxlib", "numpy", "ml_dtypes", "opt_einsum"),
-    *("IPython", "pygments", "hypothesis", "pytest"),
+    "jaxlib",
+    "numpy",
+    "ml_dtypes",
+    "opt_einsum",
+    "IPython",
+    "pygments",
+    "hypothesis",
+    "pytest",
 )
 """Packages that an environment imports from where the tests import them."""
 

@@ -30,7 +30,7 @@ MAX_FUNCTION_LINES = 60
 MAX_CLASS_LINES = 200
 
 LARGER_FILES = {
-    "tests/core/test_tree.py": 558,
+    "tests/core/test_tree.py": 563,
     "tests/lax/collectives/test_errors.py": 588,
 }
 """Files that wait for being divided, with the lines of code that they may have until then."""
@@ -103,8 +103,16 @@ ALIASES = frozenset({"np", "hlo"})
 HOMELESS_NAMES = frozenset({"util", "utils", "helper", "helpers", "common", "misc"})
 PUBLIC_PATHS = frozenset(
     {
-        *("flatten_util", "mesh_utils", "multihost_utils", "test_util", "tree_util"),
-        *("ad_util", "api_util", "linear_util", "source_info_util", "traceback_util"),
+        "flatten_util",
+        "mesh_utils",
+        "multihost_utils",
+        "test_util",
+        "tree_util",
+        "ad_util",
+        "api_util",
+        "linear_util",
+        "source_info_util",
+        "traceback_util",
     }
 )
 """Module names owed to JAX's public paths, whatever we think of them."""
@@ -440,6 +448,16 @@ def check_sizes(root: Path) -> Iterator[Violation]:
                 )
 
 
+def check_splats(root: Path) -> Iterator[Violation]:
+    """Elements and arguments are written one by one, not as tuples that are unpacked in place."""
+    for source in sources(root):
+        for node in source.nodes:
+            match node:
+                case ast.Starred(value=ast.Tuple() | ast.List()):
+                    problem = "unpacks a literal: write its elements without `*(...)`"
+                    yield source.violation(node, problem)
+
+
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -560,6 +578,7 @@ CHECKS: tuple[Callable[[Path], Iterator[Violation]], ...] = (
     check_facades,
     check_stubs,
     check_sizes,
+    check_splats,
     check_file_names,
     check_private_names,
     check_module_aliases,

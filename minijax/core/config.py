@@ -489,7 +489,12 @@ def default_device() -> None:
 
 
 @one_of(
-    *("threefry2x32", "rbg", "unsafe_rbg", "philox2x32", "philox4x32", "threefry4x32"),
+    "threefry2x32",
+    "rbg",
+    "unsafe_rbg",
+    "philox2x32",
+    "philox4x32",
+    "threefry4x32",
     in_trace_key=True,
 )
 def default_prng_impl() -> None:

@@ -119,8 +119,15 @@ complex128 = np.dtype(np.complex128)
 SIGNED = (int2, int4, int8, int16, int32, int64)
 UNSIGNED = (uint2, uint4, uint8, uint16, uint32, uint64)
 NARROW_FLOATS = (
-    *(float4_e2m1fn, float8_e3m4, float8_e4m3, float8_e4m3b11fnuz, float8_e4m3fn),
-    *(float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz, float8_e8m0fnu),
+    float4_e2m1fn,
+    float8_e3m4,
+    float8_e4m3,
+    float8_e4m3b11fnuz,
+    float8_e4m3fn,
+    float8_e4m3fnuz,
+    float8_e5m2,
+    float8_e5m2fnuz,
+    float8_e8m0fnu,
 )
 FLOATS = (*NARROW_FLOATS, bfloat16, float16, float32, float64)
 COMPLEXES = (complex64, complex128)

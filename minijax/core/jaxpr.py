@@ -200,8 +200,14 @@ class Jaxpr:
     """
 
     __slots__ = (
-        *("__weakref__", "constvars", "debug_info", "effects", "eqns", "has_references"),
-        *("invars", "outvars"),
+        "__weakref__",
+        "constvars",
+        "debug_info",
+        "effects",
+        "eqns",
+        "has_references",
+        "invars",
+        "outvars",
     )
 
     def __init__(

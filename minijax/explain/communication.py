@@ -70,8 +70,13 @@ def axes_text(axes: Sequence[str] | None) -> str:
 
 
 KINDS = (
-    *("all_gather", "all_reduce", "all_to_all", "collective_broadcast", "collective_permute"),
-    *("ragged_all_to_all", "reduce_scatter"),
+    "all_gather",
+    "all_reduce",
+    "all_to_all",
+    "collective_broadcast",
+    "collective_permute",
+    "ragged_all_to_all",
+    "reduce_scatter",
 )
 """The kinds of collectives, named as `stablehlo` names them."""
 

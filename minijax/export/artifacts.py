@@ -302,17 +302,32 @@ STABLE_TARGETS = frozenset(
             for kind in "sdcz"
             for names in _REAL_OR_COMPLEX
         ),
-        *("cu_lu_pivots_to_permutation", "hip_lu_pivots_to_permutation"),
+        "cu_lu_pivots_to_permutation",
+        "hip_lu_pivots_to_permutation",
         *(
             f"{library}_{name}_ffi"
             for library in ("cusolver", "hipsolver")
             for name in ("getrf", "geqrf", "orgqr", "potrf", "syevd", "gesvd", "gesvdj", "sytrd")
         ),
-        *("hipsolver_gesdd_ffi", "cusparse_gtsv2_ffi", "cu_threefry2x32_ffi"),
-        *("hip_threefry2x32_ffi", "Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"),
-        *("annotate_device_placement", "Eigh", "Qr", "ProductOfElementaryHouseholderReflectors"),
-        *("LuDecomposition", "ApproxTopK", "stablehlo.dynamic_approx_top_k", "AllocateBuffer"),
-        *("tf.call_tf_function", "tpu_custom_call", "mosaic_gpu_v2", "shape_assertion"),
+        "hipsolver_gesdd_ffi",
+        "cusparse_gtsv2_ffi",
+        "cu_threefry2x32_ffi",
+        "hip_threefry2x32_ffi",
+        "Sharding",
+        "SPMDFullToShardShape",
+        "SPMDShardToFullShape",
+        "annotate_device_placement",
+        "Eigh",
+        "Qr",
+        "ProductOfElementaryHouseholderReflectors",
+        "LuDecomposition",
+        "ApproxTopK",
+        "stablehlo.dynamic_approx_top_k",
+        "AllocateBuffer",
+        "tf.call_tf_function",
+        "tpu_custom_call",
+        "mosaic_gpu_v2",
+        "shape_assertion",
         *(f"stablehlo.dynamic_{name}" for name in ("reduce_window", "rng_bit_generator", "top_k")),
     }
 )

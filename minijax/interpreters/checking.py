@@ -46,12 +46,23 @@ applies it with jaxprs that also return their first fault, and returns the resul
 Shape = tuple[int, ...]
 
 INDEX, NON_FINITE, NAN, DIVISION, KEY, USER = (
-    *("index", "non-finite", "nan", "division", "key", "user"),
+    "index",
+    "non-finite",
+    "nan",
+    "division",
+    "key",
+    "user",
 )
 """Kinds of faults.  NAN is NON_FINITE without infinities."""
 
 ELEMENTWISE, PRESERVES, MOVES, COPIES, SELECTS, INSPECTS, COMPUTES = (
-    *("elementwise", "preserves", "moves", "copies", "selects", "inspects", "computes"),
+    "elementwise",
+    "preserves",
+    "moves",
+    "copies",
+    "selects",
+    "inspects",
+    "computes",
 )
 
 fault_flow: Facts[str] = Facts("fault_flow", COMPUTES)

@@ -111,7 +111,14 @@ class StagingTrace(Trace):
     """Collects equations."""
 
     __slots__ = (
-        *("checks", "constants", "debug_info", "effects", "eqns", "invars", "lines", "typing"),
+        "checks",
+        "constants",
+        "debug_info",
+        "effects",
+        "eqns",
+        "invars",
+        "lines",
+        "typing",
     )
 
     def __init__(self, function_name: str = "", debug_info: DebugInfo = NO_DEBUG_INFO) -> None:

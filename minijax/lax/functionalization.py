@@ -59,23 +59,53 @@ def _flow_of_binary(primitive: families.Binary) -> str:
 
 
 checking.fault_flow.set(
-    *(checking.ELEMENTWISE, structural.AddAny, creation.ConvertElementType),
-    *(creation.ReducePrecision, unary.IntegerPow, unary.Pow),
+    checking.ELEMENTWISE,
+    structural.AddAny,
+    creation.ConvertElementType,
+    creation.ReducePrecision,
+    unary.IntegerPow,
+    unary.Pow,
 )
 checking.fault_flow.set(
-    *(checking.PRESERVES, casts.Cast, binary.Clamp, shardings.ShardingConstraint, unary.Abs),
-    *(unary.Conj, unary.Round),
+    checking.PRESERVES,
+    casts.Cast,
+    binary.Clamp,
+    shardings.ShardingConstraint,
+    unary.Abs,
+    unary.Conj,
+    unary.Round,
 )
 checking.fault_flow.set(
-    *(checking.MOVES, reshard.Reshard, shape.Reshape, shape.Rev, shape.Squeeze, slicing.Slice),
-    *(structural.BroadcastInDim, structural.Transpose),
+    checking.MOVES,
+    reshard.Reshard,
+    shape.Reshape,
+    shape.Rev,
+    shape.Squeeze,
+    slicing.Slice,
+    structural.BroadcastInDim,
+    structural.Transpose,
 )
 checking.fault_flow.set(
-    *(checking.COPIES, creation.BitcastConvertType, creation.Empty, gather_scatter.Gather),
-    *(padding.Pad, references.Freeze, references.Get, references.NewRef, references.Swap),
-    *(shape.Concatenate, shape.Split, slicing.DynamicSlice, slicing.DynamicUpdateSlice),
-    *(sorting.ApproxTopK, sorting.Sort, sorting.TopK, shape.Stack, shape.Unstack),
-    *(windows.SelectAndGatherAdd, windows.SelectAndScatter),
+    checking.COPIES,
+    creation.BitcastConvertType,
+    creation.Empty,
+    gather_scatter.Gather,
+    padding.Pad,
+    references.Freeze,
+    references.Get,
+    references.NewRef,
+    references.Swap,
+    shape.Concatenate,
+    shape.Split,
+    slicing.DynamicSlice,
+    slicing.DynamicUpdateSlice,
+    sorting.ApproxTopK,
+    sorting.Sort,
+    sorting.TopK,
+    shape.Stack,
+    shape.Unstack,
+    windows.SelectAndGatherAdd,
+    windows.SelectAndScatter,
 )
 checking.fault_flow.set(checking.SELECTS, binary.SelectN)
 

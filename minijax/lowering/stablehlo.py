@@ -267,8 +267,14 @@ class LoweringContext:
     """
 
     __slots__ = (
-        *("avals_in", "avals_out", "location", "module", "platform", "point", "scalars"),
-        *("tokens",),
+        "avals_in",
+        "avals_out",
+        "location",
+        "module",
+        "platform",
+        "point",
+        "scalars",
+        "tokens",
     )
 
     def __init__(

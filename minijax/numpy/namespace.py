@@ -78,9 +78,18 @@ __array_api_version__ = "2024.12"
 
 _NAMED = (
     dtypes.bool_,
-    *(dtypes.int8, dtypes.int16, dtypes.int32, dtypes.int64),
-    *(dtypes.uint8, dtypes.uint16, dtypes.uint32, dtypes.uint64),
-    *(dtypes.float32, dtypes.float64, dtypes.complex64, dtypes.complex128),
+    dtypes.int8,
+    dtypes.int16,
+    dtypes.int32,
+    dtypes.int64,
+    dtypes.uint8,
+    dtypes.uint16,
+    dtypes.uint32,
+    dtypes.uint64,
+    dtypes.float32,
+    dtypes.float64,
+    dtypes.complex64,
+    dtypes.complex128,
 )
 """The dtypes that the standard knows."""
 

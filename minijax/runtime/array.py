@@ -141,9 +141,22 @@ class _Convertible(Typed, operators.ArrayOperators):
 
 
 @source.boundaries(
-    *("__array__", "__len__", "__iter__", "item", "tolist", "tobytes", "__format__", "__repr__"),
-    *("block_until_ready", "is_ready", "on_device_size_in_bytes", "unsafe_buffer_pointer"),
-    *("addressable_data", "__dlpack__", "__reduce__", "copy_to_host_async"),
+    "__array__",
+    "__len__",
+    "__iter__",
+    "item",
+    "tolist",
+    "tobytes",
+    "__format__",
+    "__repr__",
+    "block_until_ready",
+    "is_ready",
+    "on_device_size_in_bytes",
+    "unsafe_buffer_pointer",
+    "addressable_data",
+    "__dlpack__",
+    "__reduce__",
+    "copy_to_host_async",
 )
 class Array(_Convertible, metaclass=_ArrayType):
     """An array on a device.

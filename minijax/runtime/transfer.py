@@ -331,8 +331,15 @@ def is_supported_dtype(dtype: DType) -> bool:
     """
     found = dtypes.np_dtype(dtype, "dlpack.is_supported_dtype")
     exchanged = (
-        *(dtypes.bool_, dtypes.bfloat16, dtypes.float16, dtypes.float32, dtypes.float64),
-        *(dtypes.complex64, dtypes.complex128, *dtypes.SIGNED, *dtypes.UNSIGNED),
+        dtypes.bool_,
+        dtypes.bfloat16,
+        dtypes.float16,
+        dtypes.float32,
+        dtypes.float64,
+        dtypes.complex64,
+        dtypes.complex128,
+        *dtypes.SIGNED,
+        *dtypes.UNSIGNED,
     )
     return found in exchanged and dtypes.bit_width(found) >= 8
 

@@ -231,8 +231,14 @@ class Mesh(MeshAxes, config.Context):
     """
 
     __slots__ = (
-        *("__weakref__", "abstract_mesh", "axis_names", "axis_sizes", "axis_types"),
-        *("device_list", "devices", "flat_devices"),
+        "__weakref__",
+        "abstract_mesh",
+        "axis_names",
+        "axis_sizes",
+        "axis_types",
+        "device_list",
+        "devices",
+        "flat_devices",
     )
 
     devices: np.ndarray[Any, Any]

@@ -129,6 +129,12 @@ BREACHES = [
         "uses the private b._x",
     ),
     (
+        architecture.check_splats,
+        "tests/test_a.py",
+        'x = ("a", *("b", "c"), *d)',
+        "unpacks a literal",
+    ),
+    (
         architecture.check_module_aliases,
         "minijax/core/a.py",
         "import functools as ft",

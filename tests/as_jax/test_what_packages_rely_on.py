@@ -252,8 +252,12 @@ def test_what_stands_for_an_array_is_an_operand(kind, wrap):
     values = np.arange(6.0, dtype=np.float32).reshape(2, 3)
     x, row = jnp.array(values), kind(jnp.array([1.0, 2.0, 3.0]))
     for operate in (
-        *(lambda x, y: x + y, lambda x, y: x - y, lambda x, y: x @ y, lambda x, y: x**y),
-        *(lambda x, y: x == y, lambda x, y: x < y),
+        lambda x, y: x + y,
+        lambda x, y: x - y,
+        lambda x, y: x @ y,
+        lambda x, y: x**y,
+        lambda x, y: x == y,
+        lambda x, y: x < y,
     ):
         expected = operate(values, np.array([1.0, 2.0, 3.0], np.float32))
         np.testing.assert_allclose(wrap(lambda x, f=operate: f(x, row))(x), expected, rtol=1e-6)

@@ -156,8 +156,12 @@ def test_function_of_two_public_modules_has_its_shortest_name():
     )
 
     assert done.stdout.split() == [
-        *("minijax.tree_util", "tree_map"),
-        *("True", "minijax.tree", "map", "True"),
+        "minijax.tree_util",
+        "tree_map",
+        "True",
+        "minijax.tree",
+        "map",
+        "True",
     ]
 
 
@@ -207,16 +211,17 @@ def test_plain_import_leaves_what_few_programs_use():
 
     assert "minijax.transforms.jit.jit" in loaded
     for module in (
-        *("lax.convolution", "lax.control_flow.scanning", "lax.collectives.reductions", "scipy"),
-        *(
-            "numpy.statistics",
-            "transforms.per_device.shard_map",
-            "lax.linalg",
-            "nn",
-            "random",
-            "testing",
-            "debug",
-            "tree_util",
-        ),
+        "lax.convolution",
+        "lax.control_flow.scanning",
+        "lax.collectives.reductions",
+        "scipy",
+        "numpy.statistics",
+        "transforms.per_device.shard_map",
+        "lax.linalg",
+        "nn",
+        "random",
+        "testing",
+        "debug",
+        "tree_util",
     ):
         assert f"minijax.{module}" not in loaded

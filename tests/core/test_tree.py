@@ -368,8 +368,13 @@ def test_argument_paths_follow_a_signature():
 
     in_tree = arguments({"w": 1, "b": [2, 3]}, 4, (5,), scale=6, z={"q": 7})
     assert tree_errors.argument_paths(in_tree, inspect.signature(loss)) == (
-        *("params['b'][0]", "params['b'][1]", "params['w']"),
-        *("batches[0]", "batches[1][0]", "scale", "options['z']['q']"),
+        "params['b'][0]",
+        "params['b'][1]",
+        "params['w']",
+        "batches[0]",
+        "batches[1][0]",
+        "scale",
+        "options['z']['q']",
     )
 
 

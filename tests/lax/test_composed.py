@@ -83,7 +83,12 @@ def test_dce_sink_keeps_values_in_the_jaxpr_and_if_asked_in_the_module(kept):
 def test_values_tell_their_dtype_and_shapes_are_values():
     given = (1, 1.5, True, 1j, np.float64(1), np.ones(2, np.int8))
     assert [lax.dtype(x).name for x in given] == [
-        *("int32", "float32", "bool", "complex64", "float32", "int8")
+        "int32",
+        "float32",
+        "bool",
+        "complex64",
+        "float32",
+        "int8",
     ]
     assert lax.shape_as_value((2, np.int64(3))).tolist() == [2, 3]
     assert jax.jit(lambda n: lax.shape_as_value((n, 2)))(3).tolist() == [3, 2]

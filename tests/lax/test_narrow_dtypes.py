@@ -15,8 +15,13 @@ pytestmark = pytest.mark.feature("RB-10")
 
 INTEGERS = ["int2", "uint2", "int4", "uint4"]
 FLOATS = [
-    *("float8_e3m4", "float8_e4m3", "float8_e4m3b11fnuz", "float8_e4m3fn", "float8_e4m3fnuz"),
-    *("float8_e5m2", "float8_e5m2fnuz"),
+    "float8_e3m4",
+    "float8_e4m3",
+    "float8_e4m3b11fnuz",
+    "float8_e4m3fn",
+    "float8_e4m3fnuz",
+    "float8_e5m2",
+    "float8_e5m2fnuz",
 ]
 
 # Operations whose results are those on a wider dtype, modulo the narrow one.

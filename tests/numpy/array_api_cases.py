@@ -417,8 +417,17 @@ def types() -> Iterator[Call]:
 GROUPS: dict[str, Callable[[], Iterator[Call]]] = {
     function.__name__: function
     for function in (
-        *(elementwise, special_values, special_complex_values, reductions, creation),
-        *(creation_from_values, manipulation, searching, linear_algebra, fourier, types),
+        elementwise,
+        special_values,
+        special_complex_values,
+        reductions,
+        creation,
+        creation_from_values,
+        manipulation,
+        searching,
+        linear_algebra,
+        fourier,
+        types,
     )
 }
 

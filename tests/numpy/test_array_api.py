@@ -21,8 +21,20 @@ ARITHMETIC = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"
 BITWISE = ("and", "or", "xor", "lshift", "rshift")
 COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
 OTHERS = (
-    *("abs", "array_namespace", "bool", "complex", "dlpack", "dlpack_device", "float", "getitem"),
-    *("index", "int", "invert", "neg", "pos", "setitem"),
+    "abs",
+    "array_namespace",
+    "bool",
+    "complex",
+    "dlpack",
+    "dlpack_device",
+    "float",
+    "getitem",
+    "index",
+    "int",
+    "invert",
+    "neg",
+    "pos",
+    "setitem",
 )
 
 pytestmark = pytest.mark.feature("NP-01")
@@ -89,14 +101,23 @@ def test_namespace_tells_devices_and_dtypes() -> None:
     assert info.devices() == [None, *minijax.devices()]
     kinds = ("real floating", "complex floating", "integral", "indexing")
     assert [str(info.default_dtypes()[kind]) for kind in kinds] == [
-        *("float32", "complex64", "int32", "int32")
+        "float32",
+        "complex64",
+        "int32",
+        "int32",
     ]
     assert list(info.dtypes(kind=("bool", "unsigned integer"))) == [
-        *("bool", "uint8", "uint16", "uint32")
+        "bool",
+        "uint8",
+        "uint16",
+        "uint32",
     ]
     with minijax.enable_x64():
         assert [str(info.default_dtypes()[kind]) for kind in kinds] == [
-            *("float64", "complex128", "int64", "int64")
+            "float64",
+            "complex128",
+            "int64",
+            "int64",
         ]
         assert list(info.dtypes(kind="complex floating")) == ["complex64", "complex128"]
         assert len(info.dtypes()) == 13

@@ -292,9 +292,21 @@ def test_function_gives_the_same_under_settings(record: Record, setting: str) ->
 
 
 ROOMS = (
-    *("numpy", "numpy.fft", "numpy.linalg", "nn", "ops"),
-    *("scipy.special", "scipy.linalg", "scipy.stats", "scipy.signal", "scipy.fft", "scipy.ndimage"),
-    *("scipy.integrate", "scipy.optimize", "scipy.cluster.vq", "image"),
+    "numpy",
+    "numpy.fft",
+    "numpy.linalg",
+    "nn",
+    "ops",
+    "scipy.special",
+    "scipy.linalg",
+    "scipy.stats",
+    "scipy.signal",
+    "scipy.fft",
+    "scipy.ndimage",
+    "scipy.integrate",
+    "scipy.optimize",
+    "scipy.cluster.vq",
+    "image",
 )
 
 # What no record suits, or what has samples of another kind, by the test that has it.

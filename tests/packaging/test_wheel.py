@@ -145,10 +145,27 @@ def test_jax_means_minijax(built: Built, tmp_path: Path) -> None:
 
 
 DESCRIBED = (
-    *("jit", "grad", "value_and_grad", "vmap", "shard_map", "checkpoint", "device_put", "help"),
-    *("make_mesh", "custom_vjp", "numpy.einsum", "numpy.linalg.svd", "lax.scan", "lax.psum"),
-    *("random.normal", "nn.softmax", "scipy.special.gamma", "explain.page", "debug.print"),
-    *("tree.map", "export.export"),
+    "jit",
+    "grad",
+    "value_and_grad",
+    "vmap",
+    "shard_map",
+    "checkpoint",
+    "device_put",
+    "help",
+    "make_mesh",
+    "custom_vjp",
+    "numpy.einsum",
+    "numpy.linalg.svd",
+    "lax.scan",
+    "lax.psum",
+    "random.normal",
+    "nn.softmax",
+    "scipy.special.gamma",
+    "explain.page",
+    "debug.print",
+    "tree.map",
+    "export.export",
 )
 
 

@@ -46,8 +46,14 @@ OVER_ALL = [
 ]
 WAITS = {"barrier", "barrier of a thread"}
 PROGRAMS = {
-    *("all", "eager", "pmap", "thread", "thread of a thread"),
-    *("new executor", "old executor", "after a nested"),
+    "all",
+    "eager",
+    "pmap",
+    "thread",
+    "thread of a thread",
+    "new executor",
+    "old executor",
+    "after a nested",
 }
 HARMLESS = {"copy async", "shape", "delete"}
 

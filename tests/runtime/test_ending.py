@@ -31,8 +31,18 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     "work",
     [
-        *("call", "wait", "run ahead", "several devices", "read", "compile", "move", "delete"),
-        *("effect", "callback", "sleep", "no devices"),
+        "call",
+        "wait",
+        "run ahead",
+        "several devices",
+        "read",
+        "compile",
+        "move",
+        "delete",
+        "effect",
+        "callback",
+        "sleep",
+        "no devices",
     ],
 )
 def test_process_ends_with_its_own_code_while_daemon_threads_are_at_work(work: str) -> None:

@@ -26,8 +26,16 @@ PROGRAM = str(Path(__file__).with_name("sharing_threads.py"))
 @pytest.mark.parametrize(
     "shared",
     [
-        *("caches", "types", "settings", "meshes", "traces"),
-        *("effects", "barriers", "window", "listeners", "transfers"),
+        "caches",
+        "types",
+        "settings",
+        "meshes",
+        "traces",
+        "effects",
+        "barriers",
+        "window",
+        "listeners",
+        "transfers",
     ],
 )
 def test_threads_share_only_what_they_should(shared: str) -> None:

@@ -124,7 +124,14 @@ def test_reasons_explain_what_they_name() -> None:
     for each in compare.reasons():
         assert each.text
         assert set(each.aspects) <= {
-            *("error", "tree", "dtype", "shape", "weak", "spec", "repr", "values")
+            "error",
+            "tree",
+            "dtype",
+            "shape",
+            "weak",
+            "spec",
+            "repr",
+            "values",
         }
     refused = Difference("v = jnp.sum(x, axis=3)", "error", "AxisError: a", "ValueError: b")
     assert compare.reason(refused) is not None

@@ -10,8 +10,15 @@ from tests import children
 
 CHILD = Path(__file__).with_name("stressed.py")
 STATES = [
-    *("caches", "bodies", "rules", "effects", "inspections"),
-    *("devices", "reports", "simulations", "keys"),
+    "caches",
+    "bodies",
+    "rules",
+    "effects",
+    "inspections",
+    "devices",
+    "reports",
+    "simulations",
+    "keys",
 ]
 
 

@@ -15,16 +15,15 @@ _ROOT = Path(__file__).resolve().parents[2]
 
 # The other documents of this folder are guides.
 _ABOUT_THE_COMPILER = (
-    *(
-        "where_is_what",
-        "reading",
-        "architecture",
-        "decisions/README",
-        "differences",
-        "performance",
-        "reliability",
-    ),
-    *("mutants", "features"),
+    "where_is_what",
+    "reading",
+    "architecture",
+    "decisions/README",
+    "differences",
+    "performance",
+    "reliability",
+    "mutants",
+    "features",
 )
 _GUIDES_FIRST = ("page", "sharding", "collectives")
 _LESSONS_BEFORE_THE_LECTURE = 4

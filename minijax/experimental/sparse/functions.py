@@ -289,8 +289,25 @@ def jacrev(fun: Callable[..., Any], argnums: Positions = 0, **kwargs: Any) -> Ca
 
 _LINEAR = {"neg", "real", "imag", "conj", "copy", "convert_element_type", "reduce_precision"}
 _KEEP_ZERO = {
-    *("abs", "asin", "asinh", "atan", "atanh", "cbrt", "ceil", "erf", "expm1", "floor", "log1p"),
-    *("round", "sign", "sin", "sinh", "sqrt", "square", "tan", "tanh"),
+    "abs",
+    "asin",
+    "asinh",
+    "atan",
+    "atanh",
+    "cbrt",
+    "ceil",
+    "erf",
+    "expm1",
+    "floor",
+    "log1p",
+    "round",
+    "sign",
+    "sin",
+    "sinh",
+    "sqrt",
+    "square",
+    "tan",
+    "tanh",
 }
 _INNER = {"jit": "jaxpr", "pjit": "jaxpr", "custom_jvp_call": "call_jaxpr", "checkpoint": "jaxpr"}
 

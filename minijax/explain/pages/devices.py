@@ -60,7 +60,11 @@ _LINEAR: dict[str, tuple[int, ...] | None] = {
     "transpose": None,
 }
 UNSEEN = _SAME | frozenset(_LINEAR) - {
-    *("cumsum", "dot_general", "reduce_sum", "scatter-add", "scatter_add")
+    "cumsum",
+    "dot_general",
+    "reduce_sum",
+    "scatter-add",
+    "scatter_add",
 }
 """Operations that only hand on or rearrange what devices hold, and are no steps."""
 

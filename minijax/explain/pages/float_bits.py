@@ -22,8 +22,18 @@ Value: TypeAlias = "PerDevice | tuple[Value, ...]"
 
 _MOVING = frozenset(
     {
-        *("all-gather", "all-to-all", "bitcast", "broadcast", "collective-permute", "copy"),
-        *("dynamic-slice", "gather", "reshape", "reverse", "slice", "transpose"),
+        "all-gather",
+        "all-to-all",
+        "bitcast",
+        "broadcast",
+        "collective-permute",
+        "copy",
+        "dynamic-slice",
+        "gather",
+        "reshape",
+        "reverse",
+        "slice",
+        "transpose",
     }
 )
 _EXTREMES = frozenset({"maximum", "minimum"})

@@ -473,8 +473,13 @@ def ffi_lowering(
 
 
 _KNOWN = (
-    *("api_version", "called_computations", "extra_attributes", "has_side_effect"),
-    *("operand_output_aliases", "result_shapes", "result_types"),
+    "api_version",
+    "called_computations",
+    "extra_attributes",
+    "has_side_effect",
+    "operand_output_aliases",
+    "result_shapes",
+    "result_types",
 )
 
 

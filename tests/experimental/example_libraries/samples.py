@@ -94,8 +94,18 @@ LAYERS: dict[str, Call] = {
     **{
         name: _applied(lambda s, name=name: getattr(s, name), (3, 5))
         for name in (
-            *("Tanh", "Relu", "Exp", "LogSoftmax", "Softmax", "Softplus", "Sigmoid"),
-            *("Elu", "LeakyRelu", "Selu", "Gelu", "Identity"),
+            "Tanh",
+            "Relu",
+            "Exp",
+            "LogSoftmax",
+            "Softmax",
+            "Softplus",
+            "Sigmoid",
+            "Elu",
+            "LeakyRelu",
+            "Selu",
+            "Gelu",
+            "Identity",
         )
     },
     "elementwise": _applied(lambda s: s.elementwise(s.leaky_relu, negative_slope=0.3), (3, 5)),
