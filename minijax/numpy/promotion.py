@@ -541,17 +541,15 @@ def elementwise(operation: Callable[..., Any], operands: Callable[..., Any]) -> 
     """
 
     def decorate(declared: F) -> F:
-        name, code = declared.__name__, declared.__code__
+        name = declared.__name__
 
-        def of_one(x: ArrayLike, /) -> Any:
-            return operation(operands(name, x))
+        @functools.wraps(declared)
+        def function(*args: Any, **kwargs: Any) -> Any:
+            # The declaration raises Python's own errors, which name its parameters.
+            declared(*args, **kwargs)
+            prepared = operands(name, *args)
+            return operation(prepared) if len(args) == 1 else operation(*prepared)
 
-        def of_two(x: ArrayLike, y: ArrayLike, /) -> Any:
-            return operation(*operands(name, x, y))
-
-        function = of_one if code.co_argcount == 1 else of_two
-        # Python's errors tell the names of parameters.
-        function.__code__ = function.__code__.replace(co_varnames=code.co_varnames)
-        return one_program()(cast(F, functools.wraps(declared)(function)))
+        return one_program()(cast(F, function))
 
     return decorate
