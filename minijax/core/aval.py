@@ -12,16 +12,16 @@ import operator
 import threading
 import weakref
 from collections.abc import Callable, Iterable
-from typing import Any, Self, TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 
-from minijax.core.operators import AxisName
 from minijax.core import dtypes
 from minijax.core.cache import Cache
 from minijax.core.dtypes import DType
 from minijax.core.errors import error
 from minijax.core.meshes import Space
+from minijax.core.operators import AxisName
 from minijax.core.value_placement import (
     NOT_MANUAL,
     ManualAxisType,

@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from minijax.core import printing, refs, vma
 from minijax.core.aval import AbstractValue, ShapedArray
-from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.errors import InternalError
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Var, jaxprs_in_params
 from minijax.core.rules import Rules
+from minijax.core.value_placement import NOT_MANUAL
 
 inside = Rules("inside")
 """The context that jaxprs among the parameters are written for: `(primitive, **params)` gives a

@@ -12,11 +12,11 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, NoReturn, Protocol, TypeAlias, final
 
-from minijax.core.meshes import PartitionSpec
 from minijax.core import aval as core_aval
 from minijax.core.aval import AbstractValue
 from minijax.core.errors import MissingRule, error
 from minijax.core.jaxpr import NO_EFFECTS, Effects
+from minijax.core.meshes import PartitionSpec
 from minijax.core.operators import Avals, BatchDims, Function, Value, Values
 from minijax.core.trace import current
 

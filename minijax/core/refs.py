@@ -14,12 +14,12 @@ import numpy as np
 
 from minijax.core import effects, source
 from minijax.core.aval import AbstractValue, Shape, aval_handlers, aval_of
-from minijax.core.value_placement import ManualAxisType
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.jaxpr import Eqn, Jaxpr
 from minijax.core.operators import Value, Values
 from minijax.core.rules import Facts, Rules
+from minijax.core.value_placement import ManualAxisType
 
 discharge = Rules("discharge")
 """Applies an operation on references to `Cell`s in their place: `(primitive, *args, **params)`

@@ -12,10 +12,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, NamedTuple, Protocol, Self
 
-from minijax.core.operators import AxisName
 from minijax.core import meshes
 from minijax.core.errors import error
 from minijax.core.meshes import names_of
+from minijax.core.operators import AxisName
 
 NO_AXES: frozenset[AxisName] = frozenset()
 

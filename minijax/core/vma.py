@@ -15,12 +15,12 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.aval import AbstractValue
-from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Atom, Literal
 from minijax.core.operators import Avals, AxisName, Value
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts, Rules
+from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 
 vary = Rules("vary")
 """Over which mesh axes results vary: `(primitive, avals, outs, **params)` gives a `ManualAxisType`,

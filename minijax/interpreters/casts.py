@@ -27,12 +27,12 @@ from minijax.core import axes as core_axes
 from minijax.core import config, dtypes, meshes, refs, vma
 from minijax.core import effects as core_effects
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
-from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Effects
 from minijax.core.operators import Avals, AxisName, BatchDims, Value, Values
 from minijax.core.primitive import Batched, Cotangents, LoweringContext, Primitive
 from minijax.core.trace import NestedTrace, Params, Trace, current
+from minijax.core.value_placement import NO_AXES, NOT_MANUAL, ManualAxisType, manual_type
 from minijax.interpreters import staging
 from minijax.interpreters.jvp import jvp_of_linear
 from minijax.sharding import rules

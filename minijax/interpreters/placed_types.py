@@ -14,12 +14,12 @@ from typing import Any
 
 from minijax.core import axes, meshes, vma
 from minijax.core.aval import AbstractValue
-from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.jaxpr import Atom
 from minijax.core.operators import Avals, Values
 from minijax.core.primitive import Primitive
 from minijax.core.refs import AbstractRef
 from minijax.core.trace import PLAIN, Detour, Params, Trace, Typing
+from minijax.core.value_placement import NOT_MANUAL
 from minijax.interpreters import casts, named_batching, references, staging
 from minijax.interpreters.staging import StagingTrace
 from minijax.sharding import rules

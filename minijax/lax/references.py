@@ -15,13 +15,13 @@ import numpy as np
 
 from minijax.core import dtypes, printing, refs, source, vma
 from minijax.core.aval import AbstractValue, ShapedArray, Typed, aval_of
-from minijax.core.value_placement import ManualAxisType
 from minijax.core.errors import ShardingTypeError, error
 from minijax.core.jaxpr import Eqn
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Dual, Primitive, Tangents, Zero
 from minijax.core.refs import AbstractRef, Cell
 from minijax.core.trace import Detour, Params, Trace, Tracer
+from minijax.core.value_placement import ManualAxisType
 from minijax.interpreters import batching, casts, confinement, jvp, partial_eval, staging
 from minijax.interpreters.structural import instantiate, to_batch_dim, zeros
 from minijax.lax import creation, reference_indexing

@@ -18,8 +18,8 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.interpreters import diagnosis
 from minijax.lowering import module_hooks, observers, partitioning, program_shardings
-from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.call_plan import CallPlan, Partitioned, Replicated
+from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.module import verify
 from minijax.runtime import agreement, compile, placement
 from minijax.runtime.execute import Executable

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 from jaxlib.mlir import ir
 
-from typing import Any
 from minijax.core import effects
 from minijax.core.aval import AbstractToken
 from minijax.core.jaxpr import Atom, Eqn, Jaxpr

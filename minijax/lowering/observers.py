@@ -13,8 +13,8 @@ from pathlib import Path
 
 from minijax.core import config, history, monitoring
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.call_plan import CallPlan
+from minijax.lowering.lowered import LoweredProgram
 from minijax.runtime import profiling
 
 _num_dumps = itertools.count()

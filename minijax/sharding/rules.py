@@ -13,7 +13,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core.trace import Params
 from minijax.core import dtypes, meshes, vma
 from minijax.core.aval import AbstractValue, Shape, ShapedArray
 from minijax.core.cache import cached
@@ -22,6 +21,7 @@ from minijax.core.meshes import AbstractMesh, PartitionSpec, names_of
 from minijax.core.operators import AxisName
 from minijax.core.primitive import Primitive
 from minijax.core.rules import Facts
+from minijax.core.trace import Params
 from minijax.sharding import contexts
 from minijax.sharding.named import NamedSharding, named
 

@@ -13,14 +13,14 @@ from typing import Any, cast
 
 import numpy as np
 
-from minijax.core.dtypes import ExtendedDType
 from minijax.core import axes, meshes, refs, source, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of, shaped_array
-from minijax.core.value_placement import ManualAxisType, manual_type
+from minijax.core.dtypes import ExtendedDType
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Primitive
 from minijax.core.trace import Trace, Tracer, check_alive, current
+from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.interpreters import staging
 from minijax.lowering import eager
 from minijax.runtime.annotations import DTypeLike

@@ -23,11 +23,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.core import axes, meshes, tree
-from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.config import config
 from minijax.core.errors import error
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec
 from minijax.core.trace import current
+from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.interpreters import staging
 from minijax.testing import exchanges, numpy_model
 from minijax.testing.exchanges import Coordinates, Exchange, Request, difference

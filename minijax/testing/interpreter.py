@@ -21,10 +21,10 @@ from jaxlib.mlir._mlir_libs import _stablehlo
 
 from minijax.core import tree
 from minijax.core.aval import ShapedArray
-from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import AbstractMesh
+from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.interpreters import flattening, staging
 from minijax.lowering import stablehlo
 from minijax.lowering.module import Lowering

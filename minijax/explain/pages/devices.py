@@ -18,12 +18,12 @@ import numpy as np
 
 from minijax.core import vma
 from minijax.core.jaxpr import Atom, ClosedJaxpr, Eqn, Jaxpr, Literal
-from minijax.lax.collectives.reductions import AllReduce
 from minijax.explain.pages import moving, naming, terms
 from minijax.explain.pages.marking import Equation
 from minijax.explain.pages.moving import Groups, PerDevice, Step, Unshown
 from minijax.explain.pages.naming import Legend
 from minijax.explain.pages.terms import Sum, Terms
+from minijax.lax.collectives.reductions import AllReduce
 from minijax.sharding import rules
 from minijax.transforms.vmap import vmap
 

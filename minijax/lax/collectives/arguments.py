@@ -18,11 +18,11 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import config, tree, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of, shaped_array
-from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.errors import error, message
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Primitive
 from minijax.core.trace import current
+from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import jvp_of_constant
 from minijax.lax.creation import iota

@@ -13,9 +13,9 @@ from typing import Any, ClassVar
 from minijax.core import axes as core_axes
 from minijax.core import printing, tree, tree_registry, vma
 from minijax.core.aval import AbstractTodo
-from minijax.core.value_placement import ManualAxisType
 from minijax.core.errors import error
 from minijax.core.primitive import Primitive
+from minijax.core.value_placement import ManualAxisType
 from minijax.interpreters import casts
 from minijax.lax.collectives import arguments, exchanges, gathers, permutations, reductions
 from minijax.lax.collectives.arguments import Application, AxisName, PermutationLike

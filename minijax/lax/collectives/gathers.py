@@ -14,10 +14,10 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
-from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Primitive
+from minijax.core.value_placement import ManualAxisType, manual_type
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import moveaxis, reduce_sum, to_batch_dim

@@ -13,11 +13,11 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, vma
 from minijax.core.aval import AbstractToken, ShapedArray, abstract_token, aval_of
-from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.core.effects import SingleSideCollectiveEffect
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Cotangents, Primitive
+from minijax.core.value_placement import NOT_MANUAL, ManualAxisType, manual_type
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, to_batch_dim

@@ -11,11 +11,11 @@ import numpy as np
 from minijax.core import axes as core_axes
 from minijax.core import dtypes, tree, vma
 from minijax.core.aval import Shape, ShapedArray, aval_of
-from minijax.core.value_placement import manual_type
 from minijax.core.errors import error
 from minijax.core.meshes import PartitionSpec
 from minijax.core.primitive import Batched, Cotangents, Primitive
 from minijax.core.trace import Tracer
+from minijax.core.value_placement import manual_type
 from minijax.interpreters import casts
 from minijax.interpreters.jvp import UndefinedPrimal, jvp_of_linear
 from minijax.interpreters.structural import broadcast_in_dim, check_axes, moveaxis, reduce_sum

@@ -20,12 +20,12 @@ import numpy as np
 
 from minijax.core import dtypes, printing, source, tree, tree_errors, vma
 from minijax.core.aval import AbstractValue, Typed, aval_of
-from minijax.core.value_placement import manual_type
 from minijax.core.check import same_type
 from minijax.core.errors import UnexpectedTracerError, error
 from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Batched, Dual, Tangents, Zero
 from minijax.core.trace import Params, Tracer, current
+from minijax.core.value_placement import manual_type
 from minijax.interpreters import casts, checking, flattening, passes, staging
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.structural import add_tangents, instantiate, zeros

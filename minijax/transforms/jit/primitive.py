@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from minijax.runtime.array import Array
 from minijax.core import printing, refs, vma
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.trace import Params
@@ -16,6 +15,7 @@ from minijax.interpreters import casts, diagnosis, discharge, remat, staging
 from minijax.lax import references
 from minijax.lowering import eager, program
 from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
+from minijax.runtime.array import Array
 from minijax.sharding import rules
 from minijax.transforms.autodiff import calls
 from minijax.transforms.jaxpr_call import JaxprCall, walk_call

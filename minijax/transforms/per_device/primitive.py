@@ -15,11 +15,11 @@ from minijax.core import axes as core_axes
 from minijax.core import effects as core_effects
 from minijax.core import refs, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
-from minijax.core.value_placement import NOT_MANUAL
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.meshes import MeshAxes, PartitionSpec
 from minijax.core.operators import Avals, Values
+from minijax.core.value_placement import NOT_MANUAL
 from minijax.interpreters import (
     batching,
     casts,

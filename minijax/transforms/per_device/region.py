@@ -19,12 +19,12 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from minijax.core import axes as core_axes
 from minijax.core import config, meshes, refs, vma
 from minijax.core.aval import AbstractValue, ShapedArray, aval_of
-from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.meshes import AbstractMesh, AxisType, PartitionSpec, names_of
 from minijax.core.operators import Value, Values
 from minijax.core.trace import Trace, current
+from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.interpreters import casts, partial_eval, remat, staging
 from minijax.interpreters.structural import new_axis
 from minijax.lax.shape import squeeze
