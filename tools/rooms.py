@@ -64,7 +64,9 @@ def imported_rooms(root: Path) -> dict[str, set[str]]:
     found: dict[str, set[str]] = {room: set() for room in BOXES}
     for source in architecture.package_sources(root):
         room = room_of.get(source.module.split(".")[1]) if "." in source.module else None
-        for imported in source.imports if room else ():
+        if room is None:
+            continue
+        for imported in source.imports:
             package, *parts = imported.target.split(".")
             if package == architecture.PACKAGE and parts[0] in room_of:
                 found[room].add(room_of[parts[0]])
