@@ -127,7 +127,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 _COSTS = Path(__file__).with_name("costs.txt")
-_EXPENSIVE = 1.0
+_EXPENSIVE = 0.5
 
 
 def updated_costs(costs: str, report: str) -> str:

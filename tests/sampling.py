@@ -11,8 +11,8 @@ Two marks make a sample cheaper (decisions 0020, 0033 and 0041):
 - `@pytest.mark.turns(3)` keeps an expensive test, such as one that runs a whole program and costs
   as much as hundreds of others, with probability 1/3.
 
-A test without a `turns` mark whose CPU time in tests/costs.txt is a second or more is treated like
-one with `turns(3)`, and from eight seconds on like one with `turns(9)`.
+A test without a `turns` mark whose CPU time in tests/costs.txt is half a second or more is treated
+like one with `turns(3)`, and from four seconds on like one with `turns(9)`.
 
 `--sample=commit` derives the seed from the commit that is checked out, so that all runs on a
 commit select the same tests, on every day and on every machine.
@@ -43,7 +43,7 @@ _COSTS = {
 }
 """CPU seconds of expensive test functions by name; `python -m tests.cpu_time` writes the file."""
 
-_TURNS_BY_COST = ((8.0, 9), (1.0, 3))
+_TURNS_BY_COST = ((4.0, 9), (0.5, 3))
 """Pairs of a minimum CPU time in seconds and the `n` of the `turns(n)` that applies from there on.
 
 The first pair that matches applies."""
