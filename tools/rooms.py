@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tools import architecture
 
 ROOT = Path(__file__).resolve().parents[1]
+PREFIX = f"{architecture.PACKAGE}."
 PICTURE = ROOT / "docs" / "pictures" / "rooms.svg"
 
 
@@ -60,17 +61,18 @@ HEIGHT = ROWS * (BOX_HEIGHT + GAP) - GAP + 2 * MARGIN
 
 def imported_rooms(root: Path) -> dict[str, set[str]]:
     """Returns for each room the rooms that its modules import."""
-    room_of = {name: room for room in BOXES for name in room.split(", ")}
+    room_of = {f"{PREFIX}{name}": room for room in BOXES for name in room.split(", ")}
     found: dict[str, set[str]] = {room: set() for room in BOXES}
     for source in architecture.package_sources(root):
-        room = room_of.get(source.module.split(".")[1]) if "." in source.module else None
-        if room is None:
-            continue
-        for imported in source.imports:
-            package, *parts = imported.target.split(".")
-            if package == architecture.PACKAGE and parts[0] in room_of:
-                found[room].add(room_of[parts[0]])
-    return {room: imported - {room} for room, imported in found.items()}
+        room = room_of.get(_folder(source.module))
+        if room is not None:
+            targets = {room_of.get(_folder(imported.target), room) for imported in source.imports}
+            found[room] |= targets - {room}
+    return found
+
+
+def _folder(module: str) -> str:
+    return ".".join(module.split(".")[:2])
 
 
 def arrows(root: Path) -> list[tuple[str, str]]:
