@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = deferral.attach(
         "minijax.numpy",
         "minijax.transforms.autodiff.grad",
         "minijax.transforms.vmap",
-        *(["minijax.runtime.beside_jax"] if "jax._src.array" in sys.modules else []),
+        *(["minijax.core.beside_jax"] if "jax._src.array" in sys.modules else []),
     ),
 )
 

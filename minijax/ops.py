@@ -17,9 +17,9 @@ from minijax.core import deferral, dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
-from minijax.interpreters.structural import full
 from minijax.lax import reduction
 from minijax.lax.gather_numbers import GatherScatterMode
+from minijax.lax.special import full_like
 from minijax.numpy import reductions
 from minijax.numpy.promotion import named, one_program
 from minijax.numpy.ranges import arange
@@ -89,11 +89,11 @@ def _combining(
     ) -> Array:
         shape = (count, *data.shape[1:])
         if buckets <= 1:
-            start = full(shape, identity(data.dtype), data.dtype)
+            start = full_like(data, identity(data.dtype), shape)
             combine = getattr(start.at[ids], update)
             return combine(data, out_sharding=out_sharding, **dict(options))
         # Each bucket is combined by itself, which is less at once and more exact.
-        start = full((buckets, *shape), identity(data.dtype), data.dtype)
+        start = full_like(data, identity(data.dtype), (buckets, *shape))
         place = (arange(ids.shape[0]) // bucket_size, ids)
         unsorted = {**dict(options), "indices_are_sorted": False}
         found = getattr(start.at[place], update)(data, **unsorted)

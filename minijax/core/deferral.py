@@ -326,7 +326,7 @@ class Finder:
         """Returns the spec of Python's own finder, with a loader that signals cannot interrupt."""
         if not fullname.startswith((f"{ROOT}.", "jaxlib.mlir.")):
             if fullname == "jax" and f"{ROOT}.runtime.array" in sys.modules:
-                importlib.import_module(f"{ROOT}.runtime.beside_jax")
+                importlib.import_module(f"{ROOT}.core.beside_jax")
             return None
         spec = PathFinder.find_spec(fullname, path, target)
         if spec is not None and spec.loader is not None:

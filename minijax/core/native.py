@@ -131,7 +131,7 @@ Buffer: Any = _jax.ArrayImpl
 """The class of arrays, which jaxlib's call path takes and makes.
 
 It carries the methods of `runtime/array.py`, so that an `Array` costs nothing on a call.  JAX puts
-methods of its own on the class: where it is loaded too, `runtime/beside_jax.py` gives each library
+methods of its own on the class: where it is loaded too, `core/beside_jax.py` gives each library
 its own.
 """
 

@@ -20,7 +20,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.export import seals
 from minijax.export.tables import DamagedError
 from minijax.interpreters import staging
-from minijax.lax import creation
+from minijax.interpreters.structural import full
 from minijax.lowering.call_plan import ANYWHERE, ProgramOptions
 from minijax.runtime import client, placement, program_store
 from minijax.runtime.array import physical_aval
@@ -235,6 +235,6 @@ def _natives(places: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
 def _closed(ins: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> ClosedJaxpr:
     """A jaxpr with these types of arguments and results; nothing is computed by it."""
     jaxpr, consts = staging.stage(
-        lambda *_: [creation.full(aval.shape, 0, aval.dtype) for aval in outs], list(ins)
+        lambda *_: [full(aval.shape, 0, aval.dtype) for aval in outs], list(ins)
     )
     return ClosedJaxpr(jaxpr, consts)

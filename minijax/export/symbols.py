@@ -24,7 +24,7 @@ from minijax.export import polynomials
 from minijax.export.polynomials import Polynomial
 from minijax.export.scopes import SymbolicScope, refuse_decision
 from minijax.lowering import eager
-from minijax.numpy.creation import asarray
+from minijax.runtime.array import array_from_host
 from minijax.transforms.jit.stages import ShapeDtypeStruct
 
 _LARGEST = 2**31 - 1
@@ -90,7 +90,8 @@ class Dimension(int):
     def _plus(self, other: Any, sign: str, reflected: bool) -> Any:
         """A float more or less, which a program computes."""
         _check_staged(self)
-        x, y = (other, asarray(self)) if reflected else (asarray(self), other)
+        size = array_from_host(np.asarray(self))
+        x, y = (other, size) if reflected else (size, other)
         return x + y if sign == "+" else x - y
 
     def __add__(self, other: Any) -> Any:

@@ -8,7 +8,6 @@ into one that returns the first of them.  Nothing is raised here.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -32,7 +31,6 @@ from minijax.core.primitive import Batched, Dual, LoweringContext, Primitive, Ta
 from minijax.core.rules import Facts, Rules
 from minijax.core.trace import Params
 from minijax.interpreters.structural import to_batch_dims
-from minijax.runtime.array import array_from_host, physical_aval, wrap
 from minijax.sharding import rules
 
 faults = Rules("faults")
@@ -162,26 +160,6 @@ def words_of(aval: AbstractValue) -> int:
     """How many 32-bit words a value of a type takes."""
     words: int = aval.size * math.ceil(aval.dtype.itemsize / 4)
     return words
-
-
-def values_from_words(avals: Sequence[AbstractValue], words: HostArray) -> list[HostArray]:
-    """Values from the words that they were packed into, on the host."""
-    values = []
-    place = 0
-    for aval in avals:
-        count = words_of(aval)
-        taken = np.ascontiguousarray(words[place : place + count], np.uint32)
-        place += count
-        physical = physical_aval(aval)
-        dtype = np.dtype(physical.dtype)
-        if dtype.itemsize >= 4:
-            host = taken.view(dtype)
-        else:
-            host = taken.astype(f"u{dtype.itemsize}")
-            host = host.astype(np.bool_) if dtype == np.bool_ else host.view(dtype)
-        host = host.reshape(physical.shape)
-        values.append(wrap(array_from_host(host).buffer, aval) if aval.is_extended else host)
-    return values
 
 
 class Check(Primitive):

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 import numpy as np
 
 from minijax.core import deferral, dtypes
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import Shape, ShapedArray, aval_of, shaped_array
 from minijax.core.cache import Cache
 from minijax.core.errors import error
 from minijax.core.primitive import Dual, Primitive, Zero
@@ -36,10 +36,10 @@ json = deferral.module("json")
 _State = TypeVar("_State", bound=tuple[Any, ...])
 
 
-def full_like(x: ArrayLike, value: float) -> Any:
-    """An array of one repeated number, of the type of `x`."""
+def full_like(x: ArrayLike, value: Any, shape: Shape | None = None) -> Any:
+    """Returns an array of one repeated number, with the dtype of `x`, and its shape by default."""
     aval = aval_of(x)
-    return full(aval.shape, value, aval.dtype)
+    return full(aval.shape if shape is None else shape, value, aval.dtype)
 
 
 def epsilon(x: ArrayLike) -> float:

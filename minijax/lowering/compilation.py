@@ -16,8 +16,7 @@ from minijax.core import deferral, effects, monitoring
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.interpreters import diagnosis
-from minijax.lowering import module_hooks, observers, partitioning, program_shardings
+from minijax.lowering import diagnosis, module_hooks, observers, partitioning, program_shardings
 from minijax.lowering.call_plan import CallPlan, Partitioned, Replicated
 from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.module import verify

@@ -56,8 +56,15 @@ def dtype_argument(name: str, dtype: DTypeLike | None, default: DTypeLike | None
 
 
 def on_device(x: Any, device: Any, sharding: Any = None, *, name: str = "array") -> Array:
-    """`x` where the argument `device=` or `out_sharding=` wants it."""
-    return explicit.placed(x, sharding if device is None else device, f"numpy.{name}")
+    """Moves `x` to the device or sharding that a public function was called with.
+
+    Args:
+        x: the result of the function.
+        device: its argument `device=`.
+        sharding: its argument `out_sharding=`, used if there is no device.
+        name: the function, of `numpy` unless the name says where it is.
+    """
+    return explicit.placed(x, sharding if device is None else device, title(name))
 
 
 def _constant(

@@ -36,13 +36,13 @@ from minijax.interpreters.structural import broadcast_in_dim, in_front, moveaxis
 from minijax.lax import creation
 from minijax.lax import shape as lax_shape
 from minijax.lowering import module
+from minijax.numpy.creation import on_device
 from minijax.numpy.promotion import check_array, check_choice, lenient, one_program
 from minijax.random.generators import GENERATORS, Generator, arranged
 from minijax.runtime import transfer
 from minijax.runtime.annotations import ArrayLike, DTypeLike, ShapeLike, ShardingLike
 from minijax.runtime.array import Array, ExtendedArray, array_from_host, is_array
 from minijax.sharding import rules
-from minijax.transforms import explicit
 
 
 class KeyDType(dtypes.ExtendedDType):
@@ -591,7 +591,7 @@ def distribution(
             if "mode" in static:
                 given["mode"] = check_mode(name, given["mode"])
             out = samples(keys, *[given[n] for n in names])
-            return explicit.placed(out, target, f"random.{name}")
+            return on_device(out, None, target, name=f"random.{name}")
 
         return cast(F, checked)
 
@@ -642,7 +642,7 @@ def sampler(name: str) -> Callable[[F], F]:
         def sample(key: ArrayLike, *args: Any, **kwargs: Any) -> Any:
             keys, _ = as_keys(f"random.{name}", key)
             out = function(keys, *args, **kwargs)
-            return explicit.placed(out, kwargs.get("out_sharding"), f"random.{name}")
+            return on_device(out, None, kwargs.get("out_sharding"), name=f"random.{name}")
 
         return cast(F, sample)
 

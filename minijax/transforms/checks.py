@@ -20,7 +20,7 @@ from minijax.core import config, effects, errors, refs, source, tree, tree_regis
 from minijax.core.aval import aval_of, has_aval
 from minijax.core.errors import CheckError, error
 from minijax.core.jaxpr import ClosedJaxpr, DebugInfo
-from minijax.core.operators import Avals, BatchDims, Values
+from minijax.core.operators import Avals, BatchDims, HostArray, Values
 from minijax.core.primitive import Batched, Dual, Primitive, Tangents
 from minijax.core.trace import Tracer
 from minijax.interpreters import checking, flattening, key_reuse, passes, staging
@@ -29,7 +29,7 @@ from minijax.lax import functionalization, unary
 from minijax.lax.callbacks import lower_call
 from minijax.lax.functionalization import STATE_SIZE, Checker
 from minijax.lowering import eager
-from minijax.runtime.array import Array
+from minijax.runtime.array import Array, array_from_host, physical_aval, wrap
 from minijax.sharding import rules
 from minijax.transforms.jit import arguments
 from minijax.transforms.jit.primitive import jit_p
@@ -74,7 +74,7 @@ class Sites:
         if not number:
             return None
         site = self.sites[number - 1]
-        values = checking.values_from_words(site.values, np.asarray(words))
+        values = _unpack(site.values, np.asarray(words))
         return checking.error_of(site, int(np.asarray(place)), values)
 
     def of_batch(self, size: int) -> Sites:
@@ -83,6 +83,26 @@ class Sites:
 
     def __repr__(self) -> str:
         return f"{len(self.sites)} sites of {self.function}"
+
+
+def _unpack(avals: Avals, words: HostArray) -> list[HostArray]:
+    """Returns the values with these types that were packed into 32-bit words."""
+    values = []
+    place = 0
+    for aval in avals:
+        count = checking.words_of(aval)
+        taken = np.ascontiguousarray(words[place : place + count], np.uint32)
+        place += count
+        physical = physical_aval(aval)
+        dtype = np.dtype(physical.dtype)
+        if dtype.itemsize >= 4:
+            host = taken.view(dtype)
+        else:
+            host = taken.astype(f"u{dtype.itemsize}")
+            host = host.astype(np.bool_) if dtype == np.bool_ else host.view(dtype)
+        host = host.reshape(physical.shape)
+        values.append(wrap(array_from_host(host).buffer, aval) if aval.is_extended else host)
+    return values
 
 
 class Report(Primitive):

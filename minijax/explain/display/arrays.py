@@ -17,7 +17,6 @@ import numpy as np
 
 from minijax.explain import communication
 from minijax.explain.display import markup
-from minijax.random import keys
 from minijax.runtime import placement
 
 _MOST_NUMBERS = 128
@@ -128,7 +127,7 @@ def _span(cut: Any, size: int) -> tuple[int, int]:
 
 def _keys(x: Any) -> str:
     """Random keys: equal ones have equal colours."""
-    data = np.asarray(keys.key_data(x))
+    data = np.asarray(x.buffer)
     rows = data.reshape(x.size, -1)
     found = []
     for index, row in zip(np.ndindex(x.shape), rows[:_MOST_KEYS], strict=False):

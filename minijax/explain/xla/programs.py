@@ -14,7 +14,6 @@ import numpy as np
 from minijax.core import tree
 from minijax.core.config import enable_compilation_cache
 from minijax.core.source import Frame
-from minijax.numpy.creation import copy
 from minijax.runtime.array import Array
 from minijax.runtime.hlo_text import HloModule, Instruction
 from minijax.transforms.device_put import block_until_ready
@@ -99,7 +98,7 @@ def program_of(place: str, function: Callable[..., Any]) -> Callable[..., Progra
 
 
 def _copied(x: Any) -> Any:
-    return copy(x) if isinstance(x, Array) else x
+    return x.copy() if isinstance(x, Array) else x
 
 
 def operations_of(module: HloModule, instruction: Instruction) -> Iterator[Instruction]:

@@ -20,7 +20,6 @@ from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
-    diagnosis,
     jvp,
     key_reuse,
     passes,
@@ -38,7 +37,7 @@ from minijax.lax.control_flow import bodies, checks, halves
 from minijax.lax.control_flow.halves import Branches
 from minijax.lax.families import BatchDims, Values
 from minijax.lax.families import operand as as_operand
-from minijax.lowering import eager, module, program
+from minijax.lowering import diagnosis, eager, module, program
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

@@ -23,7 +23,6 @@ from minijax.core.trace import Params, Tracer
 from minijax.interpreters import (
     batching,
     checking,
-    diagnosis,
     jvp,
     key_reuse,
     partial_eval,
@@ -37,7 +36,7 @@ from minijax.lax.binary import add, lt
 from minijax.lax.control_flow import bodies, checks, lowering, scanning
 from minijax.lax.control_flow.lowering import WhileParams
 from minijax.lax.families import Values
-from minijax.lowering import eager
+from minijax.lowering import diagnosis, eager
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array

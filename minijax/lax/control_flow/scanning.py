@@ -25,7 +25,6 @@ from minijax.core.trace import Tracer
 from minijax.interpreters import (
     batching,
     checking,
-    diagnosis,
     flattening,
     jvp,
     key_reuse,
@@ -42,7 +41,7 @@ from minijax.lax.control_flow.lowering import ScanParams
 from minijax.lax.families import Avals, Values, canonicalize_axis, scalar_like
 from minijax.lax.families import operand as as_operand
 from minijax.lax.padding import pad
-from minijax.lowering import eager
+from minijax.lowering import diagnosis, eager
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import Array
 from minijax.sharding import rules

@@ -611,7 +611,7 @@ def _frequencies(
         error(ValueError, f"numpy.fft.{name}", problem, got=f"d: {d!r}")
     dtype = dtype_argument(f"numpy.fft.{name}", dtype, dtypes.default_float_dtype())
     found = k.astype(dtype) / asarray(d * size, dtype)
-    return on_device(found.astype(dtype), device, name=f"fft.{name}")
+    return on_device(found.astype(dtype), device, name=f"numpy.fft.{name}")
 
 
 def _shifted(name: str, x: ArrayLike, axes: Axis, shift: Callable[[int], int]) -> Array:

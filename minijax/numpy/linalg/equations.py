@@ -9,7 +9,7 @@ import functools
 import itertools
 import math
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -82,14 +82,32 @@ def _solve(a: Array, b: Array) -> Any:
     factors, _, permutation = lu(stop_gradient(a))
     a, b, factors = (shaping.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (a, b, factors))
     permutation = shaping.broadcast_to(permutation, (*batch, permutation.shape[-1]))
-    # Solutions vary between devices where a does, and are to be of the type of b.
+    return solve_by_factors(
+        a,
+        b,
+        lambda b: solve_by_lu(factors, permutation, b, 0),
+        lambda b: solve_by_lu(factors, permutation, b, 1),
+    )
+
+
+def solve_by_factors(
+    a: Array, b: Array, solve: Callable[[Array], Any], solve_transposed: Callable[[Array], Any]
+) -> Any:
+    """Solves `a @ x = b` with a factorization of `a`, which is not differentiated.
+
+    Args:
+        a: the matrix, whose derivatives are taken.
+        b: the columns on the right.
+        solve: returns `x` for such columns.
+        solve_transposed: returns `x` of `a.T @ x = b`.
+    """
+    # The solution varies over the axes that `a` varies over, and must have the type of `b`.
     b = casts.varied(current.value, b, aval_of(a).vma)
-
-    def solver(trans: int) -> Any:
-        return lambda _, b: solve_by_lu(factors, permutation, b, trans)
-
     return custom_linear_solve(
-        functools.partial(kernels.product, a), b, solve=solver(0), transpose_solve=solver(1)
+        functools.partial(kernels.product, a),
+        b,
+        solve=lambda _, b: solve(b),
+        transpose_solve=lambda _, b: solve_transposed(b),
     )
 
 

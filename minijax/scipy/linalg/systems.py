@@ -11,10 +11,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.aval import aval_of
 from minijax.core.errors import error, warn
-from minijax.core.trace import current
-from minijax.interpreters import casts
 from minijax.lax.control_flow.looping import fori_loop
-from minijax.lax.control_flow.solving import custom_linear_solve
 from minijax.lax.linalg import kernels
 from minijax.lax.linalg.eigenvalues import eig
 from minijax.lax.linalg.eigenvalues import schur as schur_form
@@ -33,6 +30,7 @@ from minijax.lax.unary import stop_gradient
 from minijax.numpy import linalg, promotion
 from minijax.numpy.contraction import matmul
 from minijax.numpy.creation import asarray
+from minijax.numpy.linalg.equations import solve_by_factors
 from minijax.numpy.matrices import eye, tril, triu
 from minijax.numpy.promotion import check_choice, check_that, one_program
 from minijax.numpy.ranges import arange
@@ -530,16 +528,11 @@ def solve(
 def _solve_definite(a: Array, b: Array, lower: bool) -> Array:
     factor, solver = cholesky(stop_gradient(a), lower=lower), _cholesky_solver(lower)
 
-    def transposed(_: object, b: Array) -> Array:
+    def solve_transposed(b: Array) -> Array:
         # The transpose of a Hermitian matrix is its conjugate.
         return kernels.conjugate(solver(factor, kernels.conjugate(b)))
 
-    return custom_linear_solve(
-        functools.partial(kernels.product, a),
-        casts.varied(current.value, b, aval_of(a).vma),
-        solve=lambda _, b: solver(factor, b),
-        transpose_solve=transposed,
-    )
+    return solve_by_factors(a, b, functools.partial(solver, factor), solve_transposed)
 
 
 @one_program(static=("trans", "lower", "unit_diagonal", *_IGNORED_BY_SOLVERS))

@@ -1,8 +1,7 @@
-"""Special functions that are one operation each, and the loops and series of their formulas.
+"""What formulas of special functions share: operands, polynomials, and series that converge.
 
-Input: formulas, written with operators and functions of `lax`.  Output: primitives, so that a
-program shows one equation for each function however long its formula is, and derivatives are those
-of mathematics, not those of a series that was cut off.
+The formulas are written with operators and functions of `lax`; `lax/elementwise.py` makes
+primitives of them.
 """
 
 from __future__ import annotations
@@ -13,97 +12,18 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes
-from minijax.core.aval import ShapedArray, aval_of, shaped_array
+from minijax.core.aval import aval_of
 from minijax.core.errors import error
-from minijax.core.operators import BatchDims, Values
-from minijax.core.primitive import Batched, Dual, Primitive, Zero
-from minijax.interpreters import checking
-from minijax.interpreters.structural import add_tangents
-from minijax.lax import families
-from minijax.lax.binary import mul, select
+from minijax.lax.binary import select
 from minijax.lax.control_flow.looping import while_loop
-from minijax.lax.creation import convert_element_type, full
+from minijax.lax.creation import full
 from minijax.lax.reduction import reduce_or
-from minijax.lax.special import Computation, epsilon, full_like
+from minijax.lax.special import epsilon, full_like
 from minijax.numpy import creation, promotion
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.sharding import rules
-
-Slope = Callable[..., Any]
 
 _PLAIN = frozenset({dtypes.float32, dtypes.float64})
-
-
-class Elementwise(Primitive):
-    """A function of real numbers, applied to each element.
-
-    It is computed in float32 or wider, and rounded once to narrower dtypes.
-
-    Shapes: T[s], T[t], ... -> T[broadcast of s, t, ...].
-
-    Args:
-        name: the primitive's name.
-        compute: the formula, of values of float32 or float64 and of one shape.
-        slopes: for each argument, `(*args, out) -> d out / d argument`; None where none is known.
-        accepts: kinds of dtypes it takes.
-    """
-
-    shard = rules.elementwise
-
-    def __init__(
-        self,
-        name: str,
-        compute: Callable[..., Any],
-        *slopes: Slope | None,
-        accepts: families.Kinds = families.FLOAT,
-    ) -> None:
-        super().__init__(name)
-        self.compute = compute
-        self.slopes = slopes
-        self.accepts = accepts
-
-    def abstract_eval(self, *args: ShapedArray) -> ShapedArray:
-        named = {f"x{i}": x for i, x in enumerate(args)}
-        families.check_same_dtype(self.name, **named)
-        families.check_dtype(self.name, "x", args[0], self.accepts)
-        shape = families.broadcast_shape(self.name, **named)
-        return shaped_array(shape, args[0].dtype, all(x.weak_type for x in args))
-
-    def lower(self, ctx: Any, *args: Any) -> Any:
-        computation = Computation(ctx, families.broadcast_operands(ctx, args))
-        (result,) = computation.apply(lambda *xs: [self.compute(*xs)], *computation.values)
-        return computation.result(result)
-
-    def jvp(self, primals: Sequence[Array], tangents: Sequence[Any]) -> Dual:
-        out = self.bind(*primals)
-        total: Any = Zero.like(out)
-        wide = [_widened(x) for x in (*primals, out)]
-        for i, (tangent, slope) in enumerate(zip(tangents, self.slopes, strict=True)):
-            if type(tangent) is Zero:
-                continue
-            if slope is None:
-                problem = f"the derivative with respect to argument {i} is not known."
-                fix = "hold it constant with lax.stop_gradient, or use custom_jvp"
-                error(ValueError, f"scipy.special.{self.name}", problem, fix=fix)
-            change = convert_element_type(slope(*wide), aval_of(out).dtype)
-            change = families.broadcast_to(mul(tangent, change), out)
-            total = add_tangents(total, change)
-        return out, total
-
-    def batch(self, size: int, args: Values, dims: BatchDims) -> Batched:
-        aligned, dim = families.align_batched(args, dims)
-        return self.bind(*aligned), dim
-
-
-checking.fault_flow.set(checking.ELEMENTWISE, Elementwise)
-
-
-def _widened(x: Array) -> Array:
-    """An operand of a slope: an array, which operators apply to, of float32 or wider."""
-    x = x if hasattr(x, "aval") else creation.asarray(x)
-    narrow = dtypes.bit_width(aval_of(x).dtype) < 32
-    return convert_element_type(x, dtypes.float32) if narrow else x
 
 
 def real_operands(

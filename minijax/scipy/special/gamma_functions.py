@@ -21,6 +21,7 @@ from minijax.core.errors import ConcretizationTypeError, error
 from minijax.core.trace import Tracer
 from minijax.lax import families, incomplete_gamma, special, unary
 from minijax.lax.binary import max, min, select
+from minijax.lax.elementwise import Elementwise
 from minijax.lax.incomplete_gamma import stirling_rest
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, exp, floor, log, log1p, square
@@ -29,7 +30,7 @@ from minijax.numpy.logic import isnan
 from minijax.numpy.promotion import check_that, one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
-from minijax.scipy.special.elementwise import Elementwise, plain_operand, polynomial, real_operands
+from minijax.scipy.special.elementwise import plain_operand, polynomial, real_operands
 
 _MOVES = 8
 

@@ -23,6 +23,7 @@ from minijax.lax import special
 from minijax.lax.binary import max, select
 from minijax.lax.control_flow.scanning import scan
 from minijax.lax.creation import convert_element_type
+from minijax.lax.elementwise import Elementwise
 from minijax.lax.reduction import reduce_sum
 from minijax.lax.shape import broadcast_in_dim, concatenate, expand_dims
 from minijax.lax.slicing import slice_in_dim
@@ -35,7 +36,7 @@ from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike
 from minijax.runtime.array import Array
 from minijax.scipy.special import elementwise
-from minijax.scipy.special.elementwise import Elementwise, State, hypergeometric, real_operands
+from minijax.scipy.special.elementwise import State, hypergeometric, real_operands
 from minijax.scipy.special.gamma_functions import gamma_sign
 
 

@@ -20,6 +20,7 @@ from minijax.core.errors import error
 from minijax.lax import families, special, unary
 from minijax.lax.binary import max, min, rem, select
 from minijax.lax.creation import convert_element_type
+from minijax.lax.elementwise import Elementwise
 from minijax.lax.families import INEXACT
 from minijax.lax.special import chebyshev, epsilon, full_like
 from minijax.lax.unary import abs, cos, exp, floor, imag, log, log1p, real, sign, sin, square
@@ -29,7 +30,7 @@ from minijax.numpy.promotion import one_program
 from minijax.runtime.annotations import ArrayLike, Axis
 from minijax.runtime.array import Array
 from minijax.scipy.special import elementwise
-from minijax.scipy.special.elementwise import Elementwise, number_like, real_operands
+from minijax.scipy.special.elementwise import number_like, real_operands
 
 _EULER = 0.5772156649015329
 

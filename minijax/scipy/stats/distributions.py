@@ -13,6 +13,7 @@ from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.lax import linalg, special
 from minijax.lax.binary import atan2, div, max, min, select
+from minijax.lax.elementwise import Elementwise
 from minijax.lax.shape import concatenate
 from minijax.lax.special import epsilon, full_like
 from minijax.lax.unary import abs, cos, exp, expm1, floor, log, log1p, sign, square, tan
@@ -883,8 +884,8 @@ def _entropy_slope(mu: Array) -> Array:
     return select(mu < _far_from(mu), near, far)
 
 
-poisson_entropy_slope_p = elementwise.Elementwise("poisson_entropy_slope", _entropy_slope, None)
-poisson_entropy_p = elementwise.Elementwise(
+poisson_entropy_slope_p = Elementwise("poisson_entropy_slope", _entropy_slope, None)
+poisson_entropy_p = Elementwise(
     "poisson_entropy", _entropy, lambda mu, y: poisson_entropy_slope_p.bind(mu)
 )
 

@@ -19,13 +19,13 @@ from minijax.core.jaxpr import ClosedJaxpr, DebugInfo, Jaxpr, holders, jaxprs_in
 from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Cotangents, Primitive, Tangents, Zero
 from minijax.core.trace import Params, current
-from minijax.interpreters import batching, casts, confinement, diagnosis, passes, staging, transpose
+from minijax.interpreters import batching, casts, confinement, passes, staging, transpose
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import closed_over
 from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import in_front, to_batch_dim
 from minijax.lax import references
-from minijax.lowering import module
+from minijax.lowering import diagnosis, module
 from minijax.sharding import rules
 
 Call = ClosedJaxpr | Callable[..., Sequence[Any]]

@@ -16,11 +16,11 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Tangents, Zero
-from minijax.interpreters import batching, diagnosis, staging
+from minijax.interpreters import batching, staging
 from minijax.interpreters.jvp import is_linear
 from minijax.interpreters.structural import instantiate, to_batch_dim
 from minijax.lax.control_flow import bodies
-from minijax.lowering import eager, module
+from minijax.lowering import diagnosis, eager, module
 from minijax.sharding import rules
 
 if TYPE_CHECKING:

@@ -14,9 +14,9 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, used_variables
 from minijax.core.operators import Values
 from minijax.core.sequences import merge_lists
-from minijax.interpreters import casts, diagnosis, discharge, partial_eval, passes, remat, staging
+from minijax.interpreters import casts, discharge, partial_eval, passes, remat, staging
 from minijax.lax import references
-from minijax.lowering import module
+from minijax.lowering import diagnosis, module
 from minijax.transforms.jaxpr_call import Backward, JaxprCall, walk_call
 
 if TYPE_CHECKING:

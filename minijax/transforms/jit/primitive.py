@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 from minijax.core import printing, refs, vma
 from minijax.core.jaxpr import ClosedJaxpr, Eqn
 from minijax.core.trace import Params
-from minijax.interpreters import casts, diagnosis, discharge, remat, staging
+from minijax.interpreters import casts, discharge, remat, staging
 from minijax.lax import references
-from minijax.lowering import eager, program
+from minijax.lowering import diagnosis, eager, program
 from minijax.lowering.call_plan import ProgramOptions, RequestedPlacement
 from minijax.runtime.array import Array
 from minijax.sharding import rules

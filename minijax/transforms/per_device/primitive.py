@@ -24,7 +24,6 @@ from minijax.interpreters import (
     batching,
     casts,
     checking,
-    diagnosis,
     discharge,
     named_batching,
     partial_eval,
@@ -36,6 +35,7 @@ from minijax.lax import functionalization, references
 from minijax.lax.collectives.reductions import psum_p
 from minijax.lowering import (
     device_assignment,
+    diagnosis,
     eager,
     module,
     partitioning,
