@@ -4,8 +4,9 @@ Input: the root of a checkout.  Output: a `Violation` for every breach, with its
 Nothing of the package is imported, so that a tree that does not run yet can be checked too:
 `python -m tools.architecture` prints what it finds.
 
-The layers of the package are the table `ROOMS`.  A module imports its own room and lower layers;
-`minijax/*.py` and every `__init__.py` are façades, which re-export and hold no logic.
+The layers of the package are the table `ROOMS` in `tools/rooms.py`.  A module imports its own room
+and lower layers; `minijax/*.py` and every `__init__.py` are façades, which re-export and hold no
+logic.
 """
 
 from __future__ import annotations
@@ -22,6 +23,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tools import size
+from tools.rooms import (
+    FACADE,
+    MAX_ARROWS,
+    MAX_UPWARD,
+    OUTSIDE_OF_MODULE,
+    ROOMS,
+    UPWARD,
+    room_of_module,
+    top_room,
+)
 
 PACKAGE = "minijax"
 
@@ -35,58 +46,6 @@ LARGER_FILES = {
 }
 """Files that wait for being divided, with the lines of code that they may have until then."""
 
-
-class Room(NamedTuple):
-    """A folder or module of the package: its layer, and what it may import from elsewhere."""
-
-    layer: int
-    outside: tuple[str, ...] = ()
-
-
-_NUMPY = ("numpy", "ml_dtypes")
-
-ROOMS = {
-    "core": Room(0, (*_NUMPY, "jaxlib._jax")),
-    "sharding": Room(1, (*_NUMPY, "jaxlib._jax")),
-    "runtime": Room(2, (*_NUMPY, "jaxlib._jax", "jaxlib.xla_client", "jaxlib.version")),
-    "interpreters": Room(3, (*_NUMPY, "jaxlib._jax")),
-    "lowering": Room(4, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
-    "lax": Room(5, (*_NUMPY, "jaxlib.mlir")),
-    "transforms": Room(6, _NUMPY),
-    "numpy": Room(7, (*_NUMPY, "opt_einsum")),
-    "random": Room(8, _NUMPY),
-    # Rooms of one layer do not import each other.
-    "image": Room(9, _NUMPY),
-    "nn": Room(9, _NUMPY),
-    "ops": Room(9, _NUMPY),
-    "scipy": Room(9, _NUMPY),
-    "extend": Room(9, _NUMPY),
-    "explain": Room(9, _NUMPY),
-    "as_jax": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
-    "export": Room(10, (*_NUMPY, "jaxlib._jax", "jaxlib.mlir")),
-    # `testing` exports the checks of `explain` to tests of programs.
-    "testing": Room(10, (*_NUMPY, "hypothesis", "pytest")),
-    # `experimental.serialize_executable` re-exports names of `export`.
-    "experimental": Room(11, _NUMPY),
-    # Folders of `explain` with a layer of their own: they import the rest of `explain`, which does
-    # not import them.
-    "explain.display": Room(10, (*_NUMPY, "pygments")),
-    "explain.xla": Room(10, (*_NUMPY, "jaxlib._hlo", "jaxlib._jax", "jaxlib.xla_client")),
-    # A page uses the oracle of `testing` to find devices that would wait forever.
-    "explain.pages": Room(11, _NUMPY),
-}
-"""Rooms by name; the name of a folder within a room is dotted."""
-
-FACADE = Room(12, _NUMPY)
-
-OUTSIDE_OF_MODULE = {
-    "minijax.core.capabilities": ("jaxlib.version",),
-    "minijax.experimental.custom_partitioning.partitioning": ("jaxlib.xla_client",),
-    "minijax.runtime.profiling": ("jaxlib._profiler", "jaxlib._profile_data"),
-    "minijax.sharding.hlo": ("jaxlib.xla_client",),
-    "minijax.testing.interpreter": ("jaxlib.mlir",),
-}
-"""What a single module may import beyond its room."""
 
 DYNAMIC_IMPORTERS = frozenset(
     {
@@ -200,9 +159,28 @@ class Source:
         return self.in_package and self.module.count(".") == 1 and not self.room
 
     @property
+    def is_published(self) -> bool:
+        """Returns whether the file is a public module without code: all its names are public."""
+        return "\ndeferral.publish(globals())" in self.parsed.text
+
+    @functools.cached_property
+    def _lines_for_type_checkers(self) -> frozenset[int]:
+        return frozenset(
+            line
+            for node in self.nodes
+            if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"
+            for statement in node.body
+            for line in size.lines_of(statement)
+        )
+
+    def is_for_type_checkers(self, node: ast.stmt) -> bool:
+        """Returns whether a statement stands under `if TYPE_CHECKING:`."""
+        return node.lineno in self._lines_for_type_checkers
+
+    @property
     def room(self) -> str:
         """The room that the file belongs to; empty for a façade."""
-        return _room_of_module(self.module)
+        return room_of_module(self.module)
 
     @functools.cached_property
     def nodes_for_types(self) -> frozenset[ast.stmt]:
@@ -278,13 +256,6 @@ def _is_within(name: str, prefix: str) -> bool:
     return name == prefix or name.startswith(prefix + ".")
 
 
-def _room_of_module(module: str) -> str:
-    """Returns the smallest room that a module belongs to; an empty string for a façade."""
-    parts = module.split(".")
-    names = (".".join(parts[1:length]) for length in range(len(parts), 1, -1))
-    return next((name for name in names if name in ROOMS), "")
-
-
 def check_layers(root: Path) -> Iterator[Violation]:
     """A module imports its own room and lower layers only."""
     for source in package_sources(root):
@@ -292,7 +263,7 @@ def check_layers(root: Path) -> Iterator[Violation]:
         for imported in source.imports:
             if not _is_within(imported.target, PACKAGE):
                 continue
-            room = _room_of_module(imported.target)
+            room = room_of_module(imported.target)
             layer = ROOMS.get(room, FACADE).layer
             if layer >= own.layer and room != source.room:
                 problem = f"{source.module} imports {imported.target}, which is no lower layer"
@@ -339,6 +310,92 @@ def _module_of_target(target: str, files: dict[str, Source]) -> str:
     return parent if parent in files else ""
 
 
+class Arrow(NamedTuple):
+    """One import that crosses from a module of a room to another room."""
+
+    source: Source
+    node: ast.AST
+    target: str
+    is_deferred: bool
+
+    @property
+    def rooms(self) -> tuple[str, str]:
+        """The top-level rooms that the import leads from and to."""
+        return top_room(self.source.room), top_room(room_of_module(self.target))
+
+
+def arrows(root: Path) -> Iterator[Arrow]:
+    """Yields the imports between top-level rooms, deferred ones included.
+
+    Façades and public modules do not count, on either side: they re-export.  Imports that only type
+    checkers see do not count either.
+    """
+    for source in package_sources(root):
+        if source.is_facade or source.is_published:
+            continue
+        imports = [
+            Arrow(source, imported.node, imported.target, False)
+            for imported in source.imports
+            if not source.is_for_type_checkers(imported.node)
+        ]
+        for arrow in (*imports, *_deferred_imports(source)):
+            room, other = arrow.rooms
+            if _is_within(arrow.target, PACKAGE) and room and other and room != other:
+                yield arrow
+
+
+def _deferred_imports(source: Source) -> Iterator[Arrow]:
+    """Yields the calls that import a module whose name is a literal.
+
+    These are `deferral.module`, and `import_module` of any origin.
+    """
+    for node in source.nodes:
+        match node:
+            case ast.Call(func=function, args=[name, *_]):
+                called = ast.unparse(function).rpartition(".")
+                target = _literal_module(name)
+                if (
+                    called[2] == "import_module" or called[::2] == ("deferral", "module")
+                ) and target:
+                    yield Arrow(source, node, target, True)
+
+
+def _literal_module(name: ast.expr) -> str:
+    """Returns the module that an expression names; `{ROOT}` in a literal stands for the package."""
+    match name:
+        case ast.Constant(value=str(text)):
+            return text
+        case ast.JoinedStr(
+            values=[ast.FormattedValue(value=ast.Name("ROOT")), ast.Constant(value=rest)]
+        ):
+            return f"{PACKAGE}{rest}"
+    return ""
+
+
+def check_arrows(root: Path) -> Iterator[Violation]:
+    """The rooms import few others, and deferred imports of a higher layer are listed."""
+    found = list(arrows(root))
+    pairs = {arrow.rooms for arrow in found}
+    if len(pairs) > MAX_ARROWS:
+        problem = f"arrows between rooms: {len(pairs)}, at most {MAX_ARROWS}"
+        yield Violation("tools/rooms.py", 1, problem)
+    if len(UPWARD) > MAX_UPWARD:
+        problem = f"imports in UPWARD: {len(UPWARD)}, at most {MAX_UPWARD}"
+        yield Violation("tools/rooms.py", 1, problem)
+    upward = {
+        (arrow.source.module, arrow.target): arrow
+        for arrow in found
+        if arrow.is_deferred
+        and ROOMS[room_of_module(arrow.target)].layer >= ROOMS[arrow.source.room].layer
+    }
+    for key, arrow in upward.items():
+        if key not in UPWARD:
+            problem = f"{key[0]} defers {key[1]}, which is no lower layer"
+            yield arrow.source.violation(arrow.node, problem)
+    for module, target in UPWARD.keys() - upward.keys():
+        yield Violation("tools/rooms.py", 1, f"{module} no longer defers {target}")
+
+
 def check_jax_is_not_imported(root: Path) -> Iterator[Violation]:
     """Neither the package nor its tests and examples import JAX; the benchmarks compare with it.
 
@@ -381,8 +438,7 @@ def _dynamic_imports(source: Source) -> Iterator[Violation]:
 def check_facades(root: Path) -> Iterator[Violation]:
     """`minijax/*.py`, every `__init__.py` and every public module re-export and hold no logic."""
     for source in package_sources(root):
-        is_published = "\ndeferral.publish(globals())" in source.parsed.text
-        if not (source.is_facade or is_published):
+        if not (source.is_facade or source.is_published):
             continue
         for node in source.tree.body:
             if not (_is_facade_statement(node) or _is_hook(node)):
@@ -573,6 +629,7 @@ CHECKS: tuple[Callable[[Path], Iterator[Violation]], ...] = (
     check_layers,
     check_outside_imports,
     check_cycles,
+    check_arrows,
     check_jax_is_not_imported,
     check_imports_are_at_the_top,
     check_facades,
@@ -597,7 +654,8 @@ def main() -> int:
         for violation in sorted(check(root)):
             found += 1
             print(f"{violation}  [{check.__name__}]")
-    print(f"{found} violations")
+    pairs = {arrow.rooms for arrow in arrows(root)}
+    print(f"{len(pairs)} arrows between rooms, at most {MAX_ARROWS}; {found} violations")
     return 1 if found else 0
 
 

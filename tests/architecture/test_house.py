@@ -67,6 +67,18 @@ BREACHES = [
         "from minijax.core import a as other, b",
         "import cycle: ",
     ),
+    (
+        architecture.check_arrows,
+        "minijax/core/a.py",
+        'binary = deferral.module("minijax.lax.binary")',
+        "minijax.core.a defers minijax.lax.binary, which is no lower layer",
+    ),
+    (
+        architecture.check_arrows,
+        "minijax/core/a.py",
+        'def f():\n    return importlib.import_module(f"{ROOT}.lax.binary")',
+        "minijax.core.a defers minijax.lax.binary, which is no lower layer",
+    ),
     (architecture.check_jax_is_not_imported, "tests/test_x.py", "import jax.numpy", "imports jax"),
     (
         architecture.check_imports_are_at_the_top,
@@ -270,6 +282,33 @@ def test_size_counts_code_and_what_is_imported(tmp_path: Path) -> None:
     assert package.share_of_any() == 50.0
     assert package.reading_path is not None
     assert [m.path for m in package.reading_path] == ["minijax/core/a.py", "minijax/core/b.py"]
+
+
+def test_arrows_join_rooms_once(tmp_path: Path) -> None:
+    facade = "from minijax.numpy import creation\n"
+    files = {
+        "minijax/lax/a.py": "from minijax.core import aval\nfrom minijax.lax import b\n",
+        "minijax/lax/b.py": "from minijax.core import cache\n",
+        "minijax/lax/c.py": "if TYPE_CHECKING:\n    from minijax.sharding import mesh\n",
+        "minijax/explain/xla/a.py": "from minijax.explain import report\n",
+        "minijax/lax/__init__.py": facade,
+        "minijax/debug.py": facade,
+        "minijax/scipy/fft.py": facade + "deferral.publish(globals())\n",
+        "minijax/random/a.py": 'd = deferral.module("minijax.lax.a")\n',
+    }
+    pairs = {arrow.rooms for arrow in architecture.arrows(write(tmp_path, files))}
+    assert pairs == {("lax", "core"), ("random", "lax")}
+
+
+def test_too_many_arrows_are_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = "from minijax.core import aval\nfrom minijax.lax import binary\n"
+    root = write(tmp_path, {"minijax/numpy/a.py": text})
+    monkeypatch.setattr(architecture, "UPWARD", {})
+    monkeypatch.setattr(architecture, "MAX_ARROWS", 2)
+    assert list(architecture.check_arrows(root)) == []
+    monkeypatch.setattr(architecture, "MAX_ARROWS", 1)
+    (violation,) = architecture.check_arrows(root)
+    assert violation.problem == "arrows between rooms: 2, at most 1"
 
 
 def test_lower_layers_may_be_imported(tmp_path: Path) -> None:

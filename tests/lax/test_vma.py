@@ -19,7 +19,8 @@ from minijax.core.jaxpr import ClosedJaxpr, Eqn, Literal, jaxprs_in_params
 from minijax.core.meshes import AbstractMesh
 from minijax.core.primitive import PRIMITIVES
 from minijax.core.refs import AbstractRef
-from minijax.interpreters import checking, confinement, diagnosis, remat, staging
+from minijax.interpreters import checking, confinement, remat, staging
+from minijax.lowering import diagnosis
 from minijax.transforms.per_device.region import Region
 from tests.lax.records import Record
 from tests.lax.test_laws import RECORDS, by_record, wide_if
