@@ -368,7 +368,7 @@ def _literal_module(name: ast.expr) -> str:
         case ast.JoinedStr(
             values=[ast.FormattedValue(value=ast.Name("ROOT")), ast.Constant(value=rest)]
         ):
-            return f"{PACKAGE}{rest}"
+            return f"{PACKAGE}{rest!s}"
     return ""
 
 
