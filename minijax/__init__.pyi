@@ -102,7 +102,7 @@ from minijax.runtime.client import (
 )
 from minijax.runtime.client import print_environment_info as print_environment_info
 from minijax.runtime.mesh_layout import make_mesh as make_mesh
-from minijax.runtime.transfer import effects_barrier as effects_barrier
+from minijax.runtime.effect_tokens import effects_barrier as effects_barrier
 from minijax.sharding.contexts import set_mesh as set_mesh
 from minijax.sharding.named import NamedSharding as NamedSharding
 from minijax.transforms.checks import checked as checked

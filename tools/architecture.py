@@ -366,7 +366,7 @@ def _literal_module(name: ast.expr) -> str:
         case ast.Constant(value=str(text)):
             return text
         case ast.JoinedStr(
-            values=[ast.FormattedValue(value=ast.Name("ROOT")), ast.Constant(value=rest)]
+            values=[ast.FormattedValue(value=ast.Name("ROOT")), ast.Constant(value=str(rest))]
         ):
             return f"{PACKAGE}{rest!s}"
     return ""

@@ -28,7 +28,7 @@ from minijax.lax.families import operand as as_operand
 from minijax.lax.shardings import from_bits
 from minijax.lowering import eager, regions, stablehlo
 from minijax.lowering.stablehlo import LoweringContext, Value
-from minijax.runtime import callbacks, transfer
+from minijax.runtime import callbacks, effect_tokens
 from minijax.runtime.array import Array, ExtendedArray, physical_aval
 from minijax.sharding import rules
 from minijax.sharding.named import SingleDeviceSharding
@@ -343,7 +343,7 @@ class IOCallback(_HostCallback):
         self, *args: Any, callback: Any, result_avals: Any, ordered: bool, **_: Any
     ) -> list[Any]:
         if ordered:
-            transfer.wait_for(ordered_io_effect)
+            effect_tokens.wait_for(ordered_io_effect)
         return callbacks.call_at_once("io_callback", callback, _without_keys(args), result_avals)
 
     def effects(self, *avals: Any, ordered: bool, **_: Any) -> frozenset[Any]:

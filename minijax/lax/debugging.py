@@ -26,10 +26,10 @@ from minijax.core.errors import error
 from minijax.core.primitive import Batched, Primitive
 from minijax.lax.callbacks import FlatCallback, example, lower_call
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
-from minijax.lowering import eager, module_hooks, regions
-from minijax.lowering.module_hooks import Inspection
+from minijax.lowering import eager, inspection, regions
+from minijax.lowering.inspection import Inspection
 from minijax.lowering.stablehlo import LoweringContext, Value
-from minijax.runtime import callbacks, client, transfer
+from minijax.runtime import callbacks, client, effect_tokens
 from minijax.runtime.array import Array, is_array, physical_aval
 from minijax.sharding import rules
 from minijax.sharding.base import Sharding
@@ -58,7 +58,7 @@ class InspectSharding(Primitive):
         return []
 
     def effects(self, *avals: Any, **_: Any) -> frozenset[Any]:
-        return frozenset({module_hooks.effect})
+        return frozenset({inspection.effect})
 
     def lower(self, ctx: LoweringContext, value: Value, *, callback: Inspection) -> list[Any]:
         if ctx.module.partitioning.partitions > 1:
@@ -151,7 +151,7 @@ class DebugCallback(Primitive):
     def impl(self, *args: Any, callback: Any, effect: Any, **_: Any) -> list[Any]:
         eager.check_no_tracers(args)
         if effects.ordered_effects.contains(effect):
-            transfer.wait_for(effect)
+            effect_tokens.wait_for(effect)
         return callbacks.call_at_once("debug.callback", _without_results(callback), args, ())
 
     def effects(self, *avals: Any, effect: Any, **_: Any) -> frozenset[Any]:

@@ -16,13 +16,21 @@ from minijax.core import deferral, effects, monitoring
 from minijax.core.aval import aval_of
 from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr
-from minijax.lowering import diagnosis, module_hooks, observers, partitioning, program_shardings
+from minijax.lowering import (
+    diagnosis,
+    inspection,
+    module_hooks,
+    observers,
+    partitioning,
+    program_shardings,
+)
 from minijax.lowering.call_plan import CallPlan, Partitioned, Replicated
 from minijax.lowering.lowered import LoweredProgram
 from minijax.lowering.module import verify
 from minijax.runtime import agreement, compile, placement
+from minijax.runtime.effect_tokens import TOKEN
 from minijax.runtime.execute import Executable
-from minijax.runtime.transfer import TOKEN, InputsHandler, ResultsHandler, buffer_on
+from minijax.runtime.transfer import InputsHandler, ResultsHandler, buffer_on
 
 if TYPE_CHECKING:
     from minijax.lowering import contractions
@@ -122,10 +130,10 @@ def _compile(
         error(NotImplementedError, "jit", problem, got=got, fix="x.astype(jnp.int4), or int8")
     with (
         observers.compiling(name),
-        module_hooks.compiling(lowered.jaxpr, plan, lowered.inspected),
+        inspection.compiling(lowered.jaxpr, plan, lowered.inspected),
     ):
         try:
-            may_store = not (module_hooks.effect in lowered.jaxpr.effects or lowered.inspected)
+            may_store = not (inspection.effect in lowered.jaxpr.effects or lowered.inspected)
             loaded, code = compile.compile_module(
                 module, plan.devices, compile_options, lowered.host_callbacks, may_store=may_store
             )

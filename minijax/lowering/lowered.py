@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr
 from minijax.lowering.call_plan import AbstractPlan, select
-from minijax.lowering.module_hooks import Inspected
+from minijax.lowering.inspection import Inspected
 from minijax.runtime.callbacks import HostCallback
 
 T = TypeVar("T")

@@ -16,7 +16,7 @@ from jaxlib import xla_client
 
 from minijax.core import config, dtypes, tree_registry
 from minijax.core.errors import error, message
-from minijax.runtime import in_flight, placement, transfer, watch
+from minijax.runtime import effect_tokens, in_flight, placement, watch
 from minijax.runtime.array import Array, Token, is_array
 from minijax.runtime.callbacks import HostCallback
 from minijax.runtime.transfer import InputsHandler, ResultsHandler, copied, own_part
@@ -221,7 +221,7 @@ class Executable:
 
     def _start(self, buffers: Sequence[Any]) -> tuple[Sequence[Any], Any]:
         """Runs the program after those that had the same ordered effects on its devices."""
-        taken = [transfer.take(effect, self.devices) for effect in self.ordered]
+        taken = [effect_tokens.take(effect, self.devices) for effect in self.ordered]
         if self.joint is not None:
             self.joint.begin()
         running = in_flight.surfacing(
@@ -229,10 +229,10 @@ class Executable:
         )
         ended = running.consume_token()
         if self.has_effects:
-            transfer.add_pending(ended)
+            effect_tokens.add_pending(ended)
         results: Sequence[Any] = running.consume_with_handlers(self.build.native)
         for effect, token in zip(self.ordered, results, strict=False):
-            transfer.leave(effect, self.devices, token)
+            effect_tokens.leave(effect, self.devices, token)
         return results[len(self.ordered) :], ended
 
     def _check_finite(self, outs: Sequence[Array | Token], args: Sequence[Any]) -> None:

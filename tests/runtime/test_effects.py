@@ -13,7 +13,7 @@ import minijax.numpy as jnp
 from minijax.core import effects
 from minijax.experimental import io_callback
 from minijax.lax import debugging
-from minijax.runtime import in_flight, transfer
+from minijax.runtime import effect_tokens, in_flight
 
 X = np.arange(3, dtype=np.float32)
 LIKE_X = jax.ShapeDtypeStruct((3,), np.float32)
@@ -53,8 +53,8 @@ def late(function, x=X):
 def effects_are_over():
     """No effect of one test reaches into another."""
     yield
-    while transfer._pending:
-        in_flight.failure_of(transfer._pending.popleft())
+    while effect_tokens._pending:
+        in_flight.failure_of(effect_tokens._pending.popleft())
 
 
 @pytest.mark.feature("EF-02")
@@ -129,7 +129,7 @@ def test_pending_programs_are_bounded():
     function = jax.jit(lambda x: jax.debug.callback(lambda y: None, x))
     for _ in range(200):
         function(1.0)
-    assert len(transfer._pending) <= 64
+    assert len(effect_tokens._pending) <= 64
 
 
 @pytest.mark.feature("EF-01")
@@ -219,9 +219,9 @@ def test_ordered_programs_go_on_after_an_exception():
 
 def test_exceptions_nobody_saw_surface_at_the_next_ordered_program():
     late(lambda x: jax.debug.callback(refuse, x, ordered=True))
-    token = transfer._last.of[debugging.ordered_debug_effect, (jax.devices()[0],)]
+    token = effect_tokens._last.of[debugging.ordered_debug_effect, (jax.devices()[0],)]
     assert in_flight.failure_of(token) is not None
-    transfer._pending.clear()
+    effect_tokens._pending.clear()
     after = jax.jit(lambda x: jax.debug.callback(lambda y: None, x, ordered=True))
     with pytest.raises(RefusedError):
         after(X)

@@ -14,7 +14,7 @@ from jaxlib.xla_client import XlaRuntimeError
 import minijax as jax
 from minijax import numpy as jnp
 from minijax.core import cache
-from minijax.runtime import in_flight, transfer
+from minijax.runtime import effect_tokens, in_flight
 from minijax.sharding import Mesh
 
 pytestmark = pytest.mark.feature("RB-06")
@@ -58,13 +58,13 @@ class Failed:
 
 def test_calls_of_one_thread_do_not_raise_what_those_of_another_have() -> None:
     def leave_a_failure() -> None:
-        transfer.add_pending(Failed(KeyError("of another thread")))
+        effect_tokens.add_pending(Failed(KeyError("of another thread")))
 
     thread = threading.Thread(target=leave_a_failure)
     thread.start()
     thread.join()
     program = jax.jit(lambda x: (jax.debug.callback(lambda _: None, x), x + 1)[1])
-    for _ in range(2 * transfer._MOST_PENDING):
+    for _ in range(2 * effect_tokens._MOST_PENDING):
         program(jnp.ones(3))
     with pytest.raises(KeyError, match="of another thread"):
         jax.effects_barrier()

@@ -30,7 +30,7 @@ from jaxlib import _jax
 from minijax.core import deferral
 from minijax.core.errors import error, message
 from minijax.core.operators import Value
-from minijax.runtime import client, in_flight, transfer, watch
+from minijax.runtime import client, effect_tokens, in_flight, watch
 from minijax.runtime.processes import clusters
 from minijax.runtime.processes.watch import Watch, Wire
 
@@ -534,7 +534,7 @@ def shutdown() -> None:
     failure = getattr(sys, "last_value", None)
     try:
         if failure is None and not current.was_told:
-            transfer.effects_barrier()
+            effect_tokens.effects_barrier()
             in_flight.wait_for_all()
             seconds = membership.shutdown_seconds
             if not current.end(seconds):
@@ -566,7 +566,7 @@ def _leave(membership: _Membership, current: Watch, failure: BaseException | Non
     else:
         # What has been started may never end, and the service may be gone.
         _state.is_abandoned = True
-        atexit.unregister(transfer.effects_barrier)
+        atexit.unregister(effect_tokens.effects_barrier)
         # A connection that is closed while the interpreter ends finds modules that are gone.
         client.abandon(membership.connection, membership.service, current)
     if membership.service is not None:
