@@ -1,24 +1,27 @@
-"""Products of which XLA's partitioner computes some wrongly, and what keeps it from that.
+"""Keeps XLA's partitioner from computing some products of split operands wrongly.
 
-Where both operands of a matrix product are split over what is summed, and its result is split over
-such an axis too, the partitioner groups devices by that axis.  The order within a group comes from
-one operand, and the result is read in the order of the other: its rows are then those of other
-devices, without any error.  `x @ w` of `P(('z', 'x'), 'y')` and `P('y', 'x')` to the placement of
-`x` is an example.  It takes three axes, as a group over one axis has one order.  A convolution
-whose kernel is split, while a spatial dimension is split too, has wrong sums over two axes, or over
-two parts of one, which reshapes make.  One whose batch is in groups, as gradients of grouped
-kernels are, and whose sum is split, adds what devices hold that hold the same; where its own batch
-is split the partitioner ends the process.
+The partitioner gets three kinds of product wrong, usually without an error:
 
-Input: a module for several devices.  Output: itself, or the module as Shardy has placed its values,
-where such a product is first made whole over the axes of its sum, and then cut; and where such a
-kernel is whole.
+- A matrix product whose operands are both split over what is summed, and whose result is split over
+  such an axis too.  The partitioner groups devices by that axis.  The order within a group comes
+  from one operand, and the result is read in the order of the other, so its rows are those of other
+  devices.  It takes three axes, as a group over one axis has one order: `x @ w` of
+  `P(('z', 'x'), 'y')` and `P('y', 'x')` to the sharding of `x` is an example.
+- A convolution whose kernel is split while a spatial dimension is split too.  Its sums are wrong
+  over two axes, or over two parts of one, which reshapes make.
+- A convolution whose batch is in groups, as in gradients of grouped kernels, and whose sum is
+  split.  It adds the values of devices that hold the same.  If its own batch is split, the
+  partitioner ends the process.
+
+Input: a module for several devices.  Output: the module itself if it has no such product.
+Otherwise the module with the shardings that Shardy has chosen, in which the result is made whole
+over the axes of the sum before it is split, and operands are made whole beforehand.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _sdy
@@ -68,54 +71,97 @@ def _find(within: Any, *names: str) -> list[Any]:
     return found
 
 
-def _mend(product: Any, sharding_of: Callable[[Any], Any], most: int) -> bool:
-    """Has the result of a product cut only once it is whole over axes that XLA would mistake.
+class _Repair(NamedTuple):
+    """The mesh axes that the partitioner would get wrong, by the value that is split over them.
 
-    These are the axes of its sum, where both operands are split over it; of a convolution that
-    splits space also those of its channels, and then the kernel is made whole; and those of its
-    batch where that is in groups, and then both operands are made whole over the axes of its sum,
-    unless these are all that the mesh has, `most`.
+    Attributes:
+        result: axes over which the result is split only after it was computed.
+        lhs: axes over which the first operand is made whole beforehand.
+        rhs: axes over which the second operand is made whole beforehand.
     """
-    own, *operands = map(sharding_of, (product.results[0], *product.operands))
-    x, y = operands
-    whole: list[set[str]] = [set(), set()]
-    cut: set[str] = set()
+
+    result: set[str]
+    lhs: set[str]
+    rhs: set[str]
+
+
+def _mend(product: Any, sharding_of: Callable[[Any], Any], most_axes: int) -> bool:
+    """Adds sharding constraints around a product.  Returns whether it needed any."""
+    result = sharding_of(product.results[0])
+    operands = [sharding_of(x) for x in product.operands]
     if product.name == "stablehlo.dot_general":
-        dot = DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
-        left = _axes_over(x, dot.lhs_contracting_dimensions)
-        right = _axes_over(y, dot.rhs_contracting_dimensions)
+        repair = _repair_of_dot(product, *operands)
     else:
-        conv = ConvDimensionNumbers(product.attributes["dimension_numbers"])
-        left = _axes_over(x, [conv.input_feature_dimension])
-        right = _axes_over(y, [conv.kernel_input_feature_dimension])
-        space = _axes_over(x, conv.input_spatial_dimensions)
-        space |= _axes_over(y, conv.kernel_spatial_dimensions)
-        if space | _axes_over(own, conv.output_spatial_dimensions):
-            cut = _axes_over(own, [conv.output_feature_dimension])
-            whole[1] = _axes_over(y)
-        if ir.IntegerAttr(product.attributes["batch_group_count"]).value > 1:
-            cut = cut | _axes_over(own, [conv.output_batch_dimension])
-            if len(left | right) < most or ":(" in f"{x}{y}":  # A part of an axis is `"x":(1)2`.
-                whole = [left, whole[1] | right]
-            groups = _axes_over(x, [conv.input_batch_dimension])
-            channels = _axes_over(y, [conv.kernel_output_feature_dimension])
-            if not groups == channels == _axes_over(own, [conv.output_feature_dimension]):
-                whole = [whole[0] | groups, whole[1] | channels]
-                cut = cut | _axes_over(own, [conv.output_feature_dimension])
-    if left and right:
-        cut = cut | (left & right or left | right)
-    is_cut_later = bool(cut & _axes_over(own))
-    if is_cut_later:
-        made = _constrained(product.results[0], _without(own, cut), product)
-        made.owner.operation.move_after(product)
-        last = _constrained(made, own, product)
-        last.owner.operation.move_after(made.owner.operation)
-        product.results[0].replace_all_uses_except(last, made.owner.operation)
-    for i, axes in enumerate(whole):
+        repair = _repair_of_convolution(product, result, *operands, most_axes=most_axes)
+    is_split_later = bool(repair.result & _axes_over(result))
+    if is_split_later:
+        whole = _constrained(product.results[0], _without(result, repair.result), product)
+        whole.owner.operation.move_after(product)
+        split = _constrained(whole, result, product)
+        split.owner.operation.move_after(whole.owner.operation)
+        product.results[0].replace_all_uses_except(split, whole.owner.operation)
+    for position, axes in enumerate((repair.lhs, repair.rhs)):
         if axes:
-            sharding = _without(operands[i], axes)
-            product.operands[i] = _constrained(product.operands[i], sharding, product)
-    return is_cut_later or any(whole)
+            sharding = _without(operands[position], axes)
+            product.operands[position] = _constrained(product.operands[position], sharding, product)
+    return is_split_later or bool(repair.lhs or repair.rhs)
+
+
+def _repair_of_dot(product: Any, x: Any, y: Any) -> _Repair:
+    numbers = DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
+    summed = _summed_axes(
+        _axes_over(x, numbers.lhs_contracting_dimensions),
+        _axes_over(y, numbers.rhs_contracting_dimensions),
+    )
+    return _Repair(summed, set(), set())
+
+
+def _repair_of_convolution(
+    product: Any, result: Any, x: Any, kernel: Any, *, most_axes: int
+) -> _Repair:
+    """Returns what keeps each of the three faults of convolutions from happening.
+
+    Args:
+        product: the convolution.
+        result: the sharding of its result.
+        x: the sharding of its first operand.
+        kernel: the sharding of its second operand.
+        most_axes: the number of axes of the largest mesh.
+    """
+    numbers = ConvDimensionNumbers(product.attributes["dimension_numbers"])
+    x_features = _axes_over(x, [numbers.input_feature_dimension])
+    kernel_features = _axes_over(kernel, [numbers.kernel_input_feature_dimension])
+    result_features = _axes_over(result, [numbers.output_feature_dimension])
+    repair = _Repair(_summed_axes(x_features, kernel_features), set(), set())
+
+    space = (
+        _axes_over(x, numbers.input_spatial_dimensions)
+        | _axes_over(kernel, numbers.kernel_spatial_dimensions)
+        | _axes_over(result, numbers.output_spatial_dimensions)
+    )
+    if space:
+        repair = repair._replace(result=repair.result | result_features, rhs=_axes_over(kernel))
+
+    if ir.IntegerAttr(product.attributes["batch_group_count"]).value > 1:
+        result_batch = _axes_over(result, [numbers.output_batch_dimension])
+        repair = repair._replace(result=repair.result | result_batch)
+        # An axis of which only a part is used is written `"x":(1)2`.
+        uses_parts = ":(" in f"{x}{kernel}"
+        # Where the sum uses all axes of the mesh, XLA adds rightly.
+        if len(x_features | kernel_features) < most_axes or uses_parts:
+            repair = repair._replace(lhs=x_features, rhs=repair.rhs | kernel_features)
+        groups = _axes_over(x, [numbers.input_batch_dimension])
+        channels = _axes_over(kernel, [numbers.kernel_output_feature_dimension])
+        if not groups == channels == result_features:
+            repair = _Repair(
+                repair.result | result_features, repair.lhs | groups, repair.rhs | channels
+            )
+    return repair
+
+
+def _summed_axes(left: set[str], right: set[str]) -> set[str]:
+    """Returns the axes of a sum that both operands are split over, or all if none is shared."""
+    return left & right or left | right if left and right else set()
 
 
 def _axes_over(sharding: Any, dims: Iterable[int] | None = None) -> set[str]:
