@@ -26,7 +26,7 @@ from minijax.core.errors import error
 from minijax.core.primitive import Batched, Primitive
 from minijax.lax.callbacks import FlatCallback, example, lower_call
 from minijax.lax.families import BatchDims, Params, Values, jvp_without_results, no_results
-from minijax.lowering import eager, inspection, regions
+from minijax.lowering import device_axes, eager, inspection, regions
 from minijax.lowering.inspection import Inspection
 from minijax.lowering.stablehlo import LoweringContext, Value
 from minijax.runtime import callbacks, client, effect_tokens
@@ -167,7 +167,7 @@ class DebugCallback(Primitive):
             )
 
         axes = ctx.module.device_axes
-        if partitioned or not isinstance(axes, regions.PartitionAxes) or not axes.automatic:
+        if partitioned or not isinstance(axes, device_axes.PartitionAxes) or not axes.automatic:
             return call(ctx, *values)
         # XLA cuts no calls, so along axes that are left to it the first device calls.
         once = functools.partial(_on_first_device, axes.automatic, call)

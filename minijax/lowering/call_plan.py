@@ -16,7 +16,7 @@ from minijax.core import effects
 from minijax.core.jaxpr import Effects
 from minijax.core.native import Device
 from minijax.core.sequences import Mark
-from minijax.lowering.regions import ReplicaAxes
+from minijax.lowering.device_axes import ReplicaAxes
 from minijax.sharding.base import Layout, Sharding
 from minijax.sharding.mesh import Mesh
 

@@ -19,9 +19,9 @@ from minijax.core.jaxpr import Atom, Eqn, Jaxpr
 from minijax.core.meshes import PartitionSpec
 from minijax.lowering import stablehlo
 from minijax.lowering.call_plan import AbstractPlan, Partitioned, PlanShape, Replicated
+from minijax.lowering.device_axes import DeviceAxes, NoDeviceAxes
 from minijax.lowering.inspection import Inspected
 from minijax.lowering.partitioning import Partitioning
-from minijax.lowering.regions import DeviceAxes, NoDeviceAxes
 from minijax.lowering.stablehlo import LoweringContext, integer, string
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules

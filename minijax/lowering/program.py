@@ -19,7 +19,7 @@ from minijax.core.cache import Cache
 from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import Values
 from minijax.core.sequences import partition_list
-from minijax.interpreters import discharge, key_reuse, passes
+from minijax.interpreters import discharge, key_reuse, passes, structural_keys
 from minijax.lowering import compilation, device_assignment, module_hooks, observers
 from minijax.lowering.call_plan import (
     ANYWHERE,
@@ -95,7 +95,7 @@ def executable_of(closed: ClosedJaxpr, plan: CallPlan) -> Executable:
     if executable is not None:
         monitoring.compilation.hits += 1
         return executable
-    structure = passes.key_of(module_hooks.with_outfeeds(closed))
+    structure = structural_keys.key_of(module_hooks.with_outfeeds(closed))
     # Lowering stages functions, which may read the configuration.
     shared_key = structure, plan, config.trace_context()
     executable = None if structure is None else _shared.pop(shared_key, None)

@@ -27,8 +27,8 @@ from minijax.core.meshes import AbstractMesh
 from minijax.core.value_placement import NOT_MANUAL, manual_type
 from minijax.interpreters import flattening, staging
 from minijax.lowering import stablehlo
+from minijax.lowering.device_axes import DeviceAxes, PartitionAxes, ReplicaAxes
 from minijax.lowering.module import Lowering
-from minijax.lowering.regions import DeviceAxes, PartitionAxes, ReplicaAxes
 from minijax.transforms.per_device.region import Region
 
 Block = np.ndarray[Any, Any]

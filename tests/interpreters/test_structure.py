@@ -11,13 +11,13 @@ import pytest
 import minijax as jax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.interpreters import passes
+from minijax.interpreters import structural_keys
 
 VECTOR = np.arange(3, dtype=np.float32)
 
 
 def key(function: Callable[..., Any], *args: Any) -> Any:
-    return passes.key_of(jax.make_jaxpr(function)(*args))
+    return structural_keys.key_of(jax.make_jaxpr(function)(*args))
 
 
 def compilations(action: Callable[[], Any]) -> int:

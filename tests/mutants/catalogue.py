@@ -17,7 +17,7 @@ _ARGUMENTS = "lax.collectives.arguments"
 _FAMILIES = "lax.families"
 _RAGGED = "lax.collectives.exchanges"
 _CASTS = "interpreters.casts"
-_DEVICES = "lowering.regions"
+_DEVICES = "lowering.device_axes"
 _SHARD_MAP = "transforms.per_device.primitive"
 _REGION = "transforms.per_device.region"
 

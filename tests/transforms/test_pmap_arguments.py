@@ -12,7 +12,7 @@ from minijax import lax
 from minijax.core import config
 from minijax.core.aval import ShapedArray
 from minijax.lowering import eager, replicas
-from minijax.lowering.regions import ReplicaAxes
+from minijax.lowering.device_axes import ReplicaAxes
 from minijax.runtime.array import ExtendedArray
 from minijax.sharding import PmapSharding
 from minijax.transforms.pmap import programs

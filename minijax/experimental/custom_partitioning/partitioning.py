@@ -33,7 +33,7 @@ from minijax.lax import callbacks
 from minijax.lowering import module, stablehlo
 from minijax.lowering.call_plan import Partitioned
 from minijax.lowering.module import Lowering
-from minijax.lowering.regions import PartitionAxes
+from minijax.lowering.device_axes import PartitionAxes
 from minijax.sharding import hlo, rules
 from minijax.sharding.named import GSPMDSharding, NamedSharding, named
 from minijax.transforms.jit.stages import ShapeDtypeStruct

@@ -26,7 +26,8 @@ from minijax.interpreters import flattening
 from minijax.interpreters.jvp import jvp_of_linear
 from minijax.interpreters.structural import new_axis
 from minijax.lowering import device_assignment, regions, relocation, stablehlo
-from minijax.lowering.regions import Border, PartitionAxes
+from minijax.lowering.device_axes import PartitionAxes
+from minijax.lowering.regions import Border
 from minijax.runtime import client, profiling
 from minijax.runtime.array import Array, array_from_host, is_array
 from minijax.runtime.pmap_sharding import PmapSharding

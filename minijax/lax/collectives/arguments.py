@@ -29,7 +29,7 @@ from minijax.lax.creation import iota
 from minijax.lax.families import Avals, BatchDims, Params, Values
 from minijax.lax.shape import squeeze
 from minijax.lowering import module
-from minijax.lowering.regions import DeviceAxes
+from minijax.lowering.device_axes import DeviceAxes
 from minijax.lowering.stablehlo import LoweringContext
 from minijax.runtime.array import Array
 

@@ -16,7 +16,7 @@ from minijax.core.check import same_type
 from minijax.core.errors import error
 from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Batched, Dual, Zero
-from minijax.interpreters import checking, flattening, jvp, passes
+from minijax.interpreters import checking, flattening, jvp, structural_keys
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.confinement import Confined, closed_over, confine
 from minijax.interpreters.structural import instantiate, to_batch_dim
@@ -102,7 +102,7 @@ class CustomVmapCall(calls.FunctionCall):
         return results, [None] * len(results)
 
 
-passes.unlowered_params.set(frozenset({"rule"}), CustomVmapCall)
+structural_keys.unlowered_params.set(frozenset({"rule"}), CustomVmapCall)
 checking.check_inside.rule(CustomVmapCall)(jaxpr_call.check_custom_vmap_call)
 
 

@@ -26,7 +26,7 @@ from minijax.core.operators import Avals, BatchDims, Value, Values
 from minijax.core.primitive import Batched, Dual, Tangents, Zero
 from minijax.core.trace import Params, Tracer, current
 from minijax.core.value_placement import manual_type
-from minijax.interpreters import casts, checking, flattening, passes, staging
+from minijax.interpreters import casts, checking, flattening, staging, structural_keys
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.structural import add_tangents, instantiate, zeros
 from minijax.lax import creation, unary
@@ -380,7 +380,7 @@ class CustomJvpCall(calls.FunctionCall):
         return calls.batch_with(self, trace, args, dims, params, "jvp", _batched_rule)
 
 
-passes.unlowered_params.set(frozenset({"jvp"}), CustomJvpCall)
+structural_keys.unlowered_params.set(frozenset({"jvp"}), CustomJvpCall)
 checking.check_inside.rule(CustomJvpCall)(jaxpr_call.check_custom_jvp_call)
 
 

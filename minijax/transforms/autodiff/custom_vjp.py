@@ -22,7 +22,7 @@ from minijax.core.jaxpr import ClosedJaxpr
 from minijax.core.operators import BatchDims, Values
 from minijax.core.primitive import Batched, Cotangents, Dual, Primitive, Zero
 from minijax.core.trace import Params, Tracer
-from minijax.interpreters import checking, discharge, flattening, passes, staging
+from minijax.interpreters import checking, discharge, flattening, passes, staging, structural_keys
 from minijax.interpreters.batching import BatchTrace
 from minijax.interpreters.structural import reduce_sum, to_batch_dim
 from minijax.lax import creation
@@ -95,7 +95,7 @@ class CustomVjpCall(calls.FunctionCall):
         return calls.batch_with(self, trace, args, dims, params, "fwd", _batched_forward)
 
 
-passes.unlowered_params.set(frozenset({"fwd"}), CustomVjpCall)
+structural_keys.unlowered_params.set(frozenset({"fwd"}), CustomVjpCall)
 checking.check_inside.rule(CustomVjpCall)(jaxpr_call.check_custom_vjp_call)
 
 

@@ -14,7 +14,15 @@ from minijax.core.errors import error
 from minijax.core.jaxpr import ClosedJaxpr, Jaxpr, Var, used_variables
 from minijax.core.operators import Values
 from minijax.core.sequences import merge_lists
-from minijax.interpreters import casts, discharge, partial_eval, passes, remat, staging
+from minijax.interpreters import (
+    casts,
+    discharge,
+    partial_eval,
+    passes,
+    remat,
+    staging,
+    structural_keys,
+)
 from minijax.lax import references
 from minijax.lowering import diagnosis, module
 from minijax.transforms.jaxpr_call import Backward, JaxprCall, walk_call
@@ -91,7 +99,7 @@ class Remat(JaxprCall):
         return super().transposed(params, backward._replace(jaxpr=slim))
 
 
-passes.unlowered_params.set(frozenset({"policy"}), Remat)
+structural_keys.unlowered_params.set(frozenset({"policy"}), Remat)
 refs.discharge.rule(Remat)(discharge.discharge_call)
 refs.with_references.rule(Remat)(references.with_references)
 vma.agree.rule(Remat)(casts.agree_call)

@@ -25,7 +25,7 @@ from minijax.interpreters import checking, key_reuse, remat
 from minijax.interpreters.structural import reduce_sum
 from minijax.lax import binary
 from minijax.lowering import module, replicas
-from minijax.lowering.regions import NoDeviceAxes, ReplicaAxes
+from minijax.lowering.device_axes import NoDeviceAxes, ReplicaAxes
 from minijax.runtime.array import physical_aval
 from minijax.sharding import rules
 from minijax.transforms.jaxpr_call import Backward, JaxprCall, first_fault

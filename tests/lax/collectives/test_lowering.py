@@ -12,7 +12,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.lowering.regions import axis_groups
+from minijax.lowering.device_axes import axis_groups
 from minijax.sharding import PartitionSpec as P
 from tests.lax.collectives import stacked
 
