@@ -157,7 +157,7 @@ abstract_token = AbstractToken()
 
 
 class AbstractTodo(AbstractValue):
-    """The type of what an operation that has started only will give, a value of type `inner_aval`.
+    """The type of the handle that an asynchronous operation returns; its result is an `inner_aval`.
 
     Equal types are the same object.
     """

@@ -125,8 +125,8 @@ class DebugInfo:
             self._result_paths = self._result_paths()
         return self._result_paths
 
-    def with_result_paths(self, paths: Names) -> None:
-        """Tells the paths of the results, which are known only after tracing."""
+    def set_result_paths(self, paths: Names) -> None:
+        """Sets the paths of the results, which are known only after tracing."""
         self._result_paths = paths
 
     def without_arg_names(self) -> DebugInfo:
@@ -266,7 +266,8 @@ class ClosedJaxpr:
     def __init__(self, jaxpr: Jaxpr, consts: Values = ()) -> None:
         self.jaxpr = jaxpr
         self.consts = list(consts)
-        # Results of transformations of this jaxpr; they live as long as it does.
+        # What caches with the owner "jaxpr" keep for this program: transformed jaxprs, plans,
+        # modules, executables.  It lives as long as the jaxpr.
         self.cache: dict[Hashable, object] = {}
 
     def remember(self, key: Hashable, make: Callable[[], T]) -> T:
@@ -321,7 +322,7 @@ def join_effects(eqns: Sequence[Eqn]) -> Effects:
 
 
 def holders(jaxpr: Jaxpr) -> list[Eqn]:
-    """The equations that may hold programs of the user: those have any number of results."""
+    """Returns the equations that may contain jaxprs: a primitive that does has several results."""
     return [eqn for eqn in jaxpr.eqns if eqn.primitive.multiple_results]
 
 

@@ -174,8 +174,8 @@ def _identity(function: Any, user: str) -> history.FunctionRecord:
         fix = f"{user}(f), where f = jit(function)"
         error(TypeError, f"explain.{user}", "expected a jitted function.", got=got, fix=fix)
     half = getattr(function, "jit_function", None)
-    if half is not None and half.record is not None:
-        record: history.FunctionRecord = half.record
+    if half is not None and half.function_record is not None:
+        record: history.FunctionRecord = half.function_record
         return record
     inner = function if half is None else half.function
     nowhere = source.Frame("", 0, "")

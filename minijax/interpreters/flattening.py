@@ -1,4 +1,4 @@
-"""Between functions of trees and functions of flat values.  Step 1 of the walk.
+"""Between functions of trees and functions of flat values.  Step 1 of a call.
 
 Input: a user's function and its arguments.  Output: leaves, tree definitions, types, and the
 names of the leaves for messages.

@@ -2,7 +2,7 @@
 
 Input: a jaxpr.  Output: a jaxpr of the same meaning, without equations whose results nobody reads
 and without constants that nobody reads.  With `MINIJAX_CHECK=1` each result is type-checked.  It is
-step 4 of the walk of an argument.
+step 4 of a call.
 """
 
 from __future__ import annotations

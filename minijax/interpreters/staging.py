@@ -1,4 +1,4 @@
-"""Staging: from a Python function to a jaxpr, and back.  Step 3 of the walk of an argument.
+"""Staging: from a Python function to a jaxpr, and back.  Step 3 of a call.
 
 Input: a function of flat values, and their types.  Output: an open jaxpr and the values of its
 constants.  Each operation becomes one equation; nothing is computed.

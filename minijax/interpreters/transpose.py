@@ -33,7 +33,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Values, cotangents: Cotangents) -> list[
     Equations that do not depend on a parameter are evaluated first.
     """
     values: dict[Atom, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
-    linear_eqns = _evaluate_nonlinear(jaxpr, values)
+    linear_eqns = _evaluate_known(jaxpr, values)
     totals: dict[Atom, Tangent] = {}
 
     def accumulate(atom: Atom, ct: Cotangent) -> None:
@@ -75,7 +75,7 @@ def _transpose_eqn(eqn: Eqn, values: dict[Atom, Any], cts: list[Cotangent]) -> S
         return eqn.primitive.transpose(zeros, *args, **eqn.params)
 
 
-def _evaluate_nonlinear(jaxpr: Jaxpr, values: dict[Atom, Any]) -> list[Eqn]:
+def _evaluate_known(jaxpr: Jaxpr, values: dict[Atom, Any]) -> list[Eqn]:
     linear = set(jaxpr.invars)
     linear_eqns = []
     for eqn in jaxpr.eqns:

@@ -70,7 +70,11 @@ ANYWHERE = RequestedPlacement()
 
 
 class OneDevice(NamedTuple):
-    """The program runs on one device, on whole arrays in its default memory."""
+    """The program runs on one device, on whole arrays in its default memory.
+
+    Its plan has shardings only if the device is a mesh of one device, in whose terms results are
+    described.
+    """
 
     @property
     def num_devices(self) -> int:
@@ -83,6 +87,9 @@ ONE_DEVICE = OneDevice()
 
 class Partitioned(NamedTuple):
     """One program is partitioned over the devices of a mesh (`jit` and `shard_map`).
+
+    A program of one device with values in the host's memory is a partition too: the module has to
+    name their kinds of memory.
 
     Attributes:
         num_devices: the number of devices that run the program together.
@@ -182,9 +189,9 @@ class CallPlan:
         abstract: the half of the plan that names no devices.
         devices: the devices that run the program, in order.
         in_shardings: for each argument its sharding in canonical notation, or None if XLA chooses
-            it; empty for one device.
+            it; empty if none has one.
         out_shardings: for each result the sharding that it must have, or None if XLA chooses it;
-            empty for one device.
+            empty if none has one.
         mesh: the mesh in whose terms the shardings of results are described, or None.
         committed: whether results are committed to their devices.
         written_shardings: for each argument its sharding as the user wrote it, or None.

@@ -1,4 +1,4 @@
-"""Compilation of a lowered program for the devices of a plan.  Step 6 of the walk.
+"""Compilation of a lowered program for the devices of a plan.  Step 6 of a call.
 
 Input: a lowered program and the plan of the call.  Output: an `Executable`, which runs on arrays.
 """
@@ -51,7 +51,7 @@ def compile_lowered(
     monitoring.compilation.misses += 1
     name = plan.options.name
     in_avals, out_avals = program_shardings.global_avals(lowered, plan)
-    observers.module_lowered(lowered, plan)
+    observers.about_to_compile_module(lowered, plan)
     is_replicated = isinstance(plan.shape, Replicated)
     compile_options = compile.options_for(
         plan.devices,
@@ -59,13 +59,14 @@ def compile_lowered(
         free=_chosen_by_xla(lowered),
         num_args=len(lowered.large_consts) + len(in_avals),
         replicas=plan.shape.num_devices if is_replicated else 1,
+        use_shardy=plan.abstract.use_shardy,
     )
     module = module_hooks.refined(lowered.module)
     if len(plan.devices) > 1 and not is_replicated and plan.abstract.use_shardy:
         module = contractions.guarded(module)
-    compiler = compile.compiler_of(plan.devices)
+    foreign_compiler = compile.compiler_of(plan.devices)
     loaded = code = None
-    if compiler is None:
+    if foreign_compiler is None:
         loaded, code = _compile(lowered, module, plan, compile_options)
     consts = lowered.large_consts
     ins, outs = program_shardings.native_shardings(loaded, lowered, plan)
@@ -89,10 +90,10 @@ def compile_lowered(
         joint=agreement.joint_program(name, lowered.jaxpr, plan.devices, module),
         diagnose=_diagnosis(plan, lowered.origin),
     )
-    if compiler is not None:
+    if foreign_compiler is not None:
         is_trivial = not (lowered.jaxpr.eqns or lowered.jaxpr.effects)
         compile.hand_over(
-            compiler, executable, name, module, compile_options, is_trivial=is_trivial
+            foreign_compiler, executable, name, module, compile_options, is_trivial=is_trivial
         )
     return executable
 

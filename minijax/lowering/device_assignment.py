@@ -1,9 +1,9 @@
 """Device assignment: which devices a call runs on, and how its values are sharded over them.
 
 Input: a program, its arguments, and what the user requested.  Output: a `CallPlan`.  This is the
-only module that compares devices.  Most programs run on one device, which is found in one pass over
-the arguments.  Otherwise committed arguments, requested shardings, shardings inside the program and
-the active mesh all name devices; they must agree on them and on their order.
+only module that decides by comparing devices.  Most programs run on one device, which is found in
+one pass over the arguments.  Otherwise committed arguments, requested shardings, shardings inside
+the program and the active mesh all name devices; they must agree on them and on their order.
 """
 
 from __future__ import annotations
@@ -71,8 +71,9 @@ class DeviceAssignmentMismatchError(ValueError):
 
 _plans = Cache(
     "plans",
-    "plans of calls over several devices",
-    key="options, requested placement, active mesh, partitioner, native shardings of arguments",
+    "plans of calls",
+    key="options, partitioner; one device and whether it is committed, or the requested placement, "
+    "the active mesh and native shardings of arguments",
     owner="jaxpr",
     counted=False,
 )

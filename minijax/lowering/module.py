@@ -1,4 +1,4 @@
-"""Lowering: from a jaxpr to a StableHLO module.  Step 5 of the walk of an argument.
+"""Lowering: from a jaxpr to a StableHLO module.  Step 5 of a call.
 
 Input: a closed jaxpr and what is known about its arguments.  Output: an MLIR module.  Each
 equation asks its primitive for the operations it stands for.

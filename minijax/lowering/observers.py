@@ -20,8 +20,12 @@ from minijax.runtime import profiling
 _num_dumps = itertools.count()
 
 
-def plan_made(closed: ClosedJaxpr, plan: CallPlan) -> None:
-    """Announces that a program is about to be lowered and compiled for a plan."""
+def about_to_compile(closed: ClosedJaxpr, plan: CallPlan) -> None:
+    """Announces that a program is about to be lowered and compiled for a plan.
+
+    Raises:
+        RetraceError: a guard, such as `explain.no_retrace`, forbids it.
+    """
     history.compiling(
         closed,
         plan.devices if len(plan.devices) > 1 else plan.devices[0],
@@ -31,7 +35,7 @@ def plan_made(closed: ClosedJaxpr, plan: CallPlan) -> None:
     )
 
 
-def module_lowered(lowered: LoweredProgram, plan: CallPlan) -> None:
+def about_to_compile_module(lowered: LoweredProgram, plan: CallPlan) -> None:
     """Announces that a module is about to be compiled."""
     _log_compilation(lowered, plan)
     if config.dump_ir_to.value:

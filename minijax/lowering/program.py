@@ -1,4 +1,4 @@
-"""Programs: closed jaxprs made runnable.  Steps 4 to 6 of the walk in one call.
+"""Programs: closed jaxprs made runnable.  Steps 4 to 6 of a call.
 
 Input: a closed jaxpr and the arguments of a call.  Output: an executable, compiled once for each
 plan and kept with the jaxpr.  The file is read downward, as a call goes: the call is planned; there
@@ -96,13 +96,15 @@ def executable_of(closed: ClosedJaxpr, plan: CallPlan) -> Executable:
         monitoring.compilation.hits += 1
         return executable
     structure = structural_keys.key_of(module_hooks.with_outfeeds(closed))
-    # Lowering stages functions, which may read the configuration.
+    # Lowering stages functions, which may read the configuration.  The cache above needs no such
+    # key: the jaxpr itself was staged under one configuration.
     shared_key = structure, plan, config.trace_context()
     executable = None if structure is None else _shared.pop(shared_key, None)
     if executable is None:
-        observers.plan_made(closed, plan)
+        observers.about_to_compile(closed, plan)
         executable = compilation.compile_lowered(lower(closed, plan.abstract), plan)
     else:
+        # Counted as a hit: nothing is compiled.
         monitoring.compilation.hits += 1
         executable = compilation.for_equal_program(executable, closed, plan)
     if structure is not None:

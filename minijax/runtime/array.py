@@ -1,4 +1,4 @@
-"""`Array`: the concrete arrays that users hold.  Step 8 of the walk of an argument.
+"""`Array`: the concrete arrays that users hold.  Step 8 of a call.
 
 An `Array` is one of jaxlib's C++ arrays, a buffer: jaxlib's class carries the methods of the class
 `Array`, so that its call path takes arrays and makes them without a second object.  An array of an

@@ -1,4 +1,4 @@
-"""Compilation: from a StableHLO module to a loaded executable.  Step 6 of the walk of an argument.
+"""Compilation: from a StableHLO module to a loaded executable.  Step 6 of a call.
 
 Input: an MLIR module and options.  Output: jaxlib's executable.  XLA also tells about a module
 before it is compiled: its HLO and its estimated costs.
@@ -173,6 +173,7 @@ def options_for(
     free: tuple[Sequence[bool], Sequence[bool]] = ((), ()),
     num_args: int = 0,
     replicas: int = 1,
+    use_shardy: bool = True,
 ) -> Any:
     """Jaxlib's options for the compilation of a module.
 
@@ -183,6 +184,7 @@ def options_for(
             in the module.
         num_args: how many arguments the module's main function has.
         replicas: how many devices run a copy of the module.
+        use_shardy: whether Shardy, and not GSPMD, partitions the module.
     """
     compile_options = xla_client.CompileOptions()
     build = compile_options.executable_build_options
@@ -196,7 +198,7 @@ def options_for(
     )
     if partitions > 1:
         build.use_spmd_partitioning = True
-        build.use_shardy_partitioner = config.use_shardy_partitioner.value
+        build.use_shardy_partitioner = use_shardy
         ins, outs = free
         build.allow_spmd_sharding_propagation_to_parameters = list(ins) or [False]
         build.allow_spmd_sharding_propagation_to_output = list(outs) or [False]

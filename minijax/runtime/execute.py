@@ -1,4 +1,4 @@
-"""Execution: buffers in, buffers out.  Step 7 of the walk of an argument.
+"""Execution: buffers in, buffers out.  Step 7 of a call.
 
 Input: an executable and flat arguments.  Output: arrays; also the data that lets jaxlib's C++ call
 path do the same without Python.  Where `debug_nans` or `debug_infs` asks for it, results are

@@ -558,7 +558,7 @@ def test_the_memory_of_a_place_is_bounded():
     f = jax.jit(lambda x: x)
     for n in range(history.RECORDS_OF_A_PLACE + 5):
         f.eval_shape(jax.ShapeDtypeStruct((n,), jnp.float32))
-    assert len(history.traces_like(f.jit_function.record)) == history.RECORDS_OF_A_PLACE
+    assert len(history.traces_like(f.jit_function.function_record)) == history.RECORDS_OF_A_PLACE
 
 
 @pytest.mark.usefixtures("young_heap")

@@ -11,6 +11,7 @@ from minijax import NamedSharding, P, lax
 from minijax import numpy as jnp
 from minijax.core import config
 from minijax.core.meshes import AxisType
+from minijax.runtime import compile as compilation
 from minijax.sharding.mesh import Mesh
 
 pytestmark = pytest.mark.feature("SD-11")
@@ -122,6 +123,24 @@ def test_constraint_names_the_dimensions_left_open(mesh: Mesh) -> None:
     assert "@Sharding(%arg0)" in text
     assert 'backend_config = "unspecified_dims=[0]"' in text
     assert "sdy" not in text
+
+
+def test_a_lowered_program_is_compiled_with_the_partitioner_that_it_was_lowered_for(
+    mesh: Mesh, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = []
+    options_for = compilation.options_for
+
+    def recorded(*args: Any, **options: Any) -> Any:
+        seen.append(options["use_shardy"])
+        return options_for(*args, **options)
+
+    monkeypatch.setattr(compilation, "options_for", recorded)
+    x = minijax.device_put(np.arange(8.0), NamedSharding(mesh, P("x")))
+    with config.use_shardy_partitioner(False):
+        lowered = minijax.jit(lambda x: x + 1).lower(x)
+    assert lowered.compile()(x).tolist() == list(range(1, 9))
+    assert seen == [False]
 
 
 def test_scalar_from_the_host_is_replicated(mesh: Mesh) -> None:

@@ -68,9 +68,12 @@ def test_compilation_is_told_of_partitions_and_partitioner(
     devices = tuple(
         SimpleNamespace(id=d.id, client=client, platform="cpu") for d in mesh.flat_devices[::-1]
     )
-    with config.use_shardy_partitioner(with_shardy), config.disable_most_optimizations(False):
+    with config.disable_most_optimizations(False):
         wanted = compilation.options_for(
-            devices, options={"xla_cpu_enable_fast_math": True}, free=([True], [False])
+            devices,
+            options={"xla_cpu_enable_fast_math": True},
+            free=([True], [False]),
+            use_shardy=with_shardy,
         )
         compilation.compile_module("module", devices, wanted)
     module, given_devices, options = seen

@@ -113,7 +113,7 @@ def _stage_bodies(
         info = flattening.debug_info(name, described or function, in_tree)
         flat = flattening.FlatFunction(function, in_tree, info.func_name)
         jaxpr, consts = staging.stage(flat, avals, info)
-        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        info.set_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         if jaxpr.effects:
             effects.check_control_flow(name, jaxpr.effects)
         own = {id(c): v for c, v in zip(consts, jaxpr.constvars, strict=True)}

@@ -1,4 +1,4 @@
-"""`jit`: compile a function once for each signature.  Steps 1, 2 and 8 of the walk.
+"""`jit`: compile a function once for each signature.  Steps 1, 2 and 8 of a call.
 
 Input: a Python function.  Output: a callable that answers known signatures in C++, and stages,
 lowers and compiles for others.  `jit` is also a primitive that holds a closed jaxpr: inside
@@ -58,7 +58,8 @@ def _staged_programs(function: Function) -> dict[Hashable, Staged]:
 class JitFunction:
     """The Python half of a jitted function.
 
-    A transparent one leaves no trace of itself: where something is being traced, it is its body.
+    With `transparent`, a call inside a traced function runs the Python function and adds no `jit`
+    equation, as calls of library functions do (decision 0003).
     Transformations that run programs of their own override `_stage`, `bind`, `run` and `traced`.
     """
 
@@ -85,8 +86,8 @@ class JitFunction:
     def call(self, *args: Any, **kwargs: Any) -> tuple[Any, Any, bool]:
         """Answers a call that C++ cannot: result, data for C++, and whether to forget the call.
 
-        These are the steps of the walk.  The arguments are flattened, their types are the key of
-        the program that was staged for them, and a new one is staged where there is none.  Where
+        These are the steps of a call.  The arguments are flattened, their types are the key of the
+        program that was staged for them, and a new one is staged where there is none.  Where
         nothing is being traced, the program is lowered and compiled, unless it was before, and run.
         Where something is, the call becomes an equation of what is traced.
         """
@@ -146,6 +147,7 @@ class JitFunction:
         """The flat arguments of a call, and the staged program for their types: steps 1 to 3."""
         leaves, positions, num_args, key = self.signature(args, kwargs)
         staged = self.staged.get(key)
+        # A program may close over tracers; it is of no use once their trace has ended.
         if staged is not None and not (staged.outer and _any_finished(staged.outer)):
             monitoring.tracing.hits += 1
         else:
@@ -186,8 +188,10 @@ class JitFunction:
         """Stages the function for a signature that is not known yet."""
         in_tree, avals, statics, *_ = key
         monitoring.tracing.misses += 1
-        function = self.record
-        record = function and history.begin_trace(function, key, leaves, positions)
+        function_record = self.function_record
+        record = None
+        if function_record is not None:
+            record = history.begin_trace(function_record, key, leaves, positions)
         staged = self._stage(in_tree, avals, statics, positions, num_args)
         if record is not None:
             history.end_trace(record, staged.closed, len(staged.outer))
@@ -196,8 +200,8 @@ class JitFunction:
         return staged
 
     @functools.cached_property
-    def record(self) -> history.FunctionRecord | None:
-        """Who this function is to `history`; None if the library made it for itself."""
+    def function_record(self) -> history.FunctionRecord | None:
+        """The record of this function in `history`; None for the library's own functions."""
         if self.made_at is None or source.is_internal(self.made_at.file_name):
             return None
         names = flattening.parameter_names(self.function)
@@ -235,7 +239,7 @@ class JitFunction:
         flat = flattening.FlatFunction(function, in_tree, self.name)
         with monitoring.timed("trace", "tracing", self.name):
             jaxpr, consts = staging.stage(flat, avals, info)
-        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        info.set_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed, outer = lifted(jaxpr, consts)
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
         arguments.warn_of_useless_donation(self.name, avals, donated, jaxpr.outvars)

@@ -90,7 +90,7 @@ def make_jaxpr(
         flat = flattening.FlatFunction(function, in_tree, info.func_name)
         with axes.extend_all(axes.Axis(name, size, "vmap") for name, size in axis_env or ()):
             jaxpr, consts = staging.stage(flat, avals, info)
-        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        info.set_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         closed = ClosedJaxpr(jaxpr, consts)
         if not return_shape:
             return closed

@@ -193,7 +193,7 @@ class PmapFunction(jit.JitFunction):
             given = [frozenset[Any]() if axis is None else along_axis for axis in in_axes]
             # No device may wait for others that never come.
             checks.check_untyped("pmap", closed, given, along_axis)
-        info.with_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
+        info.set_result_paths(functools.partial(flattening.result_paths, flat.out_tree))
         donated = arguments.donated_leaves(self.settings, in_tree, positions, num_args)
         donated = donated or (False,) * len(avals)
         out_axes = out_axes_of(self.mapping.out_axes, flat.out_tree, closed.out_avals)
