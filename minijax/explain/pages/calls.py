@@ -29,7 +29,7 @@ def traces_of(function: Any) -> Sequence[TraceRecord]:
     Args:
         function: a jitted function.
     """
-    record = getattr(getattr(function, "jit_function", None), "record", None)
+    record = getattr(getattr(function, "jit_function", None), "function_record", None)
     return [] if record is None else history.traces_like(record)
 
 
