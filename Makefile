@@ -64,7 +64,7 @@ help: ## say what can be made
 demo: $(INSTALLED_DEMO) ## train a network on real digits and show every stage of the compiler
 	$(BIN)/python examples/demo.py
 
-test: $(INSTALLED) ## run a sample of the tests, within six minutes on two cores
+test: $(INSTALLED) ## run a sample of the tests, about six minutes on two cores
 	$(PYTEST) --sample=$(SEED) --features-report=$(FEATURES) $(if $(CPU_REPORT),--cpu-report=$(CPU_REPORT))
 
 quick: known-room $(INSTALLED) ## run a few tests of one room within a minute: make quick ROOM=lax
