@@ -473,7 +473,8 @@ def behind(error: Exception) -> Failure:
     raise error
 
 
-_OF_DELETED = re.compile("deleted or donated|has been deleted")
+# jaxlib 0.11 and later say "mutated" if another thread deletes an array while it is copied.
+_OF_DELETED = re.compile("deleted or donated|has been deleted|mutated concurrently")
 
 
 def surfacing(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
