@@ -581,7 +581,7 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     is_usual = dtype.isbuiltin == 1 and not buffer._sharding.layout
     if is_usual and not native.is_memory_hidden():
         try:
-            return np.asarray(memoryview(buffer))
+            return _checked(np.asarray(memoryview(buffer)), buffer)
         except (BufferError, TypeError):
             # For what has failed it gives the text alone; the wait below tells the rest.
             pass
@@ -590,7 +590,22 @@ def to_numpy(buffer: _jax.Array, *, keep: bool = True) -> np.ndarray[Any, Any]:
     in_flight.surfacing(native.block_until_ready, buffer)
     with without_jax:
         value = in_flight.surfacing(buffer._single_device_array_to_np_array_did_copy)[0]
-    return np.asarray(value)
+    return _checked(np.asarray(value), buffer)
+
+
+def _checked(value: np.ndarray[Any, Any], buffer: _jax.Array) -> np.ndarray[Any, Any]:
+    """Returns the elements that were read from `buffer`, if they are its own.
+
+    With jaxlib 0.11 and later, a thread that deletes an array replaces its memory by that of a
+    Boolean scalar (`placement.release`), which another thread may then have read.
+
+    Raises:
+        DeletedArrayError: the elements are those of the scalar.
+    """
+    aval = buffer.aval
+    if value.shape != aval.shape or (value.dtype == np.bool_) is not (aval.dtype == np.bool_):
+        in_flight.refuse_deleted(str(aval), None)
+    return value
 
 
 def explain_deleted(caught: Exception, *values: Any) -> None:
