@@ -60,7 +60,8 @@ def test_groups_of_zombies_are_passed_over(monkeypatch: pytest.MonkeyPatch) -> N
 
     asked: list[bool] = []
     monkeypatch.setattr(os, "killpg", refused)
-    with launching._Processes([sys.executable, "-c", "input()"], 1, {}) as processes:
+    command = [sys.executable, "-c", "import time; time.sleep(1)"]
+    with launching._Processes(command, 1, {}) as processes:
         processes._tell(signal.SIGTERM)
         assert asked == [True]
         processes._wait(10)
